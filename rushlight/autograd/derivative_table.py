@@ -1,0 +1,69 @@
+"""The derivative table: for each differentiable operator, formulas from the gradient of its outputs to those of its inputs.
+
+A formula's parameters say what it needs, by name: `grad`, `grads`, inputs by schema name, `result`, `result0`, `result1`,
+`<input>_sizes`, `<input>_dtype`, and `needs`. Only tensors that are named are saved for the backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.registry import aten
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Gradients for `inputs` from one function; `names` are its parameters."""
+
+    inputs: tuple[str, ...]
+    function: Callable
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Derivative:
+    """All formulas of an operator."""
+
+    formulas: tuple[Formula, ...]
+    non_differentiable_outputs: tuple[int, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of all differentiable inputs."""
+        return tuple(name for formula in self.formulas for name in formula.inputs)
+
+
+DERIVATIVES: dict[OpOverload, Derivative] = {}
+NON_DIFFERENTIABLE: set[OpOverload] = set()
+
+
+def derivative(
+    name: str,
+    inputs: tuple[str, ...] | None = None,
+    function: Callable | None = None,
+    *,
+    non_differentiable_outputs: tuple[int, ...] = (),
+    **formulas: Callable,
+) -> None:
+    """Declare the derivative of the aten operator `name`: one formula per input by keyword, or one for several `inputs`."""
+    op = aten(name)
+    made = [Formula((key,), formula, _parameters(formula)) for key, formula in formulas.items()]
+    if inputs is not None:
+        made.append(Formula(tuple(inputs), function, _parameters(function)))
+    for formula in made:
+        for key in formula.inputs:
+            if key not in op._schema.positions:
+                raise ValueError(f"derivative of {op}: no input named {key!r} in {op._schema}")
+    DERIVATIVES[op] = Derivative(tuple(made), non_differentiable_outputs)
+
+
+def non_differentiable(*names: str) -> None:
+    """Declare that the operators give no gradient."""
+    NON_DIFFERENTIABLE.update(aten(name) for name in names)
+
+
+def _parameters(function: Callable) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

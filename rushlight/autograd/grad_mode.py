@@ -1,0 +1,130 @@
+"""Grad modes: no_grad, enable_grad, set_grad_enabled, inference_mode. Context managers and decorators, per thread."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+
+from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.thread_state import state
+
+
+class _Mode:
+    """A context manager that also decorates functions and generator functions."""
+
+    def _fresh(self) -> _Mode:
+        return type(self)()
+
+    def __call__(self, function: Callable) -> Callable:
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def inside(*args, **kwargs):
+            with self._fresh():
+                return function(*args, **kwargs)
+
+        return inside
+
+    def _wrap_generator(self, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def inside(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            sent = None
+            while True:
+                with self._fresh():
+                    try:
+                        item = generator.send(sent)
+                    except StopIteration as stop:
+                        return stop.value
+                sent = yield item
+
+        return inside
+
+
+class set_grad_enabled(_Mode):
+    """Turn recording on or off: at once when called, and until the end of the block when used with `with`."""
+
+    def __init__(self, mode: bool):
+        self.mode = bool(mode)
+        self.previous = state.grad_enabled
+        state.grad_enabled = self.mode
+
+    def _fresh(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+    def __call__(self, function: Callable) -> Callable:
+        state.grad_enabled = self.previous
+        return super().__call__(function)
+
+    def __enter__(self):
+        state.grad_enabled = self.mode
+
+    def __exit__(self, *error):
+        state.grad_enabled = self.previous
+
+
+class _Switch(_Mode):
+    enabled: bool
+
+    def __new__(cls, function: Callable | None = None):
+        made = object.__new__(cls)
+        return made if function is None else made(function)
+
+    def __enter__(self):
+        self.previous = state.grad_enabled
+        state.grad_enabled = self.enabled
+
+    def __exit__(self, *error):
+        state.grad_enabled = self.previous
+
+
+class no_grad(_Switch):
+    """Operations in the block are not recorded for autograd."""
+
+    enabled = False
+
+
+class enable_grad(_Switch):
+    """Operations in the block are recorded, also inside `no_grad`."""
+
+    enabled = True
+
+
+class inference_mode(_Mode):
+    """Like `no_grad`, and tensors made in the block carry no autograd state: no views or versions are tracked."""
+
+    def __new__(cls, mode: bool | Callable = True):
+        made = object.__new__(cls)
+        if callable(mode):
+            made.mode = True
+            return made(mode)
+        made.mode = mode
+        return made
+
+    def _fresh(self) -> inference_mode:
+        return inference_mode(self.mode)
+
+    def __enter__(self):
+        self.previous = (state.inference, state.grad_enabled, state.exclude)
+        state.inference = self.mode
+        if self.mode:
+            state.grad_enabled = False
+            state.exclude |= AUTOGRAD_BITS
+        else:
+            state.exclude &= ~AUTOGRAD_BITS
+            state.grad_enabled = True
+
+    def __exit__(self, *error):
+        state.inference, state.grad_enabled, state.exclude = self.previous
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded."""
+    return state.grad_enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether inference mode is active."""
+    return state.inference

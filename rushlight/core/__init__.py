@@ -1,0 +1,1 @@
+"""Core: dtypes, devices, storages, tensor implementations and handles, strides, printing, generators."""

@@ -1,0 +1,88 @@
+"""Dispatch keys and key sets, in c10's sense: a key set is an int whose bit k stands for key k; higher keys run first."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class DispatchKey(IntEnum):
+    """The functionalities a call passes through, from the last to run to the first."""
+
+    Undefined = 0
+    CPU = 1
+    Meta = 2
+    SparseCPU = 3
+    Python = 4
+    Functionalize = 5
+    ADInplaceOrView = 6
+    Autograd = 7
+    Tracer = 8
+    Autocast = 9
+    # Aliases: kernels registered to these serve several run-time keys.
+    CompositeExplicitAutograd = 20
+    CompositeImplicitAutograd = 21
+
+
+class DispatchKeySet:
+    """A set of dispatch keys with set algebra; `int(key_set)` is the bit mask that tensors carry."""
+
+    __slots__ = ("bits",)
+
+    def __init__(self, keys: int | DispatchKey | tuple[DispatchKey, ...] = 0):
+        if isinstance(keys, DispatchKey):
+            keys = (keys,)
+        self.bits = keys if isinstance(keys, int) else sum({1 << key for key in keys})
+
+    def add(self, key: DispatchKey) -> DispatchKeySet:
+        """This set with `key`."""
+        return DispatchKeySet(self.bits | 1 << key)
+
+    def remove(self, key: DispatchKey) -> DispatchKeySet:
+        """This set without `key`."""
+        return DispatchKeySet(self.bits & ~(1 << key))
+
+    def has(self, key: DispatchKey) -> bool:
+        """Whether `key` is in the set."""
+        return bool(self.bits >> key & 1)
+
+    def highest(self) -> DispatchKey:
+        """The key that runs first; Undefined for the empty set."""
+        return DispatchKey(self.bits.bit_length() - 1) if self.bits else DispatchKey.Undefined
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(self.bits | other.bits)
+
+    def __and__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(self.bits & other.bits)
+
+    def __sub__(self, other: DispatchKeySet) -> DispatchKeySet:
+        return DispatchKeySet(self.bits & ~other.bits)
+
+    def __iter__(self):
+        return (key for key in reversed(DispatchKey) if key < 20 and self.has(key))
+
+    def __contains__(self, key: DispatchKey) -> bool:
+        return self.has(key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DispatchKeySet) and self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash(self.bits)
+
+    def __int__(self) -> int:
+        return self.bits
+
+    def __repr__(self) -> str:
+        return f"DispatchKeySet({', '.join(key.name for key in self)})"
+
+
+def bit(key: DispatchKey) -> int:
+    """The mask of one key."""
+    return 1 << key
+
+
+AUTOGRAD_BITS = bit(DispatchKey.Autograd) | bit(DispatchKey.ADInplaceOrView)
+BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | bit(DispatchKey.SparseCPU)
+CPU_KEYS = bit(DispatchKey.CPU) | AUTOGRAD_BITS
+META_KEYS = bit(DispatchKey.Meta) | AUTOGRAD_BITS

@@ -1,0 +1,185 @@
+"""Element types, their NumPy counterparts, and the type-promotion lattice of torch."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+
+class dtype:
+    """An element type. Instances are singletons (`float32`, `int64`, ...); compare them with `is` or `==`.
+
+    Attributes: `name`, `itemsize` in bytes, `is_floating_point`, `is_complex`, `is_signed`, `numpy` (the NumPy dtype),
+    `compute` (the NumPy dtype that eager kernels calculate in: float32 for the 16-bit floats).
+    """
+
+    __slots__ = ("name", "itemsize", "is_floating_point", "is_complex", "is_signed", "numpy", "compute", "category")
+
+    def __init__(self, name: str, numpy_type: type, category: int):
+        self.name = name
+        self.numpy = np.dtype(numpy_type)
+        self.itemsize = self.numpy.itemsize
+        self.category = category
+        self.is_floating_point = category == FLOATING
+        self.is_complex = category == COMPLEX
+        self.is_signed = name not in ("uint8", "bool")
+        half_precision = self.is_floating_point and self.itemsize == 2
+        self.compute = np.dtype(np.float32) if half_precision else self.numpy
+
+    @property
+    def is_integral(self) -> bool:
+        """True for the integers and bool."""
+        return self.category <= INTEGRAL
+
+    def to_real(self) -> dtype:
+        """The dtype of the real part: float32 for complex64, float64 for complex128, itself otherwise."""
+        return _REAL_OF.get(self.name, self)
+
+    def to_complex(self) -> dtype:
+        """The complex dtype that holds this one."""
+        return complex128 if self.name in ("float64", "complex128") else complex64
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self):
+        return (from_name, (self.name,))
+
+
+BOOLEAN, INTEGRAL, FLOATING, COMPLEX = range(4)
+
+bool_ = dtype("bool", np.bool_, BOOLEAN)
+uint8 = dtype("uint8", np.uint8, INTEGRAL)
+int8 = dtype("int8", np.int8, INTEGRAL)
+int16 = dtype("int16", np.int16, INTEGRAL)
+int32 = dtype("int32", np.int32, INTEGRAL)
+int64 = dtype("int64", np.int64, INTEGRAL)
+float16 = dtype("float16", np.float16, FLOATING)
+bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOATING)
+float32 = dtype("float32", np.float32, FLOATING)
+float64 = dtype("float64", np.float64, FLOATING)
+complex64 = dtype("complex64", np.complex64, COMPLEX)
+complex128 = dtype("complex128", np.complex128, COMPLEX)
+
+ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
+_BY_NAME = {d.name: d for d in ALL}
+_BY_NUMPY = {d.numpy: d for d in ALL}
+_REAL_OF = {"complex64": float32, "complex128": float64}
+
+
+def from_name(name: str) -> dtype:
+    """The dtype called `name` ("float32"); KeyError when there is none."""
+    return _BY_NAME[name]
+
+
+def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
+    """The dtype of NumPy arrays of `numpy_dtype`; TypeError when tensors cannot hold it."""
+    found = _BY_NUMPY.get(np.dtype(numpy_dtype))
+    if found is None:
+        supported = ", ".join(d.name for d in ALL)
+        raise TypeError(
+            f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}."
+        )
+    return found
+
+
+def of_number(value: bool | int | float | complex) -> dtype:
+    """The dtype that a Python number has on its own."""
+    if isinstance(value, bool | np.bool_):
+        return bool_
+    if isinstance(value, int | np.integer):
+        return int64
+    if isinstance(value, float | np.floating):
+        return get_default_dtype()
+    return get_default_dtype().to_complex()
+
+
+_default = [float32]
+
+
+def get_default_dtype() -> dtype:
+    """The floating dtype of new tensors made from Python floats."""
+    return _default[0]
+
+
+def set_default_dtype(new: dtype) -> None:
+    """Set the default floating dtype; TypeError for anything but a floating dtype."""
+    if not isinstance(new, dtype) or not new.is_floating_point:
+        raise TypeError(f"only floating-point types are supported as the default type, but got {new}")
+    _default[0] = new
+
+
+_INTEGER_RANK = {"uint8": 0, "int8": 0, "int16": 1, "int32": 2, "int64": 3}
+_FLOAT_RANK = {"float16": 0, "bfloat16": 0, "float32": 1, "float64": 2}
+
+
+def _promote(a: dtype, b: dtype) -> dtype:
+    if a is b:
+        return a
+    if a.category != b.category:
+        low, high = (a, b) if a.category < b.category else (b, a)
+        if high.is_complex and low.name == "float64":
+            return complex128
+        return high
+    if a.category == INTEGRAL:
+        rank_a, rank_b = _INTEGER_RANK[a.name], _INTEGER_RANK[b.name]
+        if rank_a == rank_b:
+            return int16
+        return a if rank_a > rank_b else b
+    if a.category == FLOATING:
+        rank_a, rank_b = _FLOAT_RANK[a.name], _FLOAT_RANK[b.name]
+        if rank_a == rank_b:
+            return float32
+        return a if rank_a > rank_b else b
+    return complex128
+
+
+_PROMOTION = {(a, b): _promote(a, b) for a in ALL for b in ALL}
+
+
+def promote_types(a: dtype, b: dtype) -> dtype:
+    """The smallest dtype of torch's lattice to which both `a` and `b` promote."""
+    return _PROMOTION[a, b]
+
+
+def can_cast(source: dtype, target: dtype) -> bool:
+    """Whether a result of `source` may be written to a tensor of `target` (no drop to a lower category)."""
+    if source.is_complex and not target.is_complex:
+        return False
+    if source.is_floating_point and target.is_integral:
+        return False
+    return source is bool_ or target is not bool_
+
+
+class finfo:
+    """Machine limits of a floating dtype: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`."""
+
+    def __init__(self, type: dtype | None = None):
+        self.dtype = type = type or get_default_dtype()
+        if not (type.is_floating_point or type.is_complex):
+            raise TypeError(f"torch.finfo() requires a floating point input type, but got {type}. Use iinfo instead.")
+        info = ml_dtypes.finfo(type.to_real().numpy)
+        self.bits = info.bits
+        self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)
+        self.tiny = self.smallest_normal = float(info.smallest_normal)
+        self.resolution = float(info.resolution)
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype.name})"
+        )
+
+
+class iinfo:
+    """Limits of an integer dtype: `bits`, `max`, `min`."""
+
+    def __init__(self, type: dtype):
+        if type.category != INTEGRAL:
+            raise TypeError(f"torch.iinfo() requires an integer input type, but got {type}. Use finfo instead.")
+        info = np.iinfo(type.numpy)
+        self.dtype = type
+        self.bits, self.min, self.max = info.bits, int(info.min), int(info.max)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype.name})"

@@ -1,0 +1,142 @@
+"""Random number generators: the Mersenne Twister, drawn from in the same way as torch's CPU generator.
+
+Comes in: a seed. Goes out: raw 32- and 64-bit draws, uniform numbers made of them, and a state that torch can read too.
+Definition of the raw draws: M. Matsumoto and T. Nishimura, "Mersenne Twister" (ACM TOMACS 8, 1998), variant mt19937.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import struct
+import threading
+
+import numpy as np
+
+from rushlight.core.device import as_device, device
+from rushlight.core.dtype import uint8
+from rushlight.core.tensor import Tensor, tensor_from_array
+
+DEFAULT_SEED = 67280421310721
+_WORDS = 624
+# Seed, draws left before the next twist, whether seeded, position, the words, three fields for a kept normal number and
+# whether there is one; then the same for float32, which is never used; all padded to 5056 bytes.
+_STATE = struct.Struct(f"<Qii Q {_WORDS}Q ddd i4x f?3x")
+
+
+class Generator:
+    """A source of random numbers. The same seed gives the numbers that torch's CPU generator gives.
+
+    Every method takes the generator's lock. A kernel that draws several times holds `lock` throughout.
+    """
+
+    def __init__(self, device: device | str | None = "cpu"):
+        self.device = as_device(device)
+        if self.device.type != "cpu":
+            raise RuntimeError(f"Generator: expected device 'cpu', but got device type: {self.device.type}")
+        self.lock = threading.RLock()
+        self._bits = np.random.MT19937()
+        self.manual_seed(DEFAULT_SEED)
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start again from `seed`, an int of 64 bits of which the low 32 count; RuntimeError when it is larger."""
+        seed = int(seed)
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise RuntimeError(f"manual_seed expected a seed in [-2**63, 2**64), but got {seed}")
+        with self.lock:
+            self._seed = seed % (1 << 64)
+            self._bits._legacy_seeding(self._seed & 0xFFFFFFFF)
+            self.kept_normal: float | None = None
+        return self
+
+    def seed(self) -> int:
+        """Start again from a seed of the operating system, and return it."""
+        self.manual_seed(secrets.randbits(53))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed that the generator was last started from."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """The state as 5056 bytes, in the layout of torch's CPU generator."""
+        with self.lock:
+            twister = self._bits.state["state"]
+            position = int(twister["pos"])
+            kept = self.kept_normal
+            fresh = position == _WORDS
+            packed = _STATE.pack(
+                self._seed, _WORDS + 1 - position, 1, 0 if fresh else position, *map(int, twister["key"]),
+                0.0, kept or 0.0, 0.0, kept is not None, 0.0, False,
+            )  # fmt: skip
+        return tensor_from_array(np.frombuffer(packed, np.uint8).copy(), uint8)
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Continue from what `get_state` gave; TypeError for other dtypes, RuntimeError for other sizes."""
+        if not isinstance(new_state, Tensor) or new_state.dtype is not uint8:
+            kind = new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__
+            raise TypeError(f"expected a torch.ByteTensor, but got {kind}")
+        packed = new_state.numpy().tobytes()
+        if len(packed) != _STATE.size:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "
+                f"{len(packed)}"
+            )
+        seed, left, seeded, _, *rest = _STATE.unpack(packed)
+        words, (_, kept, _, is_kept, _, _) = rest[:_WORDS], rest[_WORDS:]
+        if not seeded or not 1 <= left <= _WORDS + 1 or max(words) >> 32:
+            raise RuntimeError("Generator.set_state: the bytes are not a state of the Mersenne Twister")
+        with self.lock:
+            self._seed, self.kept_normal = seed, kept if is_kept else None
+            key = np.array(words, np.uint32)
+            self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _WORDS + 1 - left}}
+        return self
+
+    def clone_state(self) -> Generator:
+        """Another generator in the same state."""
+        return Generator(self.device).set_state(self.get_state())
+
+    def draw32(self, count: int) -> np.ndarray:
+        """`count` 32-bit draws as uint64."""
+        with self.lock:
+            return self._bits.random_raw(count)
+
+    def draw64(self, count: int) -> np.ndarray:
+        """`count` 64-bit draws as uint64, each of two 32-bit draws, the high half first."""
+        halves = self.draw32(2 * count)
+        return halves[0::2] << np.uint64(32) | halves[1::2]
+
+    def uniform32(self, count: int) -> np.ndarray:
+        """`count` float32 numbers in [0, 1), of 24 random bits each."""
+        return (self.draw32(count) & np.uint64((1 << 24) - 1)).astype(np.float32) * np.float32(2.0**-24)
+
+    def uniform64(self, count: int) -> np.ndarray:
+        """`count` float64 numbers in [0, 1), of 53 random bits each."""
+        return (self.draw64(count) & np.uint64((1 << 53) - 1)).astype(np.float64) * 2.0**-53
+
+    def normal(self, count: int) -> np.ndarray:
+        """`count` standard normal float64 numbers by Box and Muller's method; a number left over is kept for later."""
+        with self.lock:
+            kept = [] if self.kept_normal is None else [self.kept_normal]
+            pairs = (count - len(kept) + 1) // 2
+            uniform = self.uniform64(2 * max(pairs, 0))
+            radius = np.sqrt(-2.0 * np.log1p(-uniform[1::2]))
+            angle = 2.0 * math.pi * uniform[0::2]
+            drawn = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
+            numbers = np.concatenate([np.array(kept), drawn])
+            if count:
+                self.kept_normal = float(numbers[count]) if len(numbers) > count else None
+            return numbers[:count]
+
+    def __repr__(self) -> str:
+        return f"<Generator device={self.device} seed={self._seed}>"
+
+    def __getstate__(self) -> tuple:
+        return (str(self.device), self.get_state().numpy())
+
+    def __setstate__(self, saved: tuple) -> None:
+        self.__init__(saved[0])
+        self.set_state(tensor_from_array(saved[1], uint8))
+
+
+default_generator = Generator()

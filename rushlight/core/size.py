@@ -1,0 +1,36 @@
+"""Size: the tuple of ints that `Tensor.shape` returns."""
+
+from __future__ import annotations
+
+import math
+
+
+class Size(tuple):
+    """A tensor's sizes. A tuple with `numel()` that stays a Size under slicing and concatenation."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this size."""
+        return math.prod(self)
+
+    def __getitem__(self, key):
+        item = tuple.__getitem__(self, key)
+        return Size(item) if isinstance(key, slice) else item
+
+    def __add__(self, other):
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __radd__(self, other):
+        return Size(tuple(other) + tuple(self))
+
+    def __mul__(self, count):
+        return Size(tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(repr, self))}])"
+
+    def __reduce__(self):
+        return (Size, (tuple(self),))

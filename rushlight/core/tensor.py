@@ -1,0 +1,423 @@
+"""Tensor: the handle users hold. It forwards to its TensorImpl; operators are attached to it by `rushlight.ops.bindings`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from rushlight.core.device import CPU, device
+from rushlight.core.dtype import dtype, from_numpy_dtype, get_default_dtype
+from rushlight.core.layout import contiguous_format, layout, memory_format, strided
+from rushlight.core.printing import format_meta, format_tensor
+from rushlight.core.size import Size
+from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage
+from rushlight.core.strides import (
+    channels_last_strides,
+    is_non_overlapping_and_dense,
+    storage_extent,
+    wrap_dim,
+)
+from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, empty_impl, impl_from_array
+
+
+class Tensor:
+    """A multi-dimensional, strided view of a storage.
+
+    `Tensor(2, 3)` gives an uninitialised tensor and `Tensor([1, 2])` one of those values, both of the default dtype;
+    prefer `empty` and `tensor`.
+    """
+
+    __slots__ = ("_impl", "__dict__", "__weakref__")
+
+    def __new__(cls, *args, **kwargs):
+        made = object.__new__(cls)
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            made._impl = args[0]._impl
+        elif len(args) == 1 and isinstance(args[0], list | tuple | np.ndarray):
+            made._impl = impl_from_array(np.array(args[0], get_default_dtype().numpy), get_default_dtype())
+        elif all(isinstance(size, int) for size in args):
+            made._impl = empty_impl(args or (0,), get_default_dtype())
+        else:
+            given = ", ".join(type(argument).__name__ for argument in args)
+            raise TypeError(f"Tensor() takes sizes, or one sequence of values, but got ({given})")
+        return made
+
+    # Geometry
+
+    @property
+    def shape(self) -> Size:
+        """The sizes."""
+        return Size(self._impl.sizes)
+
+    def size(self, dim: int | None = None) -> Size | int:
+        """All sizes, or the size of `dim`; IndexError when there is no such dimension."""
+        sizes = self._impl.sizes
+        return Size(sizes) if dim is None else sizes[wrap_dim(dim, len(sizes))]
+
+    def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
+        """The strides in elements, or that of `dim`."""
+        strides = self._impl.strides
+        return strides if dim is None else strides[wrap_dim(dim, len(strides))]
+
+    def storage_offset(self) -> int:
+        """The offset of the first element in the storage, in elements."""
+        return self._impl.storage_offset
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._impl.sizes)
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self._impl.sizes)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self._impl.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """The bytes of an element."""
+        return self._impl.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self._impl.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements."""
+        return self._impl.numel * self._impl.dtype.itemsize
+
+    def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
+        """Whether the elements lie without gaps in the order of `memory_format`."""
+        impl = self._impl
+        if memory_format is contiguous_format:
+            return impl.is_contiguous()
+        return impl.strides == channels_last_strides(impl.sizes)
+
+    def is_non_overlapping_and_dense(self) -> bool:
+        """Whether some order of the dimensions is contiguous."""
+        return is_non_overlapping_and_dense(self._impl.sizes, self._impl.strides)
+
+    # Kind
+
+    @property
+    def dtype(self) -> dtype:
+        """The element type."""
+        return self._impl.dtype
+
+    @property
+    def device(self) -> device:
+        """Where the elements lie."""
+        return self._impl.device
+
+    @property
+    def layout(self) -> layout:
+        """`strided`."""
+        return strided
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the device is the CPU."""
+        return self._impl.device.type == "cpu"
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the device is `meta`."""
+        return self._impl.device.type == "meta"
+
+    is_cuda = False
+    is_sparse = False
+    is_quantized = False
+    is_nested = False
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating one."""
+        return self._impl.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self._impl.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype holds negative numbers."""
+        return self._impl.dtype.is_signed
+
+    def is_inference(self) -> bool:
+        """Whether the tensor was made in inference mode."""
+        return self._impl.inference
+
+    def get_device(self) -> int:
+        """The device index; -1 on the CPU."""
+        return -1 if self._impl.device.index is None else self._impl.device.index
+
+    # Memory
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self._impl.data_ptr
+
+    def untyped_storage(self) -> UntypedStorage:
+        """The storage, as bytes."""
+        return UntypedStorage(self._impl.storage)
+
+    def storage(self) -> TypedStorage:
+        """The storage, as elements of this dtype."""
+        return TypedStorage(self.untyped_storage(), self._impl.dtype)
+
+    def is_set_to(self, other: Tensor) -> bool:
+        """Whether `other` views the same elements of the same storage in the same way."""
+        a, b = self._impl, other._impl
+        return a.storage is b.storage and (a.sizes, a.strides, a.storage_offset) == (b.sizes, b.strides, b.storage_offset)
+
+    @property
+    def _version(self) -> int:
+        if self._impl.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return self._impl.version.value
+
+    # Data out
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The elements as a NumPy array over the same memory.
+
+        Raises RuntimeError for a tensor that requires grad, unless `force` (which detaches).
+        """
+        if self.requires_grad and not force:
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
+        return self._impl.array[...]
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    __array_priority__ = 1000
+
+    def tolist(self) -> list | int | float | bool | complex:
+        """The elements as nested lists of Python numbers; a number for a 0-dim tensor."""
+        return self._impl.array.tolist()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dlpack__(self, **kwargs):
+        return self.numpy().__dlpack__(**kwargs)
+
+    def __len__(self) -> int:
+        if not self._impl.sizes:
+            raise TypeError("len() of a 0-d tensor")
+        return self._impl.sizes[0]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self, *, tensor_contents=None) -> str:
+        impl = self._impl
+        if impl.storage.buffer is None:
+            kind = "FakeTensor" if impl.fake else "tensor"
+            if impl.fake:
+                return f"{kind}(..., size={tuple(impl.sizes)}, dtype={impl.dtype})"
+            return format_meta(impl.sizes, impl.dtype)
+        grad_fn = self.grad_fn
+        prefix = "Parameter containing:\n" if type(self).__name__ == "Parameter" else ""
+        return prefix + format_tensor(
+            impl.array,
+            impl.dtype,
+            requires_grad=self.requires_grad,
+            grad_fn_name=grad_fn.name() if grad_fn is not None else None,
+            default_dtype=get_default_dtype(),
+        )
+
+    def __format__(self, spec: str) -> str:
+        if self.dim() == 0 and type(self) is Tensor:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
+
+    def __dir__(self):
+        return sorted(set(object.__dir__(self)))
+
+    # Autograd state
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether autograd records what is done with this tensor."""
+        meta = self._impl.autograd
+        return meta is not None and (meta.requires_grad or meta.grad_fn is not None)
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Turn recording on or off for a leaf; RuntimeError for integers and, when turning off, for non-leaves."""
+        impl = self._impl
+        if impl.autograd is not None and impl.autograd.grad_fn is not None:
+            if not requires_grad:
+                raise RuntimeError(
+                    "you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                )
+            return self
+        if requires_grad and not (impl.dtype.is_floating_point or impl.dtype.is_complex):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if requires_grad and impl.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        self._autograd_meta().requires_grad = requires_grad
+        return self
+
+    def _autograd_meta(self) -> AutogradMeta:
+        impl = self._impl
+        if impl.autograd is None:
+            impl.autograd = AutogradMeta()
+        return impl.autograd
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` accumulated, or None."""
+        meta = self._impl.autograd
+        return None if meta is None else meta.grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value).__name__}")
+            if value._impl.sizes != self._impl.sizes:
+                raise RuntimeError(
+                    f"assigned grad has data of a different size: expected {list(self.shape)}, got {list(value.shape)}"
+                )
+            if value._impl.dtype is not self._impl.dtype:
+                raise RuntimeError(
+                    f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}"
+                )
+        self._autograd_meta().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor."""
+        meta = self._impl.autograd
+        return meta is None or meta.grad_fn is None
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of its grad_fn this tensor is."""
+        meta = self._impl.autograd
+        return 0 if meta is None else meta.output_nr
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether a non-leaf keeps its gradient."""
+        meta = self._impl.autograd
+        return meta is not None and meta.retains_grad
+
+    def _is_view(self) -> bool:
+        return self._impl.view is not None
+
+    @property
+    def _base(self) -> Tensor | None:
+        view = self._impl.view
+        return None if view is None else view.base
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without autograd history and with a version counter of its own."""
+        impl = self._impl
+        alias = impl.alias(impl.sizes, impl.strides, impl.storage_offset)
+        alias.version = type(impl.version)()
+        return wrap(alias)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+        impl, new = self._impl, value._impl
+        if self.requires_grad and not (new.dtype.is_floating_point or new.dtype.is_complex):
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        impl.replace_geometry(new.storage, new.sizes, new.strides, new.storage_offset)
+        impl.dtype, impl.device, impl.key_set = new.dtype, new.device, new.key_set
+
+
+def wrap(impl: TensorImpl) -> Tensor:
+    """A handle for `impl`."""
+    made = object.__new__(Tensor)
+    made._impl = impl
+    return made
+
+
+def tensor_from_array(array: np.ndarray, element_type: dtype | None = None) -> Tensor:
+    """A tensor over the memory of `array`; its NumPy dtype must be one that tensors hold."""
+    return wrap(impl_from_array(array, element_type or from_numpy_dtype(array.dtype)))
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor that shares the memory of `array`; TypeError for dtypes that tensors do not have."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
+    if not array.dtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. "
+            "Conversion between byte orders is currently not supported."
+        )
+    element_type = from_numpy_dtype(array.dtype)
+    if any(stride % element_type.itemsize for stride in array.strides):
+        raise ValueError("given numpy array strides not a multiple of the element byte size. Copy it first.")
+    return tensor_from_array(array, element_type)
+
+
+def from_dlpack(source: object) -> Tensor:
+    """A tensor that shares the memory of any object with `__dlpack__`."""
+    return from_numpy(np.from_dlpack(source))
+
+
+def tensor_from_storage(
+    storage: UntypedStorage | StorageImpl,
+    element_type: dtype,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    storage_offset: int = 0,
+) -> Tensor:
+    """A tensor over part of a CPU storage; sizes, strides and offset in elements; RuntimeError when out of bounds."""
+    impl = storage._impl if isinstance(storage, UntypedStorage) else storage
+    sizes, strides = tuple(sizes), tuple(strides)
+    check_geometry(impl, element_type, sizes, strides, storage_offset)
+    template = empty_impl((0,), element_type)
+    return wrap(TensorImpl(impl, sizes, strides, storage_offset, element_type, CPU, template.key_set))
+
+
+def check_geometry(storage: StorageImpl, element_type: dtype, sizes: tuple, strides: tuple, offset: int) -> None:
+    """RuntimeError unless a view of this geometry stays inside the storage."""
+    if len(sizes) != len(strides):
+        raise RuntimeError(
+            f"mismatch in length of strides and shape: got {len(strides)} strides for {len(sizes)} dimensions"
+        )
+    if any(size < 0 for size in sizes):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
+    if any(stride < 0 for stride in strides):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(strides)}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    needed = storage_extent(sizes, strides, offset) * element_type.itemsize
+    if math.prod(sizes) and needed > storage.nbytes:
+        raise RuntimeError(
+            f"setStorage: sizes {list(sizes)}, strides {list(strides)}, storage offset {offset}, and itemsize "
+            f"{element_type.itemsize} requiring a storage size of {needed} are out of bounds for storage of size "
+            f"{storage.nbytes}"
+        )
+
+

@@ -1,0 +1,52 @@
+/* The extension module rushlight._C: the mechanism below rushlight.core. Policy belongs in Python. */
+#include "module.h"
+
+#include "allocator.h"
+
+static PyMethodDef *const method_tables[] = {block_methods, launch_methods, cpu_features_methods};
+
+static int execute(PyObject *module)
+{
+    ModuleState *state = module_state(module);
+    state->block_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &block_spec, NULL);
+    if (!state->block_type || PyModule_AddType(module, state->block_type) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof method_tables / sizeof *method_tables; i++)
+        if (PyModule_AddFunctions(module, method_tables[i]) < 0)
+            return -1;
+    return 0;
+}
+
+static int traverse(PyObject *module, visitproc visit, void *arg)
+{
+    Py_VISIT(module_state(module)->block_type);
+    return 0;
+}
+
+static int clear(PyObject *module)
+{
+    Py_CLEAR(module_state(module)->block_type);
+    return 0;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "rushlight._C",
+    .m_doc = "Memory, launching of compiled kernels, and processor features.",
+    .m_size = sizeof(ModuleState),
+    .m_slots = slots,
+    .m_traverse = traverse,
+    .m_clear = clear,
+};
+
+PyMODINIT_FUNC PyInit__C(void)
+{
+    static int initialized;
+    if (!initialized) {
+        allocator_initialize();
+        initialized = 1;
+    }
+    return PyModuleDef_Init(&definition);
+}

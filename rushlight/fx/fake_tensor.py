@@ -1,0 +1,80 @@
+"""Fake tensors: tensors with sizes, strides, dtype and device but no data.
+
+`FakeTensorMode` turns every operator call into its Meta kernel, so that a program can be followed at no cost. A fake tensor
+is an ordinary handle whose TensorImpl claims the CPU and dispatches to Meta.
+"""
+
+from __future__ import annotations
+
+from rushlight.core.device import CPU, META
+from rushlight.core.dispatch_key import AUTOGRAD_BITS, META_KEYS
+from rushlight.core.storage import StorageImpl, without_data
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import ExcludeKeys
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.modes import DispatchMode
+
+
+class DataDependentError(RuntimeError):
+    """A program asked for the value of a fake tensor."""
+
+
+class FakeTensorMode(DispatchMode):
+    """Under this mode operators compute shapes only. Real tensors that take part are faked, sharing where they share."""
+
+    def __init__(self):
+        self._fakes: dict[TensorImpl, Tensor] = {}
+        self._storages: dict[StorageImpl, StorageImpl] = {}
+
+    def from_tensor(self, tensor: Tensor) -> Tensor:
+        """The fake of a real tensor, the same at each call; a fake tensor is returned as it is."""
+        impl = tensor._impl
+        if impl.fake:
+            return tensor
+        found = self._fakes.get(impl)
+        if found is None:
+            found = self._fakes[impl] = self._make(impl)
+        return found
+
+    def _make(self, impl: TensorImpl) -> Tensor:
+        storage = self._storages.get(impl.storage)
+        if storage is None:
+            storage = self._storages[impl.storage] = without_data(impl.storage.nbytes)
+        fake = TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, CPU, META_KEYS)
+        fake.fake = True
+        return wrap(fake)
+
+    def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
+        args = _map_tensors(self.from_tensor, args)
+        kwargs = {name: _map_tensors(self.from_tensor, value) for name, value in kwargs.items()}
+        if op._schema.name in ("_local_scalar_dense", "equal", "nonzero"):
+            raise DataDependentError(
+                f"{op} needs the values of a tensor, which are not known while a program is captured. "
+                "Keep the value in a tensor, or leave this part out of the compiled function."
+            )
+        if "device" in op._schema.positions:
+            kwargs["device"] = META
+        with ExcludeKeys(AUTOGRAD_BITS):
+            result = op(*args, **kwargs)
+        return _map_tensors(_claim_cpu, result)
+
+
+def _map_tensors(function, value):
+    if isinstance(value, Tensor):
+        return function(value)
+    if isinstance(value, tuple | list):
+        return type(value)(_map_tensors(function, item) for item in value)
+    return value
+
+
+def _claim_cpu(tensor: Tensor) -> Tensor:
+    impl = tensor._impl
+    impl.device = CPU
+    impl.fake = True
+    return tensor
+
+
+def is_fake(value: object) -> bool:
+    """Whether `value` is a fake tensor."""
+    return isinstance(value, Tensor) and value._impl.fake

@@ -1,0 +1,72 @@
+"""Lists and dicts that refuse changes, and the mapping functions over nested arguments.
+
+In: the raw args and kwargs of a node. Out: the same values with every list and dict replaced by a read-only
+copy. A node must see every change of its arguments to keep `users` right, hence no change in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+_ADVICE = (
+    "'{0}' object does not support mutation. To change the args or kwargs of a node, make a new copy and assign it: "
+    "node.args = (new_value, *node.args[1:])"
+)
+
+
+def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise TypeError(_ADVICE.format(type(self).__name__))
+
+
+class immutable_list(list):  # noqa: N801 - the name that torch users know
+    """A hashable list whose changing methods raise TypeError."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = pop = remove = clear = reverse = sort = _refuse
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self):
+        return immutable_list, (list(self),)
+
+
+class immutable_dict(dict):  # noqa: N801 - the name that torch users know
+    """A hashable dict whose changing methods raise TypeError."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self):
+        return immutable_dict, (dict(self),)
+
+
+def map_aggregate(value: Any, function: Callable[[Any], Any]) -> Any:
+    """Apply `function` to every leaf of nested tuples, lists, dicts and slices.
+
+    Lists and dicts come back immutable; a named tuple keeps its type.
+    """
+    if isinstance(value, tuple):
+        return _map_tuple(value, [map_aggregate(item, function) for item in value])
+    if isinstance(value, list):
+        return immutable_list([map_aggregate(item, function) for item in value])
+    if isinstance(value, dict):
+        return immutable_dict({key: map_aggregate(item, function) for key, item in value.items()})
+    if isinstance(value, slice):
+        return slice(*(map_aggregate(item, function) for item in (value.start, value.stop, value.step)))
+    return function(value)
+
+
+def _map_tuple(original: tuple, items: list) -> tuple:
+    if type(original) is tuple:
+        return tuple(items)
+    # A tuple subclass such as Size keeps its type only while its elements stay what they were.
+    if all(new is old for new, old in zip(items, original, strict=True)):
+        return original
+    return type(original)(*items) if hasattr(original, "_fields") else tuple(items)

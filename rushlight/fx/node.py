@@ -1,0 +1,276 @@
+"""Node: one operation of a graph, linked to the nodes before and after it and to those that use its value.
+
+In: an opcode, a target and arguments that may hold other nodes at any depth. Out: an element of a `Graph`,
+kept consistent (inputs and users) whenever its arguments change. First data structure of every captured graph.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rushlight.fx.immutable_collections import _map_tuple, immutable_dict, immutable_list, map_aggregate
+from rushlight.fx.targets import mutates_arguments, qualified_name, uses_random_state
+
+if TYPE_CHECKING:
+    from rushlight.fx.graph import Graph
+
+OPCODES = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+
+# Python functions whose effect is not their result.
+_SIDE_EFFECTS = {
+    print, setattr, delattr, operator.setitem, operator.delitem, operator.iadd, operator.isub, operator.imul,
+    operator.itruediv, operator.ifloordiv, operator.imod, operator.ipow, operator.imatmul, operator.iand,
+    operator.ior, operator.ixor, operator.ilshift, operator.irshift, operator.iconcat,
+}  # fmt: skip
+
+
+class Node:
+    """One operation in a `Graph`.
+
+    Attributes:
+        op: one of `placeholder`, `get_attr`, `call_function`, `call_method`, `call_module`, `output`.
+        name: unique within the graph, a Python identifier.
+        target: what is called or fetched: a callable for `call_function`, a dotted path for `call_module` and
+            `get_attr`, a method name for `call_method`, a parameter name for `placeholder`.
+        args, kwargs: immutable; assign a new tuple or dict to change them.
+        users: the nodes that use this one's value, in the order in which they began to.
+        type: an annotation for the printed code, or None.
+        meta: free-form facts; `meta["val"]` is an example (fake) value and `meta["stack_trace"]` the user's code.
+    """
+
+    __slots__ = (
+        "graph", "name", "op", "target", "_args", "_kwargs", "_input_nodes", "users", "type", "meta",
+        "_prev", "_next", "_erased", "__weakref__",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Graph,
+        name: str,
+        op: str,
+        target: Any,
+        args: tuple = (),
+        kwargs: dict[str, Any] | None = None,
+        type_expr: Any = None,
+    ) -> None:
+        self.graph = graph
+        self.name = name
+        self.op = op
+        self.target = target
+        self.type = type_expr
+        self.meta: dict[str, Any] = {}
+        self.users: dict[Node, None] = {}
+        self._input_nodes: dict[Node, None] = {}
+        self._args: tuple = ()
+        self._kwargs: dict[str, Any] = {}
+        self._prev = self._next = self
+        self._erased = False
+        self._set_arguments(args, kwargs or {})
+
+    @property
+    def args(self) -> tuple:
+        """The positional arguments. Assigning them updates the users of the nodes involved."""
+        return self._args
+
+    @args.setter
+    def args(self, args: tuple) -> None:
+        self._set_arguments(args, self._kwargs)
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The keyword arguments. Assigning them updates the users of the nodes involved."""
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, kwargs: dict[str, Any]) -> None:
+        self._set_arguments(self._args, kwargs)
+
+    @property
+    def all_input_nodes(self) -> list[Node]:
+        """The distinct nodes among the arguments, in order of first appearance."""
+        return list(self._input_nodes)
+
+    @property
+    def next(self) -> Node:
+        """The following node in the graph's order; after the last one comes the list's root."""
+        return self._next
+
+    @property
+    def prev(self) -> Node:
+        """The preceding node in the graph's order; before the first one comes the list's root."""
+        return self._prev
+
+    @property
+    def stack_trace(self) -> str | None:
+        """The user's stack when the node was recorded, as `traceback.format_list` would print it."""
+        return self.meta.get("stack_trace")
+
+    @stack_trace.setter
+    def stack_trace(self, trace: str | None) -> None:
+        self.meta["stack_trace"] = trace
+
+    def _set_arguments(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        if not isinstance(args, (tuple, list)) or not isinstance(kwargs, dict):
+            raise TypeError(
+                f"node {self.name}: args must be a tuple and kwargs a dict, got "
+                f"{type(args).__name__} and {type(kwargs).__name__}"
+            )
+        for used in self._input_nodes:
+            used.users.pop(self, None)
+        inputs: dict[Node, None] = {}
+        self._args = tuple([_freeze(value, inputs) for value in args])
+        self._kwargs = immutable_dict({key: _freeze(value, inputs) for key, value in kwargs.items()})
+        self._input_nodes = inputs
+        for used in inputs:
+            used.users[self] = None
+
+    def update_arg(self, index: int, value: Any) -> None:
+        """Replace the positional argument at `index`."""
+        args = list(self._args)
+        args[index] = value
+        self.args = tuple(args)
+
+    def insert_arg(self, index: int, value: Any) -> None:
+        """Insert a positional argument before the one at `index`.
+
+        Raises ValueError if `index` is outside 0..len(args).
+        """
+        if not 0 <= index <= len(self._args):
+            raise ValueError(f"insert_arg: index {index} is outside 0..{len(self._args)} for node {self.name}")
+        self.args = (*self._args[:index], value, *self._args[index:])
+
+    def update_kwarg(self, key: str, value: Any) -> None:
+        """Set the keyword argument `key`."""
+        self.kwargs = {**self._kwargs, key: value}
+
+    def replace_input_with(self, old_input: Node, new_input: Any) -> None:
+        """Put `new_input` wherever this node uses `old_input`."""
+
+        def swap(value: Any) -> Any:
+            return new_input if value is old_input else value
+
+        self._set_arguments(map_aggregate(self._args, swap), map_aggregate(self._kwargs, swap))
+
+    def replace_all_uses_with(
+        self,
+        replace_with: Node,
+        delete_user_cb: Callable[[Node], bool] = lambda user: True,
+        *,
+        propagate_meta: bool = False,
+    ) -> list[Node]:
+        """Make the users of this node use `replace_with` instead, and return those that were changed.
+
+        `delete_user_cb(user)` may return False to leave a user as it is. With `propagate_meta`, `replace_with`
+        (whose meta must be empty) takes a copy of this node's meta.
+        """
+        if propagate_meta:
+            if replace_with.meta:
+                raise ValueError(f"propagate_meta=True, but {replace_with} already has meta: {list(replace_with.meta)}")
+            replace_with.meta.update(self.meta)
+        changed = [user for user in self.users if user is not replace_with and delete_user_cb(user)]
+        for user in changed:
+            user.replace_input_with(self, replace_with)
+        return changed
+
+    def prepend(self, other: Node) -> None:
+        """Move (or insert) `other` to just before this node."""
+        if self.graph is not other.graph:
+            raise ValueError(f"cannot move {other} next to {self}: they belong to different graphs")
+        if self is other:
+            warnings.warn(f"moving {self} next to itself has no effect", stacklevel=2)
+            return
+        other._unlink()
+        before = self._prev
+        before._next, other._prev = other, before
+        other._next, self._prev = self, other
+
+    def append(self, other: Node) -> None:
+        """Move (or insert) `other` to just after this node."""
+        if self is other:
+            warnings.warn(f"moving {self} next to itself has no effect", stacklevel=2)
+            return
+        if self._next is not other:
+            self._next.prepend(other)
+
+    def _unlink(self) -> None:
+        self._prev._next, self._next._prev = self._next, self._prev
+
+    def is_impure(self, impure_random: bool = True) -> bool:
+        """Whether removing the node, were its value unused, could change what the program does.
+
+        True for placeholders and the output, for operators that change their arguments, for in-place methods
+        and, unless `impure_random` is False, for operators that advance a random number generator.
+        """
+        if self.op in ("placeholder", "output"):
+            return True
+        if impure_random and uses_random_state(self.target):
+            return True
+        return self.mutates_state()
+
+    def mutates_state(self) -> bool:
+        """Whether running the node may change a value that other nodes see, or the outside world."""
+        if self.op == "call_function":
+            return mutates_arguments(self.target) or self.target in _SIDE_EFFECTS
+        if self.op == "call_method":
+            return self.target == "__setitem__" or (self.target.endswith("_") and not self.target.endswith("__"))
+        if self.op == "call_module" and self.graph.owning_module is not None:
+            return getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False)
+        return False
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def format_node(self) -> str:
+        """One line of the graph's printed form.
+
+        `%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, %y), kwargs = {})`
+        """
+        if self.op == "output":
+            return f"return {self.args[0] if self.args else None}"
+        head = f"%{self.name} : [num_users={len(self.users)}] = {self.op}[target={self._printed_target()}]"
+        if self.op == "placeholder":
+            return head + (f"(default={_format(self.args[0])})" if self.args else "")
+        if self.op == "get_attr":
+            return head
+        return f"{head}(args = {_format(self.args)}, kwargs = {_format(self.kwargs)})"
+
+    def _printed_target(self) -> str:
+        return self.target if isinstance(self.target, str) else qualified_name(self.target)
+
+
+def _freeze(value: Any, inputs: dict[Node, None]) -> Any:
+    """Copy nested containers to immutable ones, and collect the nodes met into `inputs`."""
+    if isinstance(value, Node):
+        inputs[value] = None
+        return value
+    if isinstance(value, tuple):
+        return _map_tuple(value, [_freeze(item, inputs) for item in value])
+    if isinstance(value, list):
+        return immutable_list([_freeze(item, inputs) for item in value])
+    if isinstance(value, dict):
+        return immutable_dict({key: _freeze(item, inputs) for key, item in value.items()})
+    if isinstance(value, slice):
+        return slice(_freeze(value.start, inputs), _freeze(value.stop, inputs), _freeze(value.step, inputs))
+    return value
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, Node):
+        return f"%{value.name}"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(map(_format, value)) + (",)" if len(value) == 1 else ")")
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_format, value)) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_format(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, slice):
+        return f"slice({_format(value.start)}, {_format(value.stop)}, {_format(value.step)})"
+    return str(value)
+
+
+def map_arg(value: Any, function: Callable[[Node], Any]) -> Any:
+    """Apply `function` to every node in nested arguments and leave all other leaves as they are."""
+    return map_aggregate(value, lambda leaf: function(leaf) if isinstance(leaf, Node) else leaf)

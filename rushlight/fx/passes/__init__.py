@@ -1,0 +1,1 @@
+"""Passes over graphs: functions from graph to graph."""

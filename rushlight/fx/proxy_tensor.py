@@ -1,0 +1,196 @@
+"""make_fx: run a function on fake tensors and record every operator it reaches as a node of an fx.Graph.
+
+In: a function and example inputs. Out: a GraphModule of aten operators. Tensors that are neither inputs nor made inside
+(parameters, constants) become attributes of the module.
+"""
+
+from __future__ import annotations
+
+import linecache
+import operator
+import os
+import re
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from types import FrameType
+
+from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import ExcludeKeys
+from rushlight.fx.fake_tensor import FakeTensorMode
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.modes import DispatchMode
+from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class ProxyMode(DispatchMode):
+    """Records operator calls into `graph`, and computes their results with the fake mode below it."""
+
+    def __init__(self, graph: Graph, fakes: FakeTensorMode, names: dict[TensorImpl, str]):
+        self.graph = graph
+        self.fakes = fakes
+        self.names = names
+        self.nodes: dict[TensorImpl, Node] = {}
+        self.constants: dict[str, Tensor] = {}
+
+    def track(self, tensor: Tensor, node: Node) -> None:
+        """Say that `node` produces `tensor`."""
+        self.nodes[tensor._impl] = node
+        node.meta["val"] = tensor
+
+    def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
+        if op._schema.name in ("lift_fresh", "detach", "alias"):
+            return self._same_value(args[0])
+        node_args = _map(self.argument, args)
+        node_kwargs = {name: _map(self.argument, value) for name, value in kwargs.items()}
+        with ExcludeKeys(AUTOGRAD_BITS):
+            result = op(*args, **kwargs)
+        node = self.graph.create_node("call_function", op, node_args, node_kwargs, name=op._schema.name)
+        node.meta["stack_trace"] = user_frame(sys._getframe(1))
+        return self._record(op, node, args, result)
+
+    def _same_value(self, tensor: Tensor) -> Tensor:
+        node = self.argument(tensor)
+        fake = self.fakes.from_tensor(tensor)
+        impl = fake._impl
+        made = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
+        self.nodes[made._impl] = node
+        return made
+
+    def _record(self, op: OpOverload, node: Node, args: tuple, result):
+        if op.is_mutable and result is args[0]:
+            # The written tensor is the result: later uses read the node of the write.
+            self.track(self.fakes.from_tensor(result), node)
+            self.nodes[result._impl] = node
+            return result
+        if isinstance(result, tuple):
+            node.meta["val"] = result
+            for index, value in enumerate(result):
+                if isinstance(value, Tensor):
+                    self._record_item(node, index, value)
+        elif isinstance(result, Tensor):
+            self.track(result, node)
+        return result
+
+    def _record_item(self, node: Node, index: int, value: Tensor) -> None:
+        item = self.graph.create_node("call_function", operator.getitem, (node, index), name=f"{node.name}_{index}")
+        item.meta["stack_trace"] = node.meta["stack_trace"]
+        self.track(value, item)
+
+    def argument(self, value: object) -> object:
+        """What stands for `value` in a node's arguments: a node for a tensor, anything else itself."""
+        if not isinstance(value, Tensor):
+            return value
+        node = self.nodes.get(value._impl)
+        return self._constant(value) if node is None else node
+
+    def _constant(self, tensor: Tensor) -> Node:
+        if tensor._impl.fake:
+            raise RuntimeError(
+                "a fake tensor from outside this capture reached it: a tensor of an earlier capture was kept, e.g. in a "
+                "module attribute. Remove the side effect from the compiled function."
+            )
+        qualified = self.names.get(tensor._impl)
+        name = re.sub(r"\W", "_", qualified) if qualified else f"_tensor_constant{len(self.constants)}"
+        while name in self.constants:
+            name += "_"
+        self.constants[name] = tensor
+        node = self.graph.create_node("get_attr", name, name=name)
+        node.meta["qualified_name"] = qualified
+        self.nodes[tensor._impl] = node
+        node.meta["val"] = self.fakes.from_tensor(tensor)
+        return node
+
+
+def _map(function: Callable, value: object) -> object:
+    if isinstance(value, tuple | list):
+        return type(value)(_map(function, item) for item in value) if type(value) in (tuple, list) else tuple(value)
+    return function(value)
+
+
+def user_frame(frame: FrameType | None) -> str:
+    """The innermost frame outside the package, as a line of a traceback and its code."""
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    path, line, name = frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+    return f'File "{path}", line {line}, in {name}\n    {linecache.getline(path, line).strip()}'
+
+
+@dataclass
+class Capture:
+    """A captured program: its graph over flat tensor inputs, and how its results are put together again.
+
+    `module(*tensors)` returns the flat outputs as a tuple; `unflatten` builds the function's own result from them.
+    """
+
+    module: GraphModule
+    output_spec: TreeSpec
+    constants: dict[str, Tensor] = field(default_factory=dict)
+
+    def unflatten(self, outputs: tuple) -> object:
+        """The result in the function's own structure."""
+        return tree_unflatten(outputs, self.output_spec)
+
+
+def capture(
+    function: Callable,
+    args: tuple,
+    kwargs: dict | None = None,
+    names: dict[TensorImpl, str] | None = None,
+    class_name: str = "GraphModule",
+) -> Capture:
+    """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
+
+    `names` gives the qualified names of tensors that may be met inside. Whatever Python decides while it runs is decided
+    once. DataDependentError when it asks for a value.
+    """
+    leaves, spec = tree_flatten((args, kwargs or {}))
+    graph, fakes = Graph(), FakeTensorMode()
+    mode = ProxyMode(graph, fakes, names or {})
+    replaced = [_placeholder(mode, leaf, index) if isinstance(leaf, Tensor) else leaf for index, leaf in enumerate(leaves)]
+    fake_args, fake_kwargs = tree_unflatten(replaced, spec)
+    with ExitStack() as stack:
+        stack.enter_context(fakes)
+        stack.enter_context(mode)
+        result = function(*fake_args, **fake_kwargs)
+    outputs, output_spec = tree_flatten(result)
+    graph.output(tuple(mode.argument(value) for value in outputs))
+    graph.eliminate_dead_code()
+    used = {node.target for node in graph.nodes if node.op == "get_attr"}
+    constants = {name: value for name, value in mode.constants.items() if name in used}
+    return Capture(GraphModule(constants, graph, class_name), output_spec, constants)
+
+
+def _placeholder(mode: ProxyMode, tensor: Tensor, index: int) -> Tensor:
+    fake = mode.fakes.from_tensor(tensor)
+    if fake._impl in mode.nodes:
+        return fake
+    node = mode.graph.placeholder(f"arg{index}_1")
+    mode.track(fake, node)
+    return fake
+
+
+def make_fx(function: Callable) -> Callable[..., GraphModule]:
+    """A function that, called like `function`, returns the GraphModule of aten operators that `function` runs there.
+
+    The module takes the tensors among the arguments and returns what `function` returns.
+    """
+
+    def traced(*args, **kwargs) -> GraphModule:
+        captured = capture(function, args, kwargs)
+        output = captured.module.graph.output_node()
+        output.args = (tree_unflatten(list(output.args[0]), captured.output_spec),)
+        captured.module.recompile()
+        return captured.module
+
+    return traced

@@ -1,0 +1,69 @@
+"""Facts about what a `call_function` node calls: its printed name, and whether calling it has effects.
+
+In: any callable. Out: a dotted name as a user of `import rushlight as torch` would write it, and two flags read
+from the operator's schema and tags.
+"""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import sys
+from functools import reduce
+from typing import Any
+
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.packet import OpOverloadPacket
+
+_PACKAGE = __name__.partition(".")[0]
+# What generated code calls `torch`. Fetched rather than imported, because the package itself imports this folder.
+TORCH = sys.modules[_PACKAGE]
+
+
+def mutates_arguments(target: Any) -> bool:
+    """Whether `target` is an operator whose schema says that it writes to an argument."""
+    if isinstance(target, OpOverloadPacket):
+        return target.__name__.endswith("_") and not target.__name__.endswith("__")
+    return isinstance(target, OpOverload) and target.is_mutable
+
+
+def uses_random_state(target: Any) -> bool:
+    """Whether `target` is an operator that advances a random number generator."""
+    return isinstance(target, OpOverload) and "nondeterministic_seeded" in target.tags
+
+
+def qualified_name(target: Any) -> str:
+    """A dotted name for a callable: `torch.ops.aten.add.Tensor`, `operator.add`, `math.sqrt`, `torch.relu`."""
+    if isinstance(target, (OpOverload, OpOverloadPacket)):
+        return f"torch.ops.{target}"
+    name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None) or type(target).__name__
+    module = getattr(target, "__module__", None) or "builtins"
+    if module == "_operator" or getattr(operator, name, None) is target:
+        return f"operator.{name}"
+    if getattr(builtins, name, None) is target:
+        return f"builtins.{name}"
+    if module == _PACKAGE or module.startswith(_PACKAGE + "."):
+        return _public_name(target, name, "torch" + module[len(_PACKAGE) :])
+    return f"{module}.{name}"
+
+
+def _public_name(target: Any, name: str, module: str) -> str:
+    """The shortest public path to a callable of this package, else where it is defined."""
+    candidates = (f"torch.{name}", f"torch.nn.functional.{name}", f"torch.nn.{name}", f"{module}.{name}")
+    return next((path for path in candidates if resolve(path) is target), candidates[-1])
+
+
+def resolve(path: str) -> Any:
+    """The object at a dotted path that starts with `torch` or `builtins`, or None."""
+    root, *atoms = path.split(".")
+    start = {"torch": TORCH, "builtins": builtins, "operator": operator}.get(root)
+    return reduce(lambda owner, atom: getattr(owner, atom, None), atoms, start)
+
+
+def short_name(target: Any) -> str:
+    """The last part of a target's name, from which a node's name is made: `add` for `aten.add.Tensor`."""
+    if isinstance(target, str):
+        return target
+    if isinstance(target, OpOverload):
+        return target._schema.name
+    return getattr(target, "__name__", None) or type(target).__name__

@@ -1,0 +1,188 @@
+// Fused scaled-dot-product attention, forward, fp32: softmax(scale * Q K^T + mask) V, without the L x S matrix.
+//
+// Queries lie across the lanes: a task takes NR queries (packed once, transposed), multiplies a block of keys with them
+// by the tile of tile.h, so that each score of a key is one row of NR floats, and the softmax runs down the rows without
+// any sum across lanes. The weights so left are just the packed panel that the second product, V^T times weights, needs.
+// K and V are read where they lie. Blocks of keys are folded one after the other (online softmax, Milakov and
+// Gimelshein 2018; FlashAttention, Dao et al. 2022).
+#pragma once
+
+#include <rushlight/math.h>
+#include <rushlight/tile.h>
+
+namespace rl {
+
+// Element strides of a [B, H, rows, D] tensor.
+struct head_strides {
+  long batch, head, row, column;
+};
+
+// A mask broadcast to [B, H, L, S] by strides, zero where it is broadcast: float is added to the scores, bool says which
+// keys count. rl::no_mask{} for none.
+template <class T> struct attention_mask {
+  const T* data;
+  long batch, head, row, column;
+};
+using no_mask = attention_mask<void>;
+template <> struct attention_mask<void> {};
+
+constexpr int attention_rows = tile_rows == 12 ? 8 : 4;  // divides the usual head sizes
+constexpr long key_block = 128;
+
+// scores[s][0..NR) for `keys` keys: K rows times the packed queries.
+RL_INLINE void attention_scores(const float* k, const head_strides& at, long keys, const float* queries, long depth,
+                                float* scores) {
+  long s = 0;
+  for (; s + attention_rows <= keys; s += attention_rows)
+    tile<attention_rows>(k + s * at.row, at.row, at.column, queries, depth, scores + s * tile_columns, false);
+  for (; s < keys; ++s) tile<1>(k + s * at.row, at.row, at.column, queries, depth, scores + s * tile_columns, false);
+}
+
+// result[d][0..NR) (+)= V^T times the weights.
+template <int D>
+RL_INLINE void attention_values(const float* v, const head_strides& at, long keys, const float* weights, float* result,
+                                bool accumulate) {
+  int d = 0;
+  for (; d + attention_rows <= D; d += attention_rows)
+    tile<attention_rows>(v + d * at.column, at.column, at.row, weights, keys, result + d * tile_columns, accumulate);
+  if constexpr (D % attention_rows != 0)
+    tile<D % attention_rows>(v + d * at.column, at.column, at.row, weights, keys, result + d * tile_columns, accumulate);
+}
+
+// Applies the mask's part for `keys` keys and `queries` queries, `data` being its first element.
+template <class T>
+RL_INLINE void apply_mask(const T* data, long row, long column, long keys, long queries, float* scores) {
+  const vector_lane lane;
+  [[maybe_unused]] const vec<float> lowest = splat<vec<float>>(-__builtin_inff());
+  alignas(64) float block[key_block * tile_columns];
+  if (row != 0) pack_panel(data, column, row, keys, queries, block);
+  for (long s = 0; s < keys; ++s) {
+    for (long j = 0; j < tile_columns; j += lanes) {
+      float* at = scores + s * tile_columns + j;
+      const vec<float> value = row != 0 ? lane.load(block + s * tile_columns + j)
+                                        : splat<vec<float>>(cast<float, T>(scalar_lane{}.load(data + s * column)));
+      const vec<float> score = lane.load(at);
+      if constexpr (same<T, bool>) lane.store(at, where(ne(value, vec<float>{}), score, lowest));
+      else lane.store(at, score + value);
+    }
+  }
+}
+
+// Keys after the query get -inf; key and query are the first ones of the block.
+RL_INLINE void apply_causal(long key, long keys, long query, float* scores) {
+  const vector_lane lane;
+  const vec<int32_t> offset = convert_lanes<vec<int32_t>>(vector_lane::iota());
+  for (long s = 0; s < keys; ++s)
+    for (long j = 0; j < tile_columns; j += lanes) {
+      float* at = scores + s * tile_columns + j;
+      const mask seen = offset >= (int32_t)(key + s - query - j);
+      lane.store(at, where(seen, lane.load(at), splat<vec<float>>(-__builtin_inff())));
+    }
+}
+
+// The running maximum and sum of NR softmax rows.
+struct softmax_state {
+  vec<float> maximum[2], sum[2];
+};
+
+// Turns scores into weights relative to the new maximum, and rescales what has been summed so far. Where all keys are
+// masked the maximum is -inf; 0 stands in for it, so that the weights become 0 and not NaN.
+template <int D> RL_INLINE void fold_softmax(softmax_state& state, float* scores, long keys, float* result, bool first) {
+  const vector_lane lane;
+  for (int j = 0; j < 2; ++j) {
+    float* column = scores + j * lanes;
+    vec<float> top = state.maximum[j];
+    for (long s = 0; s < keys; ++s) {
+      const vec<float> score = lane.load(column + s * tile_columns);
+      top = where(gt(score, top), score, top);
+    }
+    const vec<float> base = where(eq(top, splat<vec<float>>(-__builtin_inff())), vec<float>{}, top);
+    const vec<float> shrink = exp_nonpositive(state.maximum[j] - base);
+    vec<float> sum = state.sum[j] * shrink;
+    for (long s = 0; s < keys; ++s) {
+      const vec<float> weight = exp_nonpositive(lane.load(column + s * tile_columns) - base);
+      sum += weight;
+      lane.store(column + s * tile_columns, weight);
+    }
+    if (!first)
+      for (long d = 0; d < D; ++d) {
+        float* at = result + d * tile_columns + j * lanes;
+        lane.store(at, lane.load(at) * shrink);
+      }
+    state.maximum[j] = top;
+    state.sum[j] = sum;
+  }
+}
+
+// Divides by the sums and stores the result transposed back; the log-sum-exp too where one is wanted.
+template <int D>
+RL_INLINE void finish_attention(const softmax_state& state, float* result, long queries, float* out,
+                                const head_strides& at, float* lse) {
+  const vector_lane lane;
+  for (int j = 0; j < 2; ++j) {
+    const vec<float> scale = where(eq(state.sum[j], vec<float>{}), vec<float>{}, 1.0f / state.sum[j]);
+    for (long d = 0; d < D; ++d) {
+      float* value = result + d * tile_columns + j * lanes;
+      lane.store(value, lane.load(value) * scale);
+    }
+  }
+  long d = 0;
+  for (; d + lanes <= D && at.column == 1; d += lanes)
+    pack_transposed(result + d * tile_columns, tile_columns, lanes, queries, out + d, at.row);
+  for (; d < D; ++d)
+    for (long i = 0; i < queries; ++i) out[i * at.row + d * at.column] = result[d * tile_columns + i];
+  for (long i = 0; lse && i < queries; ++i) {
+    const float sum = state.sum[i / lanes][i % lanes];
+    lse[i] = sum == 0.0f ? 0.0f : state.maximum[i / lanes][i % lanes] + __builtin_logf(sum);
+  }
+}
+
+// NR queries from `query` on against all keys of one head; the pointers are the head's, q and out the first query's.
+template <int D, class Mask>
+RL_INLINE void attend(const float* q, const head_strides& q_at, const float* k, const head_strides& k_at,
+                      const float* v, const head_strides& v_at, float* out, const head_strides& out_at, float* lse,
+                      long query, long queries, long keys, float scale, bool causal, const Mask& mask, long mask_first) {
+  alignas(64) float packed[D * tile_columns], result[D * tile_columns], scores[key_block * tile_columns];
+  pack_panel(q, q_at.column, q_at.row, D, queries, packed);
+  for (long i = 0; i < D * tile_columns; i += lanes) vector_lane{}.store(packed + i, vector_lane{}.load(packed + i) * scale);
+
+  const vec<float> lowest = splat<vec<float>>(-__builtin_inff());
+  softmax_state state = {{lowest, lowest}, {}};
+  const long end = causal && query + queries < keys ? query + queries : keys;
+  for (long first = 0; first < end; first += key_block) {
+    const long count = end - first < key_block ? end - first : key_block;
+    attention_scores(k + first * k_at.row, k_at, count, packed, D, scores);
+    if constexpr (!same<Mask, no_mask>)
+      apply_mask(mask.data + mask_first + first * mask.column, mask.row, mask.column, count, queries, scores);
+    if (causal && first + count > query) apply_causal(first, count, query, scores);
+    fold_softmax<D>(state, scores, count, result, first == 0);
+    attention_values<D>(v + first * v_at.row, v_at, count, scores, result, first > 0);
+  }
+  if (end == 0) __builtin_memset(result, 0, sizeof result);
+  finish_attention<D>(state, result, queries, out, out_at, lse);
+}
+
+// out[b, h, l, :] for q [B, H, L, D], k and v [B, H, S, D], all by element strides; lse [B, H, L], contiguous, or null.
+// Rows whose keys are all masked give 0 (and a log-sum-exp of 0), as torch's CPU kernel does. A causal mask is aligned
+// to the upper left. Called by all threads of a parallel region; ends with a barrier.
+template <int D, class Mask = no_mask>
+void attention(const float* q, head_strides q_at, const float* k, head_strides k_at, const float* v, head_strides v_at,
+               float* out, head_strides out_at, float* lse, long batches, long heads, long rows, long keys, float scale,
+               bool causal, Mask mask = {}) {
+  const long chunks = (rows + tile_columns - 1) / tile_columns;
+#pragma omp for schedule(static)
+  for (long task = 0; task < batches * heads * chunks; ++task) {
+    const long b = task / chunks / heads, h = task / chunks % heads, step = task % chunks;
+    // Causal work grows with the row: taking chunks from both ends in turn gives the threads equal shares.
+    const long chunk = !causal ? step : step % 2 ? chunks - 1 - step / 2 : step / 2;
+    const long row = chunk * tile_columns, count = rows - row < tile_columns ? rows - row : tile_columns;
+    long mask_first = 0;
+    if constexpr (!same<Mask, no_mask>) mask_first = b * mask.batch + h * mask.head + row * mask.row;
+    attend<D>(q + b * q_at.batch + h * q_at.head + row * q_at.row, q_at, k + b * k_at.batch + h * k_at.head, k_at,
+              v + b * v_at.batch + h * v_at.head, v_at, out + b * out_at.batch + h * out_at.head + row * out_at.row,
+              out_at, lse ? lse + (b * heads + h) * rows + row : nullptr, row, count, keys, scale, causal, mask,
+              mask_first);
+  }
+}
+
+}  // namespace rl

@@ -1,0 +1,213 @@
+// Pointwise helpers beside the operators of C++, each for scalars and vectors alike (V is T or vec<T>).
+//
+// Semantics are torch's: maximum and minimum pass NaN on, round goes half to even, remainder takes the divisor's sign,
+// floor_div of floats follows Python's. Comparisons give masks (bool for scalars). Booleans have no arithmetic: use the
+// logical functions and `where`. Integer division by zero gives 0 instead of a trap.
+#pragma once
+
+#include <rushlight/vec.h>
+
+namespace rl {
+
+// ---- comparison, logic, choice -------------------------------------------------------------------------------------
+
+#define RL_COMPARE(name, op) \
+  template <class V> RL_INLINE auto name(V a, V b) { return to_mask(a op b); }
+RL_COMPARE(eq, ==) RL_COMPARE(ne, !=) RL_COMPARE(lt, <) RL_COMPARE(le, <=) RL_COMPARE(gt, >) RL_COMPARE(ge, >=)
+#undef RL_COMPARE
+
+template <class M> RL_INLINE M logical_and(M a, M b) { return (M)(a & b); }
+template <class M> RL_INLINE M logical_or(M a, M b) { return (M)(a | b); }
+template <class M> RL_INLINE M logical_xor(M a, M b) { return (M)(a ^ b); }
+RL_INLINE bool logical_not(bool m) { return !m; }
+RL_INLINE mask logical_not(mask m) { return ~m; }
+
+template <class V> RL_INLINE V where(bool m, V a, V b) { return m ? a : b; }
+template <class V> RL_INLINE V where(mask m, V a, V b) {
+  return convert_lanes<decltype(a == b)>(m) ? a : b;  // lanes of the mask as wide as V's
+}
+
+// Small integers promote to int in C++; these keep the type.
+template <class V> RL_INLINE V add(V a, V b) { return (V)(a + b); }
+template <class V> RL_INLINE V sub(V a, V b) { return (V)(a - b); }
+template <class V> RL_INLINE V mul(V a, V b) { return (V)(a * b); }
+template <class V> RL_INLINE V neg(V a) { return (V)-a; }
+
+// ---- lane by lane --------------------------------------------------------------------------------------------------
+
+// f on each lane; for functions that have no vector form.
+template <class F, class V, class... W> RL_INLINE V map(const F& f, V a, W... rest) {
+  if constexpr (is_vector<V>) {
+    V out;
+    for (int i = 0; i < lanes; ++i) out[i] = f(a[i], rest[i]...);
+    return out;
+  } else {
+    return (V)f(a, rest...);
+  }
+}
+
+// A functor over the float and double versions of a C library function.
+#define RL_LIBRARY(name)                                                    \
+  struct name {                                                             \
+    float operator()(float x) const { return __builtin_##name##f(x); }      \
+    double operator()(double x) const { return __builtin_##name(x); }       \
+  };
+#define RL_LIBRARY2(name)                                                             \
+  struct name {                                                                       \
+    float operator()(float x, float y) const { return __builtin_##name##f(x, y); }    \
+    double operator()(double x, double y) const { return __builtin_##name(x, y); }    \
+  };
+
+namespace library {
+RL_LIBRARY(sqrt) RL_LIBRARY2(fmod) RL_LIBRARY2(pow)
+}  // namespace library
+
+// The signed integer of so many bytes.
+template <int Bytes> struct integer_of { using type = int32_t; };
+template <> struct integer_of<8> { using type = int64_t; };
+template <int Bytes> using integer = typename integer_of<Bytes>::type;
+
+// ---- signs and rounding --------------------------------------------------------------------------------------------
+
+template <class V> RL_INLINE auto isnan(V x) { return to_mask(x != x); }
+
+template <class V> RL_INLINE V abs(V x) {
+  if constexpr (same<element<V>, float>) return bitcast<V>(bitcast<like<V, int32_t>>(x) & 0x7fffffff);
+  else if constexpr (same<element<V>, double>) return bitcast<V>(bitcast<like<V, int64_t>>(x) & INT64_MAX);
+  else return (V)(x < splat<V>(0) ? -x : x);
+}
+
+template <class V> RL_INLINE V copysign(V magnitude, V sign) {
+  using I = like<V, integer<sizeof(element<V>)>>;
+  constexpr element<I> bits = (element<I>)1 << (sizeof(element<I>) * 8 - 1);
+  return bitcast<V>((bitcast<I>(magnitude) & ~bits) | (bitcast<I>(sign) & bits));
+}
+
+template <class V> RL_INLINE auto isinf(V x) {
+  if constexpr (is_floating<element<V>>) return to_mask(abs(x) == splat<V>(__builtin_inf()));
+  else return to_mask(x != x);
+}
+
+template <class V> RL_INLINE V sign(V x) {
+  const V zero = splat<V>(0), one = splat<V>(1);
+  return sub<V>(where(gt(x, zero), one, zero), where(lt(x, zero), one, zero));
+}
+
+// Floats of at least 2^23 (2^52) are integers already; adding and taking away that bound rounds smaller ones.
+template <class V> RL_INLINE V round(V x) {
+  if constexpr (!is_floating<element<V>>) return x;
+  else {
+    const V bound = splat<V>(sizeof(element<V>) == 4 ? 0x1p23 : 0x1p52), magnitude = abs(x);
+    return where(lt(magnitude, bound), copysign(magnitude + bound - bound, x), x);
+  }
+}
+
+template <class V> RL_INLINE V floor(V x) {
+  if constexpr (!is_floating<element<V>>) return x;
+  else {
+    const V near = round(x);
+    return where(gt(near, x), near - 1, near);
+  }
+}
+
+template <class V> RL_INLINE V ceil(V x) {
+  if constexpr (!is_floating<element<V>>) return x;
+  else return -floor(-x);
+}
+
+template <class V> RL_INLINE V trunc(V x) {
+  if constexpr (!is_floating<element<V>>) return x;
+  else return copysign(floor(abs(x)), x);
+}
+
+// ---- arithmetic ----------------------------------------------------------------------------------------------------
+
+template <class V> RL_INLINE V maximum(V a, V b) { return where(logical_or(gt(a, b), isnan(a)), a, b); }
+template <class V> RL_INLINE V minimum(V a, V b) { return where(logical_or(lt(a, b), isnan(a)), a, b); }
+template <class V> RL_INLINE V relu(V x) { return where(lt(x, splat<V>(0)), splat<V>(0), x); }
+
+template <class V> RL_INLINE V sqrt(V x) {
+#if RL_LANES == 16 && defined(__GNUC__) && !defined(__clang__)
+  if constexpr (same<V, vec<float>>) return __builtin_ia32_sqrtps512_mask(x, x, -1, 4);
+#endif
+  return map(library::sqrt{}, x);
+}
+template <class V> RL_INLINE V reciprocal(V x) { return splat<V>(1) / x; }
+template <class V> RL_INLINE V rsqrt(V x) { return splat<V>(1) / sqrt(x); }
+
+// Integer quotients rounded toward zero, per lane: a / 0 is 0, and the one overflow wraps.
+struct truncated_quotient {
+  template <class T> RL_INLINE T operator()(T a, T b) const {
+    return b == 0 ? (T)0 : b == (T)-1 && (T)-1 < (T)0 ? (T)(0 - (uint64_t)a) : (T)(a / b);
+  }
+};
+struct floored_quotient {
+  template <class T> RL_INLINE T operator()(T a, T b) const {
+    const T quotient = truncated_quotient{}(a, b);
+    return (T)(quotient - (b != 0 && (T)(a - (uint64_t)quotient * b) != 0 && (a < 0) != (b < 0)));
+  }
+};
+
+// a / b; for integers rounded toward zero.
+template <class V> RL_INLINE V div(V a, V b) {
+  if constexpr (is_floating<element<V>>) return a / b;
+  else return map(truncated_quotient{}, a, b);
+}
+
+// The C remainder, with the sign of a.
+template <class V> RL_INLINE V fmod(V a, V b) {
+  if constexpr (is_floating<element<V>>) return map(library::fmod{}, a, b);
+  else return sub(a, mul(div(a, b), b));
+}
+
+// Python's remainder, with the sign of b.
+template <class V> RL_INLINE V remainder(V a, V b) {
+  const V zero = splat<V>(0), r = fmod(a, b);
+  return where(logical_and(ne(r, zero), to_mask(lt(r, zero) != lt(b, zero))), add(r, b), r);
+}
+
+// Python's a // b: for floats derived from the exact remainder, so that it agrees with `remainder`.
+template <class V> RL_INLINE V floor_div(V a, V b) {
+  if constexpr (!is_floating<element<V>>) {
+    return map(floored_quotient{}, a, b);
+  } else {
+    const V quotient = a / b, whole = (a - remainder(a, b)) / b, down = floor(whole);
+    const V near = where(gt(whole - down, splat<V>(0.5)), down + 1, down);
+    return where(eq(b, splat<V>(0)), quotient, where(eq(whole, splat<V>(0)), copysign(whole, quotient), near));
+  }
+}
+
+struct integer_power {
+  template <class T> T operator()(T base, T exponent) const {
+    if (exponent < 0) return base == 1 ? (T)1 : base == (T)-1 ? (T)(exponent % 2 ? -1 : 1) : (T)0;
+    uint64_t result = 1, square = (uint64_t)base;
+    for (uint64_t rest = (uint64_t)exponent; rest; rest >>= 1, square *= square)
+      if (rest & 1) result *= square;
+    return (T)result;
+  }
+};
+
+template <class V> RL_INLINE V pow(V a, V b) {
+  if constexpr (is_floating<element<V>>) return map(library::pow{}, a, b);
+  else return map(integer_power{}, a, b);
+}
+
+// ---- bits ----------------------------------------------------------------------------------------------------------
+
+template <class V> RL_INLINE V bitwise_and(V a, V b) { return (V)(a & b); }
+template <class V> RL_INLINE V bitwise_or(V a, V b) { return (V)(a | b); }
+template <class V> RL_INLINE V bitwise_xor(V a, V b) { return (V)(a ^ b); }
+template <class V> RL_INLINE V bitwise_not(V a) { return (V)~a; }
+
+// Counts outside 0..bits-1 shift everything out: zero, or the sign for a right shift.
+template <class V> RL_INLINE V shift_left(V a, V count) {
+  const auto inside = logical_and(ge(count, splat<V>(0)), lt(count, splat<V>(sizeof(element<V>) * 8)));
+  return where(inside, (V)(a << where(inside, count, splat<V>(0))), splat<V>(0));
+}
+template <class V> RL_INLINE V shift_right(V a, V count) {
+  const V last = splat<V>(sizeof(element<V>) * 8 - 1);
+  const auto inside = logical_and(ge(count, splat<V>(0)), le(count, last));
+  return (V)(a >> where(inside, count, last));
+}
+
+}  // namespace rl

@@ -1,0 +1,66 @@
+// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N], B packed once (pack.h), and batched products of unpacked
+// operands. Results go to an epilogue, a functor that stores them itself, so that bias, activation and residual need no
+// pass of their own:
+//
+//     rl::gemm<128>(a, 384, packed, 1536, 384, [&](auto lane, long row, long column, auto value) {
+//       lane.store(out + row * 1536 + column, rl::gelu_erf(value + lane.load(bias + column)));
+//     });
+//
+// The lane is a vector_lane for whole vectors of columns and a scalar_lane for the rest (see vec.h). Every function is
+// called by all threads of a parallel region, shares the work among them and ends with a barrier; outside a region one
+// thread does it all.
+#pragma once
+
+#include <rushlight/tile.h>
+
+namespace rl {
+
+// Longer sums are cut into parts, so that a part of a panel stays in the second-level cache while rows pass over it.
+constexpr long depth_block = 2048;
+constexpr int group_limit = 8;  // row blocks whose partial sums wait on the stack between parts
+
+// One panel times the row blocks [first, last): part by part along K, then the epilogue.
+template <long M, class E>
+RL_INLINE void multiply_group(long m, long first, long last, const float* a, long a_row, long a_column,
+                              const float* panel, long first_column, long columns, long depth, const E& emit) {
+  using split = row_split<M>;
+  alignas(64) float sums[group_limit * tile_rows * tile_columns];
+  const long parts = depth > depth_block ? (depth + depth_block - 1) / depth_block : 1;
+  for (long part = 0; part < parts; ++part) {
+    const long k = depth * part / parts, k_end = depth * (part + 1) / parts;
+    for (long i = first; i < last; ++i) {
+      const row_block block = split::at(m, i);
+      float* c = sums + (i - first) * tile_rows * tile_columns;
+      split::run(block, a + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c, part > 0);
+      if (part + 1 == parts) emit_tile(c, block, first_column, columns, emit);
+    }
+  }
+}
+
+template <long M, class E>
+RL_INLINE void gemm_rows(long m, const float* a, long a_row, const float* packed, long columns, long depth,
+                         const E& emit) {
+  const long panels = (columns + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(m);
+  const long group = depth > depth_block ? group_limit : 1, groups = (blocks + group - 1) / group;
+#pragma omp for schedule(static)
+  for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
+    const long panel = task / groups, first = task % groups * group, column = panel * tile_columns;
+    const long last = first + group < blocks ? first + group : blocks;
+    multiply_group<M>(m, first, last, a, a_row, 1, packed + column * depth, column, columns, depth, emit);
+  }
+}
+
+// emit(lane, row, column, value) for C = A * packed B; A has unit stride along K. M is the number of rows.
+template <long M, class E>
+RL_INLINE void gemm(const float* a, long a_row, const float* packed, long columns, long depth, const E& emit) {
+  static_assert(M > 0, "for a row count known only at run time, call gemm(m, ...)");
+  gemm_rows<M>(M, a, a_row, packed, columns, depth, emit);
+}
+
+// The same with the number of rows given at run time.
+template <class E>
+RL_INLINE void gemm(long m, const float* a, long a_row, const float* packed, long columns, long depth, const E& emit) {
+  gemm_rows<0>(m, a, a_row, packed, columns, depth, emit);
+}
+
+}  // namespace rl

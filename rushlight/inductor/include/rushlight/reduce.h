@@ -1,0 +1,215 @@
+// Reduction accumulators.
+//
+// Along the lanes, rl::accumulator<Op, T> takes a row's vectors and its scalar rest and gives one scalar:
+//
+//     rl::accumulator<rl::sum, float> total;
+//     rl::for_each(n, [&](auto lane, long i) { total.add(lane, lane.load(in + i)); });
+//     out[0] = total.finish();
+//
+// T is the type of computation (float for bfloat16). Op: sum, prod, max, min (both pass NaN on), any, all (T = bool).
+// rl::accumulator<rl::argmax, T> and argmin take an int64 index per lane too, add(lane, value, lane.index(i)), and finish
+// with the index of the first extremum, or of the first NaN. rl::welford<T> gives mean, m2 and count.
+//
+// Across the lanes, where every lane belongs to another result, rl::column_accumulator<Op, V> has add(v), with V = T or
+// vec<T> (decltype of a loaded value), and finish() gives a V.
+//
+// Sums of floats go through three levels of partial sums, so that no chain is longer than 128 additions until 2^18
+// elements, and the error grows like that of a pairwise sum.
+#pragma once
+
+#include <rushlight/elementwise.h>
+
+namespace rl {
+
+// ---- operations ----------------------------------------------------------------------------------------------------
+
+template <class T> RL_INLINE constexpr T lowest_value() {
+  if constexpr (is_floating<T>) return -(T)__builtin_inf();
+  else if constexpr ((T)-1 > (T)0) return (T)0;
+  else return (T)(-((T)(((uint64_t)1 << (sizeof(T) * 8 - 1)) - 1)) - 1);
+}
+template <class T> RL_INLINE constexpr T highest_value() {
+  if constexpr (is_floating<T>) return (T)__builtin_inf();
+  else return (T)~lowest_value<T>();
+}
+
+struct sum {
+  template <class T> static constexpr T identity = (T)0;
+  template <class V> static RL_INLINE V combine(V a, V b) { return (V)(a + b); }
+};
+struct prod {
+  template <class T> static constexpr T identity = (T)1;
+  template <class V> static RL_INLINE V combine(V a, V b) { return (V)(a * b); }
+};
+struct max {
+  template <class T> static constexpr T identity = lowest_value<T>();
+  template <class V> static RL_INLINE V combine(V a, V b) { return maximum(a, b); }
+};
+struct min {
+  template <class T> static constexpr T identity = highest_value<T>();
+  template <class V> static RL_INLINE V combine(V a, V b) { return minimum(a, b); }
+};
+struct any {
+  template <class T> static constexpr T identity = false;
+  template <class V> static RL_INLINE V combine(V a, V b) { return logical_or(a, b); }
+};
+struct all {
+  template <class T> static constexpr T identity = true;
+  template <class V> static RL_INLINE V combine(V a, V b) { return logical_and(a, b); }
+};
+
+// The lanes of v combined into one scalar: each round combines every lane with the one at its index xor `width`.
+template <class Op, class V> RL_INLINE element<V> across(V v) {
+  using I = decltype(v == v);
+  I index;
+  RL_UNROLL for (int i = 0; i < lanes; ++i) index[i] = i;
+  RL_UNROLL for (int width = lanes / 2; width; width /= 2) v = Op::combine(v, permute(v, index ^ splat<I>(width)));
+  return v[0];
+}
+
+// ---- across the lanes ----------------------------------------------------------------------------------------------
+
+// Two values take turns, so that one addition need not wait for the one before.
+template <class Op, class V> struct column_accumulator {
+  V next = initial(), other = initial();
+
+  RL_INLINE void add(V v) {
+    const V done = Op::combine(next, v);
+    next = other;
+    other = done;
+  }
+  RL_INLINE V finish() const { return Op::combine(next, other); }
+
+  static RL_INLINE V initial() { return splat<V>(Op::template identity<element<V>>); }
+};
+
+template <class V> struct cascade_sum {
+  V next{}, other{}, middle{}, top{};
+  uint32_t count = 0;
+
+  RL_INLINE void add(V v) {
+    const V done = next + v;
+    next = other;
+    other = done;
+    if (__builtin_expect((++count & 127) == 0, 0)) flush();
+  }
+  RL_INLINE void flush() {
+    middle += next + other;
+    next = other = V{};
+    if ((count & 16383) == 0) {
+      top += middle;
+      middle = V{};
+    }
+  }
+  RL_INLINE V finish() const { return (next + other) + middle + top; }
+};
+template <> struct column_accumulator<sum, float> : cascade_sum<float> {};
+template <> struct column_accumulator<sum, vec<float>> : cascade_sum<vec<float>> {};
+
+// Masks are int32 lanes, whose identity for `all` is -1.
+template <class Op> struct mask_accumulator {
+  mask value = splat<mask>(-(int)Op::template identity<bool>);
+  RL_INLINE void add(mask m) { value = Op::combine(value, m); }
+  RL_INLINE mask finish() const { return value; }
+};
+template <> struct column_accumulator<any, mask> : mask_accumulator<any> {};
+template <> struct column_accumulator<all, mask> : mask_accumulator<all> {};
+
+// ---- along the lanes -----------------------------------------------------------------------------------------------
+
+template <class Op, class T> struct accumulator {
+  column_accumulator<Op, vec<T>> whole;
+  column_accumulator<Op, T> rest;
+
+  RL_INLINE void add(vector_lane, vec<T> v) { whole.add(v); }
+  RL_INLINE void add(scalar_lane, T v) { rest.add(v); }
+  RL_INLINE T finish() const { return Op::combine((T)across<Op>(whole.finish()), rest.finish()); }
+};
+
+// ---- extrema with their places -------------------------------------------------------------------------------------
+
+// Whether a candidate takes the place of the best so far: a NaN beats every number, and nothing beats a NaN.
+struct argmax {
+  template <class V> static RL_INLINE auto better(V v, V best) { return gt(v, best); }
+  template <class T> static constexpr T start = lowest_value<T>();
+};
+struct argmin {
+  template <class V> static RL_INLINE auto better(V v, V best) { return lt(v, best); }
+  template <class T> static constexpr T start = highest_value<T>();
+};
+
+template <class Op, class V> struct column_extremum {
+  using I = like<V, int64_t>;
+  V best = splat<V>(Op::template start<element<V>>);
+  I place = splat<I>(INT64_MAX);
+
+  // Equal values keep the lower index, so that the order of adding does not matter.
+  RL_INLINE void add(V v, I index) {
+    auto replace = logical_or(Op::better(v, best), logical_and(eq(v, best), lt(index, place)));
+    if constexpr (is_floating<element<V>>) {
+      const auto earlier = logical_or(logical_not(isnan(best)), lt(index, place));
+      replace = logical_or(replace, logical_and(isnan(v), earlier));
+    }
+    best = where(replace, v, best);
+    place = where(replace, index, place);
+  }
+  RL_INLINE I finish() const { return place; }
+};
+template <class V> struct column_accumulator<argmax, V> : column_extremum<argmax, V> {};
+template <class V> struct column_accumulator<argmin, V> : column_extremum<argmin, V> {};
+
+template <class Op, class T> struct extremum {
+  column_extremum<Op, vec<T>> whole;
+  column_extremum<Op, T> rest;
+
+  RL_INLINE void add(vector_lane, vec<T> v, vec<int64_t> index) { whole.add(v, index); }
+  RL_INLINE void add(scalar_lane, T v, int64_t index) { rest.add(v, index); }
+  RL_INLINE int64_t finish() const {
+    column_extremum<Op, T> result = rest;
+    for (int i = 0; i < lanes; ++i)
+      if (whole.place[i] != INT64_MAX) result.add(whole.best[i], whole.place[i]);
+    return result.place;
+  }
+};
+template <class T> struct accumulator<argmax, T> : extremum<argmax, T> {};
+template <class T> struct accumulator<argmin, T> : extremum<argmin, T> {};
+
+// ---- moments -------------------------------------------------------------------------------------------------------
+
+// Mean, sum of squared deviations and count, by Welford's recurrence, merged as in Chan, Golub and LeVeque (1979).
+template <class V> struct moments {
+  V mean{}, m2{};
+  element<V> count = 0;
+
+  RL_INLINE void add(V v) {
+    count += 1;
+    const V delta = v - mean;
+    mean += delta * (1 / count);
+    m2 += delta * (v - mean);
+  }
+  RL_INLINE void merge(const moments& other) {
+    const element<V> total = count + other.count, share = total ? other.count / total : 0;
+    const V delta = other.mean - mean;
+    mean += delta * share;
+    m2 += other.m2 + delta * delta * (count * share);
+    count = total;
+  }
+};
+
+template <class T> struct welford {
+  moments<vec<T>> whole;
+  moments<T> rest;
+
+  RL_INLINE void add(vector_lane, vec<T> v) { whole.add(v); }
+  RL_INLINE void add(scalar_lane, T v) { rest.add(v); }
+  RL_INLINE moments<T> finish() const {
+    moments<T> lane[lanes];
+    for (int i = 0; i < lanes; ++i) lane[i] = {whole.mean[i], whole.m2[i], whole.count};
+    for (int width = lanes / 2; width; width /= 2)
+      for (int i = 0; i < width; ++i) lane[i].merge(lane[i + width]);
+    lane[0].merge(rest);
+    return lane[0];
+  }
+};
+
+}  // namespace rl

@@ -1,0 +1,128 @@
+// The register-tiled product that matrix products, attention and convolution share.
+//
+// B comes in panels (pack.h): NR = 2 vectors of columns, K rows, contiguous ([K][NR]), padded with zeros. A lies
+// anywhere in memory, by a row and a column stride. A tile is `rows` x NR results held in registers over the whole loop
+// over K. The tile functions know nothing of what happens to the results, so every product of a unit shares them; an
+// epilogue is applied afterwards from a small buffer that is still in the first-level cache.
+#pragma once
+
+#include <rushlight/pack.h>
+
+namespace rl {
+
+#if RL_LANES == 16 || defined(__aarch64__)
+constexpr int tile_rows = 12;  // 24 accumulators of 32 registers
+#else
+constexpr int tile_rows = 6;  // 12 accumulators of 16 registers
+#endif
+
+// c[r][0..NR) (=, or += when `accumulate`) the sum over k of a[r * a_row + k * a_column] * b[k][0..NR), r < Rows.
+// c has rows of NR floats. Few rows are computed over several k at once, or each sum would wait for the one before.
+template <int Rows>
+__attribute__((noinline)) void tile(const float* a, long a_row, long a_column, const float* b, long depth, float* c,
+                                    bool accumulate) {
+  constexpr int steps = Rows >= 4 ? 1 : Rows >= 2 ? 2 : 4;
+  vec<float> sum[steps][Rows][2] = {};
+  if (accumulate) {
+    RL_UNROLL for (int r = 0; r < Rows; ++r) {
+      sum[0][r][0] = load_bytes<vec<float>>(c + r * tile_columns);
+      sum[0][r][1] = load_bytes<vec<float>>(c + r * tile_columns + lanes);
+    }
+  }
+  long k = 0;
+  for (; k + steps <= depth; k += steps) {
+    RL_UNROLL for (int s = 0; s < steps; ++s) {
+      const vec<float> b0 = load_bytes<vec<float>>(b), b1 = load_bytes<vec<float>>(b + lanes);
+      RL_UNROLL for (int r = 0; r < Rows; ++r) {
+        const float x = a[r * a_row];
+        sum[s][r][0] += x * b0;
+        sum[s][r][1] += x * b1;
+      }
+      a += a_column;
+      b += tile_columns;
+    }
+  }
+  if constexpr (steps > 1) {
+    for (; k < depth; ++k, a += a_column, b += tile_columns) {
+      RL_UNROLL for (int r = 0; r < Rows; ++r) {
+        sum[0][r][0] += a[r * a_row] * load_bytes<vec<float>>(b);
+        sum[0][r][1] += a[r * a_row] * load_bytes<vec<float>>(b + lanes);
+      }
+    }
+    RL_UNROLL for (int s = 1; s < steps; ++s)
+      RL_UNROLL for (int r = 0; r < Rows; ++r) {
+        sum[0][r][0] += sum[s][r][0];
+        sum[0][r][1] += sum[s][r][1];
+      }
+  }
+  RL_UNROLL for (int r = 0; r < Rows; ++r) {
+    __builtin_memcpy(c + r * tile_columns, &sum[0][r][0], sizeof(vec<float>));
+    __builtin_memcpy(c + r * tile_columns + lanes, &sum[0][r][1], sizeof(vec<float>));
+  }
+}
+
+// Rows [first, first + rows) of a product; the first `done` of them belong to the block before and are not emitted.
+struct row_block {
+  long first;
+  int rows, done;
+};
+
+// How M rows are cut into tiles. With M known at compile time the tiles are as equal as can be (128 = 7 x 12 + 4 x 11),
+// so at most two sizes are compiled. With M = 0 the count comes at run time: tiles are full, the last one overlapping
+// the one before; fewer rows than a full tile go by fours.
+template <long M> struct row_split {
+  static constexpr long known_count = M ? (M + tile_rows - 1) / tile_rows : 1;
+  static constexpr int large = (int)((M + known_count - 1) / known_count), small = large > 1 ? large - 1 : 1;
+  static constexpr long large_count = M - known_count * (large - 1);
+
+  static RL_INLINE long count(long m) {
+    if constexpr (M > 0) return known_count;
+    else return m >= tile_rows ? (m + tile_rows - 1) / tile_rows : (m + 3) / 4;
+  }
+
+  static RL_INLINE row_block at(long m, long i) {
+    if constexpr (M > 0) {
+      return i < large_count ? row_block{i * large, large, 0}
+                             : row_block{large_count * large + (i - large_count) * small, small, 0};
+    } else if (m >= tile_rows) {
+      const long first = i * tile_rows, last = m - tile_rows;
+      return first <= last ? row_block{first, tile_rows, 0} : row_block{last, tile_rows, (int)(first - last)};
+    } else {
+      return {i * 4, (int)(m - i * 4 < 4 ? m - i * 4 : 4), 0};
+    }
+  }
+
+  // a is the matrix's beginning.
+  static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const float* b, long depth,
+                            float* c, bool accumulate) {
+    a += block.first * a_row;
+    if constexpr (M > 0) {
+      if (large_count == known_count || block.rows == large) tile<large>(a, a_row, a_column, b, depth, c, accumulate);
+      else tile<small>(a, a_row, a_column, b, depth, c, accumulate);
+    } else {
+      switch (block.rows) {
+        case 1: return tile<1>(a, a_row, a_column, b, depth, c, accumulate);
+        case 2: return tile<2>(a, a_row, a_column, b, depth, c, accumulate);
+        case 3: return tile<3>(a, a_row, a_column, b, depth, c, accumulate);
+        case 4: return tile<4>(a, a_row, a_column, b, depth, c, accumulate);
+        default: return tile<tile_rows>(a, a_row, a_column, b, depth, c, accumulate);
+      }
+    }
+  }
+};
+
+// Hands a tile's results to the epilogue: emit(lane, row, column, value), for columns below N.
+template <class E>
+RL_INLINE void emit_tile(const float* c, row_block block, long first_column, long columns, const E& emit) {
+  const long left = columns - first_column, width = left < tile_columns ? left : tile_columns;
+  for (int r = block.done; r < block.rows; ++r) {
+    const float* values = c + r * tile_columns;
+    long j = 0;
+    for (; j + lanes <= width; j += lanes)
+      emit(vector_lane{}, block.first + r, first_column + j, load_bytes<vec<float>>(values + j));
+    if (columns % lanes)  // known to be zero at compile time for most shapes, which spares the scalar epilogue
+      for (; j < width; ++j) emit(scalar_lane{}, block.first + r, first_column + j, values[j]);
+  }
+}
+
+}  // namespace rl

@@ -1,0 +1,262 @@
+// Vectors, lanes, storage types and conversions: the ground that generated kernels stand on.
+//
+// rl::vec<T> is a GNU vector of rl::lanes elements, the same count for every T, so that one loop step covers the same
+// elements whatever their types (vec<double> simply takes two registers where vec<float> takes one). Booleans are masks
+// in vectors (int32 lanes, 0 or -1) and `bool` in scalars. bfloat16 and half are storage only: they load as float.
+//
+// A kernel body is written once, as a generic lambda over a *lane tag*, and serves whole vectors and the scalar rest:
+//
+//     rl::for_each(n, [&](auto lane, long i) { lane.store(out + i, rl::exp(lane.load(in + i))); });
+//
+// Both tags, rl::vector_lane and rl::scalar_lane, have
+//     load(p)  load_strided(p, stride)  gather(p, index)  broadcast(x)  index(start)  index(start, step)
+//     store(p, v)  store_strided(p, stride, v)
+// where v is vec<T> or T, indices are int64 lanes, and a loaded bool is a mask. rl::cast<To, From>(v) converts.
+//
+// <cmath> costs 0.15 s to parse, so these headers call __builtin_ functions instead and include nothing heavy.
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __GNUC__
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors cross only inlined calls, so their calling convention is moot
+#endif
+
+#define RL_INLINE inline __attribute__((always_inline))
+#ifdef __clang__
+#define RL_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define RL_UNROLL _Pragma("GCC unroll 64")
+#endif
+
+#ifndef RL_LANES
+#if defined(__AVX512F__)
+#define RL_LANES 16
+#elif defined(__AVX__)
+#define RL_LANES 8
+#else
+#define RL_LANES 4
+#endif
+#endif
+
+namespace rl {
+
+constexpr int lanes = RL_LANES;
+
+// ---- storage types -------------------------------------------------------------------------------------------------
+
+struct bfloat16 { uint16_t bits; };
+struct half { uint16_t bits; };
+
+// The type in which values of storage type T are computed.
+template <class T> struct compute_type { using type = T; };
+template <> struct compute_type<bfloat16> { using type = float; };
+template <> struct compute_type<half> { using type = float; };
+template <class T> using compute = typename compute_type<T>::type;
+
+template <class T> struct vector_of { typedef T type __attribute__((vector_size(lanes * sizeof(T)))); };
+template <> struct vector_of<bool> : vector_of<int32_t> {};
+template <> struct vector_of<bfloat16> : vector_of<float> {};
+template <> struct vector_of<half> : vector_of<float> {};
+template <class T> using vec = typename vector_of<T>::type;
+using mask = vec<bool>;
+
+// Facts about a value type V, scalar or vector: its element, and the integer and mask types of the same shape.
+template <class V> struct shape_of {
+  static constexpr bool vector = false;
+  using element = V;
+  template <class T> using with = T;
+};
+#define RL_SHAPE(T)                                \
+  template <> struct shape_of<vec<T>> {            \
+    static constexpr bool vector = true;           \
+    using element = T;                             \
+    template <class U> using with = vec<U>;        \
+  };
+RL_SHAPE(float) RL_SHAPE(double) RL_SHAPE(int8_t) RL_SHAPE(int16_t) RL_SHAPE(int32_t) RL_SHAPE(int64_t)
+RL_SHAPE(uint8_t) RL_SHAPE(uint16_t) RL_SHAPE(uint32_t)
+#undef RL_SHAPE
+template <class V> using element = typename shape_of<V>::element;
+template <class V, class T> using like = typename shape_of<V>::template with<T>;  // V's shape, T's elements
+template <class V> constexpr bool is_vector = shape_of<V>::vector;
+template <class T> constexpr bool is_floating = (T)0.5 != (T)0;
+template <> inline constexpr bool is_floating<bool> = false;
+
+template <class A, class B> constexpr bool same = false;
+template <class A> inline constexpr bool same<A, A> = true;
+
+template <class To, class From> RL_INLINE To bitcast(From from) {
+  static_assert(sizeof(To) == sizeof(From), "bitcast needs equal sizes");
+  To to;
+  __builtin_memcpy(&to, &from, sizeof to);
+  return to;
+}
+
+template <class V, class T> RL_INLINE V load_bytes(const T* p) {
+  V v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+// `x` in every lane of V; for a scalar V, x itself.
+template <class V, class T> RL_INLINE V splat(T x) {
+  if constexpr (is_vector<V>) return (element<V>)x - V{};  // minus, because -0 + 0 would be 0
+  else return (V)x;
+}
+
+// ---- conversions ---------------------------------------------------------------------------------------------------
+
+template <class To, class From> RL_INLINE To convert_lanes(From v) {
+  if constexpr (same<To, From>) return v;
+  else if constexpr (is_vector<To>) return __builtin_convertvector(v, To);
+  else return (To)v;
+}
+
+// The lanes of v taken in the order of `pick`, a vector of integers as wide as V's elements.
+template <class V, class I> RL_INLINE V permute(V v, I pick) {
+#ifdef __clang__
+  V out;
+  RL_UNROLL for (int i = 0; i < lanes; ++i) out[i] = v[pick[i]];
+  return out;
+#else
+  return __builtin_shuffle(v, pick);
+#endif
+}
+
+// Any comparison result as a mask: bool stays bool, lanes of any width become int32 lanes.
+RL_INLINE bool to_mask(bool m) { return m; }
+template <class M> RL_INLINE mask to_mask(M m) { return convert_lanes<mask>(m); }
+
+// bfloat16 and half as integers of 32 bits (in a scalar or a vector), from and to float. Rounding is to nearest even.
+template <class I> RL_INLINE auto bfloat16_to_float(I bits) { return bitcast<like<I, float>>(bits << 16); }
+
+template <class V> RL_INLINE auto float_to_bfloat16(V v) {
+  using I = like<V, int32_t>;
+  I bits = bitcast<I>(v);
+  I rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  return v != v ? splat<I>(0x7fc0) : rounded;
+}
+
+template <class I> RL_INLINE auto half_to_float(I bits) {
+  using V = like<I, float>;
+  I magnitude = bits & 0x7fff;
+  // Reading the shifted bits as a float is 2^112 too small, also for subnormal halves, where the product normalizes.
+  I finite = bitcast<I>(bitcast<V>(magnitude << 13) * 0x1p112f);
+  I special = (magnitude << 13) | 0x7f800000;
+  return bitcast<V>((magnitude >= 0x7c00 ? special : finite) | ((bits & 0x8000) << 16));
+}
+
+template <class V> RL_INLINE auto float_to_half(V v) {
+  using I = like<V, int32_t>;
+  I bits = bitcast<I>(v);
+  I magnitude = bits & 0x7fffffff;
+  I sign = (bits >> 16) & 0x8000;
+  I special = magnitude > 0x7f800000 ? splat<I>(0x7e00) : splat<I>(0x7c00);
+  I normal = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+  // Adding 0.5 puts the last bit of a subnormal half at the last bit of the float: the addition itself rounds.
+  I subnormal = bitcast<I>(bitcast<V>(magnitude) + 0.5f) - 0x3f000000;
+  I finite = magnitude < 0x38800000 ? subnormal : normal;
+  return (magnitude >= 0x47800000 ? special : finite) | sign;
+}
+
+// Converts a loaded value of type From to type To, as a C cast would; float to small integers goes through int32.
+// To = bfloat16 or half rounds through that type and gives the float back. From = bool takes a mask.
+template <class To, class From, class V> RL_INLINE auto cast(V v) {
+  using R = like<V, compute<To>>;
+  if constexpr (is_vector<V> && same<From, bool>) {
+    if constexpr (same<To, bool>) return v;
+    else return cast<To, int32_t>(-v);
+  } else if constexpr (same<To, bool>) {
+    return to_mask(v != splat<V>(0));
+  } else if constexpr (same<To, bfloat16>) {
+    return bfloat16_to_float(float_to_bfloat16(cast<float, From>(v)));
+  } else if constexpr (same<To, half>) {
+    return half_to_float(float_to_half(cast<float, From>(v)));
+  } else if constexpr (is_floating<element<V>> && sizeof(To) < 4) {
+    return convert_lanes<R>(convert_lanes<like<V, int32_t>>(v));
+  } else {
+    return convert_lanes<R>(v);
+  }
+}
+
+// ---- lane tags -----------------------------------------------------------------------------------------------------
+
+struct scalar_lane {
+  static constexpr int size = 1;
+  template <class T> RL_INLINE compute<T> load(const T* p) const {
+    if constexpr (same<T, bfloat16>) return bfloat16_to_float((int32_t)p->bits);
+    else if constexpr (same<T, half>) return half_to_float((int32_t)p->bits);
+    else return *p;
+  }
+  template <class T> RL_INLINE compute<T> load_strided(const T* p, long) const { return load(p); }
+  template <class T> RL_INLINE compute<T> gather(const T* p, int64_t index) const { return load(p + index); }
+  template <class T> RL_INLINE T broadcast(T x) const { return x; }
+  template <class T, class V> RL_INLINE void store(T* p, V v) const {
+    if constexpr (same<T, bfloat16>) p->bits = (uint16_t)float_to_bfloat16((float)v);
+    else if constexpr (same<T, half>) p->bits = (uint16_t)float_to_half((float)v);
+    else *p = (T)v;
+  }
+  template <class T, class V> RL_INLINE void store_strided(T* p, long, V v) const { store(p, v); }
+  RL_INLINE int64_t index(long start, long = 1) const { return start; }
+};
+
+struct vector_lane {
+  static constexpr int size = lanes;
+  template <class T> RL_INLINE vec<T> load(const T* p) const {
+    if constexpr (same<T, bool>) return convert_lanes<mask>(load_bytes<vec<int8_t>>(p) != 0);
+    else if constexpr (same<T, bfloat16>) return bfloat16_to_float(load_bits(p));
+    else if constexpr (same<T, half>) return half_to_float(load_bits(p));
+    else return load_bytes<vec<T>>(p);
+  }
+  template <class T> RL_INLINE vec<T> load_strided(const T* p, long stride) const {
+    T block[lanes];
+    RL_UNROLL for (int i = 0; i < lanes; ++i) block[i] = p[i * stride];
+    return load(block);
+  }
+  template <class T> RL_INLINE vec<T> gather(const T* p, vec<int64_t> index) const {
+    T block[lanes];
+    int64_t at[lanes];
+    __builtin_memcpy(at, &index, sizeof at);
+    RL_UNROLL for (int i = 0; i < lanes; ++i) block[i] = p[at[i]];
+    return load(block);
+  }
+  template <class T> RL_INLINE vec<T> broadcast(T x) const {
+    if constexpr (same<T, bool>) return splat<mask>(-(int)x);
+    else return splat<vec<T>>(x);
+  }
+  template <class T, class V> RL_INLINE void store(T* p, V v) const {
+    if constexpr (same<T, bool>) put(p, convert_lanes<vec<int8_t>>(v & 1));
+    else if constexpr (same<T, bfloat16>) put(p, convert_lanes<vec<uint16_t>>(float_to_bfloat16(v)));
+    else if constexpr (same<T, half>) put(p, convert_lanes<vec<uint16_t>>(float_to_half(v)));
+    else put<T, vec<T>>(p, v);
+  }
+  template <class T, class V> RL_INLINE void store_strided(T* p, long stride, V v) const {
+    T block[lanes];
+    store(block, v);
+    RL_UNROLL for (int i = 0; i < lanes; ++i) p[i * stride] = block[i];
+  }
+  RL_INLINE vec<int64_t> index(long start) const { return iota() + (int64_t)start; }
+  RL_INLINE vec<int64_t> index(long start, long step) const { return iota() * (int64_t)step + (int64_t)start; }
+
+  static RL_INLINE vec<int64_t> iota() {
+    vec<int64_t> v;
+    RL_UNROLL for (int i = 0; i < lanes; ++i) v[i] = i;
+    return v;
+  }
+
+ private:
+  template <class T> static RL_INLINE vec<int32_t> load_bits(const T* p) {
+    return convert_lanes<vec<int32_t>>(load_bytes<vec<uint16_t>>(p));
+  }
+  template <class T, class V> static RL_INLINE void put(T* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
+};
+
+// Calls f(vector_lane, i) for whole vectors and f(scalar_lane, i) for the rest of 0..n. A constant n costs no branch,
+// and no scalar code when it is a multiple of the lane count.
+template <class F> RL_INLINE void for_each(long n, const F& f) {
+  const long whole = n - n % lanes;
+  for (long i = 0; i < whole; i += lanes) f(vector_lane{}, i);
+  for (long i = whole; i < n; ++i) f(scalar_lane{}, i);
+}
+
+}  // namespace rl

@@ -1,0 +1,121 @@
+"""Full backward hooks: identity functions at a module's inputs and outputs that see the gradients pass.
+
+In: the arguments and the result of one call. Out: the same values, with tape nodes that call the module's hooks.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.function import Function
+from rushlight.core.tensor import Tensor
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
+
+Gradients = tuple[Tensor | None, ...]
+
+
+class BackwardHookFunction(Function):
+    """The identity on tensors; in the backward pass, gradients go through the function given first."""
+
+    @staticmethod
+    def forward(ctx: Any, on_gradients: Callable[[Gradients], Gradients], *tensors: Tensor) -> tuple[Tensor, ...]:
+        ctx.on_gradients = on_gradients
+        return tensors
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple:
+        return (None, *ctx.on_gradients(gradients))
+
+
+class BackwardBoundary:
+    """The backward hooks of one call of a module, and what has passed so far."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.pre_hooks = list(module._backward_pre_hooks.values())
+        self.hooks = list(module._backward_hooks.values())
+        self.input_count = 0
+        self.input_positions: list[int] = []
+        self.output_count = 0
+        self.output_positions: list[int] = []
+        self.grad_outputs: Gradients = ()
+
+    @staticmethod
+    def around(module: Module) -> BackwardBoundary | None:
+        """The boundary for a call of `module`, or None if it has no backward hooks."""
+        return BackwardBoundary(module) if module._backward_hooks or module._backward_pre_hooks else None
+
+    def enter(self, args: tuple) -> tuple:
+        """The arguments to call `forward` with."""
+        self.input_count = len(args)
+        self.input_positions = _differentiable(args)
+        return _pass_through(args, self.input_positions, self._at_inputs) if self.hooks else args
+
+    def leave(self, result: Any) -> Any:
+        """The result to return from the call: a tensor, or a tuple or list in which tensors are seen."""
+        if isinstance(result, Tensor):
+            return self.leave((result,))[0]
+        if not isinstance(result, (tuple, list)):
+            warnings.warn(
+                f"backward hooks see outputs that are a Tensor or a tuple of Tensors, not {type(result).__name__}; "
+                f"those of {type(self.module).__name__} will not be called",
+                stacklevel=5,
+            )
+            return result
+        self.output_count = len(result)
+        self.output_positions = _differentiable(result)
+        passed = _pass_through(tuple(result), self.output_positions, self._at_outputs)
+        if isinstance(result, list):
+            return list(passed)
+        return type(result)(*passed) if hasattr(result, "_fields") else passed
+
+    def _at_outputs(self, gradients: Gradients) -> Gradients:
+        self.grad_outputs = _spread(gradients, self.output_positions, self.output_count)
+        for hook in self.pre_hooks:
+            changed = hook(self.module, self.grad_outputs)
+            if changed is not None:
+                self.grad_outputs = _checked(changed, self.output_count, "backward pre hook")
+        if self.hooks and not self.input_positions:
+            # No gradient will reach the inputs, so nothing but this place can call the hooks.
+            self._call_hooks((None,) * self.input_count)
+        return tuple(self.grad_outputs[position] for position in self.output_positions)
+
+    def _at_inputs(self, gradients: Gradients) -> Gradients:
+        grad_inputs = self._call_hooks(_spread(gradients, self.input_positions, self.input_count))
+        return tuple(grad_inputs[position] for position in self.input_positions)
+
+    def _call_hooks(self, grad_inputs: Gradients) -> Gradients:
+        for hook in self.hooks:
+            changed = hook(self.module, grad_inputs, self.grad_outputs)
+            if changed is not None:
+                grad_inputs = _checked(changed, self.input_count, "backward hook")
+        return grad_inputs
+
+
+def _differentiable(values: Any) -> list[int]:
+    return [position for position, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
+
+
+def _pass_through(values: tuple, positions: list[int], on_gradients: Callable[[Gradients], Gradients]) -> tuple:
+    if not positions:
+        return values
+    passed = BackwardHookFunction.apply(on_gradients, *(values[position] for position in positions))
+    replaced = dict(zip(positions, passed, strict=True))
+    return tuple(replaced.get(position, value) for position, value in enumerate(values))
+
+
+def _spread(gradients: Gradients, positions: list[int], count: int) -> Gradients:
+    """Gradients of the tensors among `count` values, with None at the other places."""
+    places = dict(zip(positions, gradients, strict=True))
+    return tuple(places.get(position) for position in range(count))
+
+
+def _checked(changed: Any, count: int, kind: str) -> Gradients:
+    gradients = changed if isinstance(changed, tuple) else (changed,)
+    if len(gradients) != count:
+        raise RuntimeError(f"{kind} returned {len(gradients)} gradients, expected {count}")
+    return gradients

@@ -1,0 +1,67 @@
+"""The conversions of `Module.to` and its short forms, as functions from tensor to tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.device import as_device, device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import memory_format
+from rushlight.core.tensor import Tensor
+
+Conversion = Callable[[Tensor], Tensor]
+_FORMS = "to(device), to(dtype), to(device, dtype), to(tensor), each with non_blocking and memory_format"
+
+
+def where_floating(name: str) -> Conversion:
+    """Convert floating tensors to the dtype called `name` and leave others as they are."""
+    target = getattr(dtypes, name)
+    return lambda tensor: tensor.to(dtype=target) if tensor.is_floating_point() else tensor
+
+
+def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
+    """The conversion that arguments of `Module.to` ask for; TypeError if they do not fit one of its forms."""
+    where, element_type, order = parse_to_arguments(*args, **kwargs)
+    if element_type is not None and not (element_type.is_floating_point or element_type.is_complex):
+        raise TypeError(
+            f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={element_type}"
+        )
+
+    def convert(tensor: Tensor) -> Tensor:
+        wanted: dict[str, Any] = {} if where is None else {"device": where}
+        if element_type is not None and (tensor.is_floating_point() or tensor.is_complex()):
+            wanted["dtype"] = element_type
+        if order is not None and tensor.dim() in (4, 5):
+            wanted["memory_format"] = order
+        return tensor.to(**wanted) if wanted else tensor
+
+    return convert
+
+
+def parse_to_arguments(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, memory_format | None]:
+    """The device, dtype and memory format among arguments of `to`."""
+    found: dict[str, Any] = {}
+    for value in args:
+        found.update(_classify(value))
+    for key, value in kwargs.items():
+        if key not in ("device", "dtype", "memory_format", "non_blocking", "copy", "tensor", "other"):
+            raise TypeError(f"to() got an unexpected keyword argument '{key}'; expected {_FORMS}")
+        found.update(_classify(value) if isinstance(value, Tensor) else {key: value})
+    where = found.get("device")
+    return None if where is None else as_device(where), found.get("dtype"), found.get("memory_format")
+
+
+def _classify(value: Any) -> dict[str, Any]:
+    if isinstance(value, Tensor):
+        return {"device": value.device, "dtype": value.dtype}
+    if isinstance(value, dtype):
+        return {"dtype": value}
+    if isinstance(value, memory_format):
+        return {"memory_format": value}
+    if isinstance(value, bool):
+        return {"non_blocking": value}
+    if value is None or isinstance(value, (str, device)):
+        return {} if value is None else {"device": value}
+    raise TypeError(f"to() received an argument of type {type(value).__name__}; expected {_FORMS}")

@@ -1,0 +1,158 @@
+"""What `load_state_dict` is about to do: checked steps, carried out only when all of them are known to fit.
+
+In: pairs of a module's tensor and a value of a state dict. Out: the tensors written, or one RuntimeError with all
+faults and nothing written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn.parameter import Buffer, Parameter
+
+if TYPE_CHECKING:
+    from rushlight.nn.modules.module import Module
+
+# The key under which a module's local metadata carries the plan of the whole load.
+PLAN = "_load_plan"
+
+
+class IncompatibleKeys(NamedTuple):
+    """Keys that the module has and the state dict lacks, and the reverse."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+    __str__ = __repr__
+
+
+class LoadPlan:
+    """The steps of one `load_state_dict` call and the faults found so far."""
+
+    def __init__(self, module_name: str, strict: bool, assign: bool) -> None:
+        self.module_name = module_name
+        self.strict = strict
+        self.assign = assign
+        self.keys = IncompatibleKeys([], [])
+        self.errors: list[str] = []
+        self.steps: list[_CopyStep | _AssignStep | _ExtraStateStep] = []
+
+    def add(self, module: Module, name: str, key: str, current: Tensor, value: Any, errors: list[str]) -> None:
+        """Plan to put `value` into `current`, the tensor called `name` of `module`, or note why it does not fit."""
+        if not isinstance(value, Tensor):
+            errors.append(
+                f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
+                f"checkpoint but received {type(value)}"
+            )
+            return
+        if current.dim() == 0 and value.dim() == 1 and value.numel() == 1:
+            value = value[0]  # Checkpoints from before 0-dim tensors existed.
+        if value.shape != current.shape:
+            errors.append(
+                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
+                f"the shape in current model is {current.shape}."
+            )
+        elif not self.assign:
+            self.steps.append(_CopyStep(current, value))
+        elif current.requires_grad and not (value.is_floating_point() or value.is_complex()):
+            errors.append(f'cannot assign "{key}": the parameter requires grad, which dtype {value.dtype} cannot')
+        else:
+            self.steps.append(_AssignStep(module, name, current, value))
+
+    def add_extra_state(self, module: Module, state: Any) -> None:
+        """Plan to hand `state` to `module.set_extra_state`."""
+        self.steps.append(_ExtraStateStep(module, state))
+
+    def apply(self) -> None:
+        """Carry out the steps."""
+        for step in self.steps:
+            step.apply()
+
+    def execute(self, hooks: list[tuple[Module, Callable]]) -> None:
+        """Check, carry out the steps and call the hooks; RuntimeError if anything does not fit.
+
+        Hooks see the loaded values and may forgive missing and unexpected keys, so if those are still wrong after
+        the hooks, the values are put back.
+        """
+        if self.errors or not hooks:
+            self.raise_faults()
+        undo = [step.undo() for step in self.steps] if self.strict and any(self.keys) and hooks else []
+        self.apply()
+        for module, hook in hooks:
+            if hook(module, self.keys) is not None:
+                raise RuntimeError("load_state_dict post hooks must return None: change the lists of keys in place")
+        try:
+            self.raise_faults()
+        except RuntimeError:
+            for restore in undo:
+                restore()
+            raise
+
+    def raise_faults(self) -> None:
+        """RuntimeError with all faults, if there are any."""
+        faults = []
+        if self.strict and self.keys.missing_keys:
+            faults.append(f"Missing key(s) in state_dict: {_quoted(self.keys.missing_keys)}. ")
+        if self.strict and self.keys.unexpected_keys:
+            faults.append(f"Unexpected key(s) in state_dict: {_quoted(self.keys.unexpected_keys)}. ")
+        faults += self.errors
+        if faults:
+            raise RuntimeError(f"Error(s) in loading state_dict for {self.module_name}:\n\t" + "\n\t".join(faults))
+
+
+class _CopyStep:
+    """Copy values into the module's own tensor."""
+
+    def __init__(self, current: Tensor, value: Tensor) -> None:
+        self.current, self.value = current, value
+
+    def apply(self) -> None:
+        self.current.copy_(self.value)
+
+    def undo(self) -> Callable[[], Any]:
+        before = self.current.detach().clone()
+        return lambda: self.current.copy_(before)
+
+
+class _AssignStep:
+    """Put the given tensor in the place of the module's."""
+
+    def __init__(self, module: Module, name: str, current: Tensor, value: Tensor) -> None:
+        self.module, self.name, self.current, self.value = module, name, current, value
+
+    def apply(self) -> None:
+        value = self.value
+        if isinstance(self.current, Parameter):
+            if not isinstance(value, Parameter) or value.requires_grad != self.current.requires_grad:
+                value = Parameter(value, self.current.requires_grad)
+        elif isinstance(value, (Parameter, Buffer)):
+            value = value.data
+        setattr(self.module, self.name, value)
+
+    def undo(self) -> Callable[[], Any]:
+        return lambda: setattr(self.module, self.name, self.current)
+
+
+class _ExtraStateStep:
+    """Hand extra state to a module."""
+
+    def __init__(self, module: Module, state: Any) -> None:
+        self.module, self.state = module, state
+
+    def apply(self) -> None:
+        self.module.set_extra_state(self.state)
+
+    def undo(self) -> Callable[[], Any]:
+        before = self.module.get_extra_state()
+        return lambda: self.module.set_extra_state(before)
+
+
+def _quoted(keys: list[str]) -> str:
+    return ", ".join(f'"{key}"' for key in keys)

@@ -1,0 +1,173 @@
+"""Composite creation and conversion operators."""
+
+from __future__ import annotations
+
+from rushlight.core.dtype import get_default_dtype, int64
+from rushlight.core.layout import preserve_format
+from rushlight.core.strides import is_non_overlapping_and_dense
+from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import composite
+
+aten = namespaces.namespace("aten")
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
+
+def _define(name: str, value: int) -> None:
+    @composite(f"{name}(SymInt[] size, *, {_OPTIONS}) -> Tensor")
+    def filled(size, *, dtype=None, layout=None, device=None, pin_memory=None):
+        return aten.full.default(size, value, dtype=dtype or get_default_dtype(), device=device)
+
+    @composite(f"{name}_like(Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
+    def like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+        return full_like(self, value, dtype=dtype, device=device, memory_format=memory_format)
+
+    @composite(f"new_{name}(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor")
+    def new(self, size, *, dtype=None, layout=None, device=None, pin_memory=None):
+        return aten.full.default(size, value, dtype=dtype or self.dtype, device=device or self.device)
+
+
+_define("zeros", 0)
+_define("ones", 1)
+
+
+@composite(f"empty_like(Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
+def empty_like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    kind, where = dtype or self.dtype, device or self.device
+    impl = self._impl
+    if memory_format in (None, preserve_format) and is_non_overlapping_and_dense(impl.sizes, impl.strides):
+        return aten.empty_strided.default(impl.sizes, impl.strides, dtype=kind, device=where)
+    chosen = None if memory_format is preserve_format else memory_format
+    return aten.empty.memory_format(impl.sizes, dtype=kind, device=where, memory_format=chosen)
+
+
+@composite(f"full_like(Tensor self, Scalar fill_value, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
+def full_like(self, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    if self.is_contiguous():
+        return aten.full.default(self.shape, fill_value, dtype=dtype or self.dtype, device=device or self.device)
+    made = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return aten.fill_.Scalar(made, fill_value)
+
+
+@composite(f"new_empty(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor")
+def new_empty(self, size, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return aten.empty.memory_format(size, dtype=dtype or self.dtype, device=device or self.device)
+
+
+@composite(f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {_OPTIONS}) -> Tensor")
+def new_empty_strided(self, size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return aten.empty_strided.default(size, stride, dtype=dtype or self.dtype, device=device or self.device)
+
+
+@composite(f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor")
+def new_full(self, size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return aten.full.default(size, fill_value, dtype=dtype or self.dtype, device=device or self.device)
+
+
+@composite(f"arange(Scalar end, *, {_OPTIONS}) -> Tensor")
+def arange(end, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return aten.arange.start_step(0, end, 1, dtype=dtype, device=device)
+
+
+@composite(f"arange.start(Scalar start, Scalar end, *, {_OPTIONS}) -> Tensor")
+def arange_start(start, end, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return aten.arange.start_step(start, end, 1, dtype=dtype, device=device)
+
+
+@composite(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor")
+def linspace(start, end, steps, *, dtype=None, layout=None, device=None, pin_memory=None):
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    kind = dtype or get_default_dtype()
+    if steps < 2:
+        return aten.full.default((steps,), start, dtype=kind, device=device)
+    step = (end - start) / (steps - 1)
+    position = aten.arange.start_step(0, steps, 1, dtype=int64, device=device)
+    rising = position.to(kind) * step + start
+    falling = (steps - 1 - position).to(kind) * -step + end
+    return aten.where.self(position < steps // 2, rising, falling)
+
+
+@composite(f"eye(SymInt n, *, {_OPTIONS}) -> Tensor")
+def eye(n, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return eye_m(n, n, dtype=dtype, device=device)
+
+
+@composite(f"eye.m(SymInt n, SymInt m, *, {_OPTIONS}) -> Tensor")
+def eye_m(n, m, *, dtype=None, layout=None, device=None, pin_memory=None):
+    rows = aten.unsqueeze.default(aten.arange.start_step(0, n, 1, device=device), 1)
+    return (rows == aten.arange.start_step(0, m, 1, device=device)).to(dtype or get_default_dtype())
+
+
+@composite(f"scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor")
+def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return aten.full.default((), s, dtype=dtype or get_default_dtype(), device=device)
+
+
+def _define_random(name: str, sampler: str) -> None:
+    @composite(f"{name}(SymInt[] size, *, Generator? generator=None, {_OPTIONS}) -> Tensor")
+    def sample(size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
+        made = aten.empty.memory_format(size, dtype=dtype or get_default_dtype(), device=device)
+        return getattr(aten, sampler).default(made, generator=generator)
+
+    @composite(f"{name}_like(Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
+    def like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+        made = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+        return getattr(aten, sampler).default(made)
+
+
+_define_random("rand", "uniform_")
+_define_random("randn", "normal_")
+
+
+@composite(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, Generator? generator=None, {_OPTIONS}) -> Tensor")
+def randint_low(low, high, size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
+    made = aten.empty.memory_format(size, dtype=dtype or int64, device=device)
+    return getattr(aten.random_, "from")(made, low, high, generator=generator)
+
+
+@composite(f"randint(SymInt high, SymInt[] size, *, Generator? generator=None, {_OPTIONS}) -> Tensor")
+def randint(high, size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
+    return randint_low(0, high, size, generator=generator, dtype=dtype, device=device)
+
+
+@composite("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
+def bernoulli(self, *, generator=None):
+    return (aten.rand_like(self) < self).to(self.dtype)
+
+
+@composite(
+    "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+    "MemoryFormat? memory_format=None) -> Tensor(a)"
+)
+def to_dtype(self, dtype, non_blocking=False, copy=False, memory_format=None):
+    return to_layout(self, dtype=dtype, copy=copy, memory_format=memory_format)
+
+
+@composite(
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)"
+)
+def to_layout(
+    self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, copy=False, memory_format=None
+):
+    same = (dtype is None or dtype is self.dtype) and (device is None or str(device) == str(self.device))
+    if same and not copy and (memory_format in (None, preserve_format) or self.is_contiguous(memory_format)):
+        return self
+    return aten._to_copy.default(self, dtype=dtype, device=device, memory_format=memory_format)
+
+
+@composite("type_as(Tensor self, Tensor other) -> Tensor")
+def type_as(self, other):
+    return to_layout(self, dtype=other.dtype, device=other.device)
+
+
+@composite("zero_(Tensor(a!) self) -> Tensor(a!)")
+def zero_(self):
+    return aten.fill_.Scalar(self, 0)
+
+
+@composite("fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)")
+def fill_tensor(self, value):
+    if value.dim():
+        raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions.")
+    return aten.copy_.default(self, value)

@@ -1,0 +1,175 @@
+"""Activation functions. At the points where a function has a corner, the gradient is the one ATen chooses."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.core.dtype import float64
+from rushlight.ops.composite.network.common import aten, inplace
+from rushlight.ops.registry import composite
+
+# Klambauer et al., "Self-Normalizing Neural Networks" (2017).
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE = 1.0507009873554804934193349852946
+
+
+def _softmax_input(self, dtype):
+    return self if dtype is None or dtype is self.dtype else self.to(dtype)
+
+
+@composite("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+def softmax(self, dim, dtype=None):
+    return aten._softmax.default(_softmax_input(self, dtype), dim, False)
+
+
+@composite("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+def log_softmax(self, dim, dtype=None):
+    return aten._log_softmax.default(_softmax_input(self, dtype), dim, False)
+
+
+@composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+def safe_softmax(self, dim, dtype=None):
+    """softmax, but zero instead of NaN where every entry is -inf."""
+    nothing_allowed = (self == -math.inf).all(dim, True)
+    return softmax(self, dim, dtype).masked_fill(nothing_allowed, 0.0)
+
+
+@composite("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
+def leaky_relu(self, negative_slope=0.01):
+    return aten.where.self(self > 0, self, self * negative_slope)
+
+
+@composite("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor")  # noqa: E501
+def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
+    """leaky_relu with a slope drawn from [lower, upper] for each element up to 0; their mean outside of training."""
+    if lower > upper:
+        raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
+    if not training:
+        return leaky_relu(self, (lower + upper) / 2)
+    negative = self <= 0
+    slopes = self.new_empty([int(negative.sum())], dtype=float64).uniform_(lower, upper, generator=generator)
+    factors = aten.index_put.default(self.detach().new_ones(self.shape), [negative], slopes.to(self.dtype))
+    return self * factors
+
+
+@composite("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
+def elu(self, alpha=1, scale=1, input_scale=1):
+    # The negative branch gets no positive numbers, whose exponentials could overflow and spoil the gradient.
+    bent = (self.masked_fill(self > 0, 0) * input_scale).expm1() * (alpha * scale)
+    return aten.where.self(self > 0, self * scale, bent)
+
+
+@composite("selu(Tensor self) -> Tensor")
+def selu(self):
+    return elu(self, SELU_ALPHA, SELU_SCALE)
+
+
+@composite("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
+def celu(self, alpha=1.0):
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return elu(self, alpha, 1.0, 1.0 / alpha)
+
+
+@composite("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
+def hardtanh(self, min_val=-1, max_val=1):
+    return self.masked_fill(self <= min_val, min_val).masked_fill(self >= max_val, max_val)
+
+
+@composite("relu6(Tensor self) -> Tensor")
+def relu6(self):
+    return hardtanh(self, 0, 6)
+
+
+@composite("hardsigmoid(Tensor self) -> Tensor")
+def hardsigmoid(self):
+    return hardtanh(self + 3, 0, 6) / 6
+
+
+@composite("hardswish(Tensor self) -> Tensor")
+def hardswish(self):
+    return self * hardtanh(self + 3, 0, 6) / 6
+
+
+@composite("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
+def softplus(self, beta=1, threshold=20):
+    scaled = self * beta
+    linear = scaled > threshold
+    return aten.where.self(linear, self, scaled.masked_fill(linear, 0).exp().log1p() / beta)
+
+
+@composite("mish(Tensor self) -> Tensor")
+def mish(self):
+    return self * softplus(self).tanh()
+
+
+@composite("log_sigmoid(Tensor self) -> Tensor")
+def log_sigmoid(self):
+    # `minimum` halves the gradient at 0, where both branches are equal.
+    return aten.minimum.default(self, self.new_zeros([])) - (-self.abs()).exp().log1p()
+
+
+@composite("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
+def threshold(self, threshold, value):
+    return self.masked_fill(self <= threshold, value)
+
+
+@composite("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+def hardshrink(self, lambd=0.5):
+    return self.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
+
+
+@composite("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+def softshrink(self, lambd=0.5):
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    return (self - self.sign() * lambd).masked_fill(self.abs() <= lambd, 0)
+
+
+@composite("glu(Tensor self, int dim=-1) -> Tensor")
+def glu(self, dim=-1):
+    """The first half of dimension `dim` times the sigmoid of the second."""
+    if self.dim() == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    size = self.size(dim)
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim % self.dim()} is size {size}")
+    half = size // 2
+    return self.narrow(dim, 0, half) * self.narrow(dim, half, half).sigmoid()
+
+
+@composite("prelu(Tensor self, Tensor weight) -> Tensor")
+def prelu(self, weight):
+    """leaky_relu with one learned slope, or one per channel (dimension 1)."""
+    if self.dtype is not weight.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {self.dtype} and {weight.dtype}")
+    if weight.numel() != 1:
+        channels = self.shape[1] if self.dim() > 1 else 1
+        if self.dim() == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        if channels != weight.numel():
+            raise RuntimeError(
+                "Mismatch of parameter numbers and input channel size. "
+                f"Found parameter numbers = {weight.numel()} and channel size = {channels}."
+            )
+    if weight.dim() > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {weight.dim()}")
+    slopes = weight.reshape([1, weight.numel()] + [1] * (self.dim() - 2)) if self.dim() >= 2 else weight.reshape([])
+    return aten.where.self(self > 0, self, self * slopes)
+
+
+for _schema, _function in {
+    "leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)": leaky_relu,
+    "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+    "Generator? generator=None) -> Tensor(a!)": rrelu,
+    "elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)": elu,
+    "selu_(Tensor(a!) self) -> Tensor(a!)": selu,
+    "celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)": celu,
+    "hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)": hardtanh,
+    "relu6_(Tensor(a!) self) -> Tensor(a!)": relu6,
+    "hardsigmoid_(Tensor(a!) self) -> Tensor(a!)": hardsigmoid,
+    "hardswish_(Tensor(a!) self) -> Tensor(a!)": hardswish,
+    "mish_(Tensor(a!) self) -> Tensor(a!)": mish,
+    "threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)": threshold,
+}.items():
+    inplace(_schema, _function)

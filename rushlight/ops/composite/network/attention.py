@@ -1,0 +1,96 @@
+"""Scaled dot-product attention (Vaswani et al. 2017)."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.core.dtype import bool_
+from rushlight.ops.composite.network.activations import safe_softmax, softmax
+from rushlight.ops.composite.network.common import arange, aten
+from rushlight.ops.composite.network.dropout import dropout
+from rushlight.ops.registry import composite
+
+
+@composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")  # noqa: E501
+def scaled_dot_product_attention(
+    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
+):
+    """softmax(query @ key^T * scale + mask) @ value over the last two dimensions (tokens, features).
+
+    A bool mask is True where a key may be attended to. Rows that may attend to nothing give zeros.
+    """
+    _check_arguments(query, key, value, attn_mask, is_causal)
+    if enable_gqa:
+        key, value = _repeat_heads(query, key, "Key"), _repeat_heads(query, value, "value")
+    mask = _additive(attn_mask, query.dtype)
+    if _is_fused(query, key, value, mask, dropout_p):
+        return aten._scaled_dot_product_flash_attention_for_cpu.default(
+            query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale
+        )[0]
+    return _written_out(query, key, value, mask, dropout_p, is_causal, scale)
+
+
+def _check_arguments(query, key, value, attn_mask, is_causal: bool) -> None:
+    if not query.dtype is key.dtype is value.dtype:
+        raise RuntimeError(
+            "Expected query, key, and value to have the same dtype, but got "
+            f"query.dtype: {query.dtype} key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
+        )
+    if min(query.dim(), key.dim(), value.dim()) < 2:
+        raise RuntimeError(
+            "Expected query, key, and value to all be at least 2 dimensional, but got "
+            f"query.dim: {query.dim()}, key.dim: {key.dim()} and value.dim: {value.dim()} instead."
+        )
+    if attn_mask is None:
+        return
+    if is_causal:
+        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+    if attn_mask.dtype is not bool_ and attn_mask.dtype is not query.dtype:
+        raise RuntimeError(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+            f"attn_mask.dtype: {attn_mask.dtype} and query.dtype: {query.dtype} instead."
+        )
+
+
+def _repeat_heads(query, x, name: str):
+    """Grouped-query attention: each head of `x` serves several heads of the query."""
+    heads, own = query.shape[-3], x.shape[-3]
+    if heads % own:
+        raise RuntimeError(
+            f"Number of heads in key and value must divide the number of heads in query, but {name} has {own} of {heads}"
+        )
+    return x if heads == own else x.repeat_interleave(heads // own, -3)
+
+
+def _additive(mask, dtype):
+    """A bool mask as 0 and -inf to add to the scores."""
+    if mask is None or mask.dtype is not bool_:
+        return mask
+    allowed = aten.full.default([], 0.0, dtype=dtype, device=mask.device)
+    return aten.where.self(mask, allowed, aten.full.default([], -math.inf, dtype=dtype, device=mask.device))
+
+
+def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
+    return (
+        dropout_p == 0
+        and query.is_floating_point()
+        and query.dim() == key.dim() == value.dim() == 4
+        and query.shape[:2] == key.shape[:2] == value.shape[:2]
+        and query.shape[3] == key.shape[3] == value.shape[3]
+        and key.shape[2] == value.shape[2]
+        and 0 not in (query.numel(), key.numel())
+        and (mask is None or (not mask.requires_grad and mask.dim() in (2, 4)))
+    )
+
+
+def _written_out(query, key, value, mask, dropout_p: float, is_causal: bool, scale: float | None):
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = (query * scale).matmul(key.transpose(-2, -1))
+    if is_causal:
+        later = arange(query, key.shape[-2]) > arange(query, query.shape[-2]).unsqueeze(1)
+        scores = scores.masked_fill(later, -math.inf)
+    if mask is None:
+        probabilities = softmax(scores, -1)
+    else:
+        probabilities = safe_softmax(scores + mask, -1)
+    return dropout(probabilities, dropout_p, True).matmul(value)

@@ -1,0 +1,67 @@
+"""What the network composites share: integers spread over dimensions, reductions of losses, in-place variants."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import composite
+
+aten = namespaces.namespace("aten")
+
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def spread(value: int | Sequence[int], count: int, name: str) -> list[int]:
+    """`value` once per dimension: an integer or a list of one repeats, a list of `count` stays; RuntimeError otherwise."""
+    if isinstance(value, int):
+        return [value] * count
+    values = list(value)
+    if len(values) == 1:
+        return values * count
+    if len(values) != count:
+        raise RuntimeError(f"expected {name} to be a single integer value or a list of {count} values, but got {values}")
+    return values
+
+
+def reduce_loss(loss: Tensor, reduction: int) -> Tensor:
+    """`loss` as it is, its mean or its sum, for the reductions 0, 1, 2."""
+    if reduction == MEAN:
+        return loss.mean()
+    if reduction == SUM:
+        return loss.sum()
+    return loss
+
+
+def inplace(schema: str, function: Callable) -> None:
+    """Define the operator `schema`, which overwrites `self` with `function(self, ...)`."""
+
+    def overwrite(self, *args, **kwargs):
+        # Autograd keeps what `function` read, so it has to read something that is not overwritten.
+        source = self.clone() if self.requires_grad else self
+        return self.copy_(function(source, *args, **kwargs))
+
+    composite(schema)(overwrite)
+
+
+def window_count(size: int, kernel: int, stride: int, padding: int, dilation: int = 1, ceil_mode: bool = False) -> int:
+    """How many windows a pool takes from a dimension of `size` elements."""
+    span = size + 2 * padding - dilation * (kernel - 1) - 1
+    count = (math.ceil(span / stride) if ceil_mode else span // stride) + 1
+    # With ceil_mode a last window must still start inside the input or its left padding.
+    return count - 1 if ceil_mode and (count - 1) * stride >= size + padding else count
+
+
+def select_windows(x: Tensor, dim: int, starts: Tensor, offsets: Tensor) -> Tensor:
+    """`x` with dimension `dim` replaced by (windows, offsets): element [w, o] comes from `starts[w] + offsets[o]`."""
+    positions = starts.unsqueeze(1) + offsets
+    chosen = x.index_select(dim, positions.reshape(-1))
+    return chosen.view([*x.shape[:dim], *positions.shape, *x.shape[dim + 1 :]])
+
+
+def arange(like: Tensor, *bounds: int) -> Tensor:
+    """Integers in the given range (start, end, step), on the device of `like`."""
+    start, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    return aten.arange.start_step(start, end, step, device=like.device)

@@ -1,0 +1,98 @@
+"""Convolutions by number of dimensions, all on the primitive `convolution`."""
+
+from __future__ import annotations
+
+from rushlight.ops.composite.network.common import aten, spread
+from rushlight.ops.registry import composite
+
+
+def _batched(input, dims: int, name: str):
+    """The input with a batch dimension, and whether that was added."""
+    if input.dim() == dims + 2:
+        return input, False
+    if input.dim() == dims + 1:
+        return input.unsqueeze(0), True
+    raise RuntimeError(
+        f"Expected {dims + 1}D (unbatched) or {dims + 2}D (batched) input to {name}, "
+        f"but got input of size: {list(input.shape)}"
+    )
+
+
+def _convolve(dims: int, name: str, input, weight, bias, stride, padding, dilation, groups, transposed=None):
+    batched, added = _batched(input, dims, name)
+    result = aten.convolution.default(
+        batched,
+        weight,
+        bias,
+        spread(stride, dims, "stride"),
+        spread(padding, dims, "padding"),
+        spread(dilation, dims, "dilation"),
+        transposed is not None,
+        spread(0 if transposed is None else transposed, dims, "output_padding"),
+        groups,
+    )
+    return result.squeeze(0) if added else result
+
+
+def _convolve_padded(dims: int, name: str, input, weight, bias, stride, padding, dilation, groups):
+    """Padding by word: "valid" is none, "same" keeps the size."""
+    if padding == "valid":
+        return _convolve(dims, name, input, weight, bias, stride, 0, dilation, groups)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'; expected 'valid' or 'same'")
+    if any(step != 1 for step in spread(stride, dims, "stride")):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    batched, added = _batched(input, dims, name)
+    totals = [d * (k - 1) for d, k in zip(spread(dilation, dims, "dilation"), weight.shape[2:], strict=True)]
+    if any(total % 2 for total in totals):
+        # `convolution` pads both sides alike, so the odd element goes onto the right side beforehand.
+        extra = [amount for total in reversed(totals) for amount in (0, total % 2)]
+        batched = aten.constant_pad_nd.default(batched, extra, 0)
+    halves = [total // 2 for total in totals]
+    result = _convolve(dims, name, batched, weight, bias, stride, halves, dilation, groups)
+    return result.squeeze(0) if added else result
+
+
+@composite("conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] dilation=1, SymInt groups=1) -> Tensor")  # noqa: E501
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    return _convolve(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, SymInt groups=1) -> Tensor")  # noqa: E501
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    return _convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite("conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1, SymInt groups=1) -> Tensor")  # noqa: E501
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    return _convolve(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite('conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, str padding="valid", SymInt[1] dilation=1, SymInt groups=1) -> Tensor')  # noqa: E501
+def conv1d_padding(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    return _convolve_padded(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite('conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding="valid", SymInt[2] dilation=1, SymInt groups=1) -> Tensor')  # noqa: E501
+def conv2d_padding(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    return _convolve_padded(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite('conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, str padding="valid", SymInt[3] dilation=1, SymInt groups=1) -> Tensor')  # noqa: E501
+def conv3d_padding(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+    return _convolve_padded(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
+
+
+@composite("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor")  # noqa: E501
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    return _convolve(1, "conv_transpose1d", input, weight, bias, stride, padding, dilation, groups, output_padding)
+
+
+@composite("conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor")  # noqa: E501
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    return _convolve(2, "conv_transpose2d", input, weight, bias, stride, padding, dilation, groups, output_padding)
+
+
+@composite("conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor")  # noqa: E501
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    return _convolve(3, "conv_transpose3d", input, weight, bias, stride, padding, dilation, groups, output_padding)

@@ -1,0 +1,26 @@
+"""Distances and similarities."""
+
+from __future__ import annotations
+
+from rushlight.ops.registry import composite
+
+
+@composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
+def cosine_similarity(x1, x2, dim=1, eps=1e-08):
+    """The dot product of x1 and x2 along `dim`, each divided by its length or eps, whichever is larger."""
+    if not (x1.is_floating_point() or x1.is_complex()) or not (x2.is_floating_point() or x2.is_complex()):
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {x1.dtype}")
+    return (x1 / _length(x1, dim, eps) * (x2 / _length(x2, dim, eps))).sum([dim])
+
+
+def _length(x, dim: int, eps: float):
+    square = (x * x).sum([dim], True)
+    # The lower bound changes the value only: below it, gradients are those of the unbounded length's square.
+    plain = square.detach()
+    return (square + (plain.clamp(min=eps * eps) - plain)).sqrt()
+
+
+@composite("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor")
+def pairwise_distance(x1, x2, p=2.0, eps=1e-06, keepdim=False):
+    """The p-norm of x1 - x2 + eps over the last dimension."""
+    return (x1 - x2 + eps).norm(p, [-1], keepdim)

@@ -1,0 +1,78 @@
+"""Linear maps: linear, bilinear, one_hot."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.core.dtype import int64
+from rushlight.ops.composite.network.common import arange, aten
+from rushlight.ops.registry import composite
+
+
+@composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+def linear(input, weight, bias=None):
+    """(..., in) times the transpose of (out, in), plus (out,): one matrix product over all leading dimensions."""
+    if weight.dim() == 1:
+        product = input.matmul(weight)
+        return product if bias is None else product + bias
+    sizes = input.shape
+    transposed = weight.t()
+    if len(sizes) == 2:
+        return _product(input, transposed, bias)
+    if not sizes:
+        raise RuntimeError("both arguments to linear need to be at least 1D, but they are 0D and 2D")
+    rows = input.reshape([math.prod(sizes[:-1]), sizes[-1]])
+    return _product(rows, transposed, bias).view([*sizes[:-1], weight.shape[0]])
+
+
+def _product(rows, transposed, bias):
+    return aten.mm.default(rows, transposed) if bias is None else aten.addmm.default(bias, rows, transposed)
+
+
+@composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
+def bilinear(input1, input2, weight, bias=None):
+    """output[..., k] = input1[..., :] @ weight[k] @ input2[..., :] + bias[k]."""
+    _check_bilinear(input1, input2, weight, bias)
+    out, first, second = weight.shape
+    left = input1.reshape([-1, first]).mm(weight.permute([1, 0, 2]).reshape([first, out * second]))
+    right = input2.reshape([-1, 1, second])
+    result = (left.view([-1, out, second]) * right).sum([-1]).view([*input1.shape[:-1], out])
+    return result if bias is None else result + bias
+
+
+def _check_bilinear(input1, input2, weight, bias) -> None:
+    if input1.dim() != input2.dim() or input1.shape[:-1] != input2.shape[:-1]:
+        raise RuntimeError(
+            "bilinear(): input batch dimensions do not match: "
+            f"got input1 of shape {list(input1.shape)} and input2 of shape {list(input2.shape)}"
+        )
+    for index, given in ((1, input1), (2, input2)):
+        if given.shape[-1] != weight.shape[index]:
+            raise RuntimeError(
+                f"bilinear(): input{index} size does not match weight size: "
+                f"got {given.shape[-1]} but expected {weight.shape[index]}"
+            )
+    if bias is not None and bias.shape[0] != weight.shape[0]:
+        raise RuntimeError(
+            f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}"
+        )
+
+
+@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor")
+def one_hot(self, num_classes=-1):
+    """int64 (...) class numbers to (..., num_classes) with a 1 at each; the classes are counted when num_classes is -1."""
+    if self.dtype is not int64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, but got {self.dtype}.")
+    if self.numel() == 0 and num_classes <= 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    if num_classes == 0 or num_classes < -1:
+        raise RuntimeError("num_classes should be positive")
+    if self.device.type != "meta" and self.numel():
+        largest = int(self.max())
+        if int(self.min()) < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        if num_classes == -1:
+            num_classes = largest + 1
+        if largest >= num_classes:
+            raise RuntimeError("Class values must be smaller than num_classes.")
+    return (self.unsqueeze(-1) == arange(self, num_classes)).to(int64)

@@ -1,0 +1,146 @@
+"""Pooling. Two-dimensional windows are primitives; one dimension is a special case of two, three are written out."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.ops.composite.network.common import arange, aten, select_windows, spread, window_count
+from rushlight.ops.registry import composite
+
+
+def _strides(stride, kernel: list[int], dims: int) -> list[int]:
+    given = [] if stride is None else spread(stride, dims, "stride") if isinstance(stride, int) or stride else []
+    return given or kernel
+
+
+def _check_dims(x, dims: int, name: str) -> None:
+    if x.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"{name}() Expected {dims + 1}D or {dims + 2}D input tensor, but got input of size: {list(x.shape)}"
+        )
+
+
+# One dimension
+
+
+@composite("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")  # noqa: E501
+def max_pool1d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    _check_dims(self, 1, "max_pool1d")
+    kernel = spread(kernel_size, 1, "kernel_size")
+    values, indices = aten.max_pool2d_with_indices.default(
+        self.unsqueeze(-2),
+        [1, *kernel],
+        [1, *_strides(stride, kernel, 1)],
+        [0, *spread(padding, 1, "padding")],
+        [1, *spread(dilation, 1, "dilation")],
+        ceil_mode,
+    )
+    return values.squeeze(-2), indices.squeeze(-2)
+
+
+@composite("max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> Tensor")  # noqa: E501
+def max_pool1d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
+@composite("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor")  # noqa: E501
+def avg_pool1d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True):
+    _check_dims(self, 1, "avg_pool1d")
+    kernel = spread(kernel_size, 1, "kernel_size")
+    steps, borders = _strides(stride, kernel, 1), spread(padding, 1, "padding")
+    pooled = aten.avg_pool2d.default(
+        self.unsqueeze(-2), [1, *kernel], [1, *steps], [0, *borders], ceil_mode, count_include_pad
+    )
+    return pooled.squeeze(-2)
+
+
+# Two dimensions
+
+
+@composite("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor")  # noqa: E501
+def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    kernel = spread(kernel_size, 2, "kernel_size")
+    return aten.max_pool2d_with_indices.default(
+        self,
+        kernel,
+        _strides(stride, kernel, 2),
+        spread(padding, 2, "padding"),
+        spread(dilation, 2, "dilation"),
+        ceil_mode,
+    )[0]
+
+
+# Three dimensions: gather every window, then reduce over its positions
+
+
+def _counts(sizes, kernel, stride, padding, dilation, ceil_mode) -> list[int]:
+    counts = []
+    for size, *window in zip(sizes, kernel, stride, padding, dilation, strict=True):
+        counts.append(window_count(size, *window, ceil_mode))
+    if min(counts) < 1:
+        raise RuntimeError(
+            f"pooling a volume of {list(sizes)} with kernel_size {kernel}, stride {stride} and padding {padding} "
+            f"gives no output: its size would be {counts}; use a smaller kernel or more padding"
+        )
+    return counts
+
+
+def _gather_windows(x, counts, kernel, stride, padding, dilation, fill):
+    """(..., D, H, W) to (..., windows in D, H, W, elements of a window); outside of the input lies `fill`."""
+    sizes = x.shape[-3:]
+    reach = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, stride, dilation, kernel, strict=True)]
+    pads = [(p, max(0, r - size - p)) for p, r, size in zip(padding, reach, sizes, strict=True)]
+    x = aten.constant_pad_nd.default(x, [side for pair in reversed(pads) for side in pair], fill)
+    lead = x.dim() - 3
+    for index in range(3):
+        starts = arange(x, counts[index]) * stride[index]
+        x = select_windows(x, lead + 2 * index, starts, arange(x, kernel[index]) * dilation[index])
+    dims = [*range(lead), lead, lead + 2, lead + 4, lead + 1, lead + 3, lead + 5]
+    return x.permute(dims).reshape([*x.shape[:lead], *counts, math.prod(kernel)])
+
+
+@composite("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")  # noqa: E501
+def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    _check_dims(self, 3, "max_pool3d")
+    kernel = spread(kernel_size, 3, "kernel_size")
+    steps = _strides(stride, kernel, 3)
+    borders, gaps = spread(padding, 3, "padding"), spread(dilation, 3, "dilation")
+    _check_padding(kernel, borders)
+    counts = _counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)
+    values, chosen = _gather_windows(self, counts, kernel, steps, borders, gaps, -math.inf).max(-1)
+    places = arange(self, math.prod(self.shape[-3:])).view(self.shape[-3:])
+    places = _gather_windows(places, counts, kernel, steps, borders, gaps, 0).expand([*chosen.shape, -1])
+    return values, places.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
+
+
+@composite("max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor")  # noqa: E501
+def max_pool3d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    return max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
+def _check_padding(kernel, padding) -> None:
+    if any(2 * border > size for size, border in zip(kernel, padding, strict=True)):
+        raise RuntimeError(
+            f"pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel}"
+        )
+
+
+@composite("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor")  # noqa: E501
+def avg_pool3d(
+    self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    _check_dims(self, 3, "avg_pool3d")
+    kernel = spread(kernel_size, 3, "kernel_size")
+    steps, borders, gaps = _strides(stride, kernel, 3), spread(padding, 3, "padding"), [1, 1, 1]
+    _check_padding(kernel, borders)
+    if divisor_override == 0:
+        raise RuntimeError("divisor must be not zero")
+    counts = _counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)
+    total = _gather_windows(self, counts, kernel, steps, borders, gaps, 0).sum(-1)
+    if divisor_override:
+        return total / divisor_override
+    counted = self.detach().new_ones(self.shape[-3:])
+    if count_include_pad:
+        padded = aten.constant_pad_nd.default(counted, [side for pad in reversed(borders) for side in (pad, pad)], 1)
+        return total / _gather_windows(padded, counts, kernel, steps, [0, 0, 0], gaps, 0).sum(-1)
+    return total / _gather_windows(counted, counts, kernel, steps, borders, gaps, 0).sum(-1)

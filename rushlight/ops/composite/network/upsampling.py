@@ -1,0 +1,137 @@
+"""Upsampling: one dimension after the other becomes a weighted sum of one, two or four neighbours per output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.core.dtype import float32, float64, int64
+from rushlight.ops.composite.network.common import arange, spread
+from rushlight.ops.registry import composite
+
+CUBIC = -0.75  # Keys 1981: the slope of the cubic convolution kernel at distance 1
+
+
+def _ratio(size: int, output: int, scale: float | None, align_corners: bool) -> float:
+    """Input elements per output element."""
+    if align_corners:
+        return (size - 1) / (output - 1) if output > 1 else 0.0
+    return 1.0 / scale if scale is not None and scale > 0 else size / output
+
+
+def _output_sizes(x, output_size, dims: int) -> list[int]:
+    output = spread(output_size, dims, "output_size")
+    if x.dim() != dims + 2:
+        raise RuntimeError(
+            f"It is expected input_size equals to {dims + 2}, but got size {x.dim()} (input of shape {list(x.shape)})"
+        )
+    if min([*x.shape[1:], *output]) < 1:
+        raise RuntimeError(
+            f"Input and output sizes should be greater than 0, but got input {list(x.shape)} and output {output}"
+        )
+    return output
+
+
+def _nearest_positions(x, size: int, output: int, scale: float | None, exact: bool):
+    index = arange(x, output).to(float32) + (0.5 if exact else 0.0)
+    return (index * _ratio(size, output, scale, False)).to(int64).clamp(max=size - 1)
+
+
+def _nearest(x, output_size, scales, exact: bool):
+    for index, output in enumerate(_output_sizes(x, output_size, len(scales))):
+        size = x.shape[2 + index]
+        if size != output:
+            x = x.index_select(2 + index, _nearest_positions(x, size, output, scales[index], exact))
+    return x
+
+
+def _source_coordinates(x, size: int, output: int, scale: float | None, align_corners: bool):
+    """Where the centre of each output lies among the inputs, as floats of at least 32 bits."""
+    index = arange(x, output).to(float64 if x.dtype is float64 else float32)
+    ratio = _ratio(size, output, scale, align_corners)
+    return index * ratio if align_corners else (index + 0.5) * ratio - 0.5
+
+
+def _linear_taps(coordinates, size: int):
+    coordinates = coordinates.clamp(min=0)
+    low = coordinates.to(int64).clamp(max=size - 1)
+    weight = coordinates - low
+    return [(low, 1 - weight), ((low + 1).clamp(max=size - 1), weight)]
+
+
+def _cubic_taps(coordinates, size: int):
+    low = coordinates.floor()
+    after = coordinates - low
+    before = 1 - after
+    weights = [_cubic_outer(after + 1), _cubic_inner(after), _cubic_inner(before), _cubic_outer(before + 1)]
+    return [((low.to(int64) + shift).clamp(0, size - 1), weight) for shift, weight in zip(range(-1, 3), weights, strict=True)]
+
+
+def _cubic_inner(x):
+    return ((CUBIC + 2) * x - (CUBIC + 3)) * x * x + 1
+
+
+def _cubic_outer(x):
+    return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
+
+
+def _interpolate(x, output_size, scales, align_corners: bool, taps: Callable):
+    for index, output in enumerate(_output_sizes(x, output_size, len(scales))):
+        dim = 2 + index
+        size = x.shape[dim]
+        if size == output and (align_corners or scales[index] in (None, 1.0)):
+            continue
+        shape = [output] + [1] * (x.dim() - dim - 1)
+        parts = [
+            x.index_select(dim, positions) * weights.to(x.dtype).view(shape)
+            for positions, weights in taps(_source_coordinates(x, size, output, scales[index], align_corners), size)
+        ]
+        x = sum(parts[1:], parts[0])
+    return x
+
+
+_SCALES = {1: "float? scales=None", 2: "float? scales_h=None, float? scales_w=None",
+           3: "float? scales_d=None, float? scales_h=None, float? scales_w=None"}  # fmt: skip
+
+
+def _define_nearest(name: str, dims: int, exact: bool) -> None:
+    @composite(f"{name}(Tensor self, SymInt[{dims}] output_size, {_SCALES[dims]}) -> Tensor")
+    def upsample(self, output_size, *scales, **named):
+        return _nearest(self, output_size, _scale_list(dims, scales, named), exact)
+
+    @composite(f"{name}.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor")
+    def upsample_vec(input, output_size, scale_factors):
+        sizes, scales = _from_factors(input, output_size, scale_factors, dims)
+        return _nearest(input, sizes, scales, exact)
+
+
+def _define_weighted(name: str, dims: int, taps: Callable) -> None:
+    @composite(f"{name}(Tensor self, SymInt[{dims}] output_size, bool align_corners, {_SCALES[dims]}) -> Tensor")
+    def upsample(self, output_size, align_corners, *scales, **named):
+        return _interpolate(self, output_size, _scale_list(dims, scales, named), align_corners, taps)
+
+    @composite(
+        f"{name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor"
+    )
+    def upsample_vec(input, output_size, align_corners, scale_factors):
+        sizes, scales = _from_factors(input, output_size, scale_factors, dims)
+        return _interpolate(input, sizes, scales, align_corners, taps)
+
+
+def _scale_list(dims: int, positional: tuple, named: dict) -> list[float | None]:
+    names = ["scales"] if dims == 1 else ["scales_d", "scales_h", "scales_w"][-dims:]
+    return [*positional, *(named.get(name) for name in names[len(positional) :])]
+
+
+def _from_factors(x, output_size, scale_factors, dims: int) -> tuple[list[int], list[float | None]]:
+    if (output_size is None) == (scale_factors is None):
+        raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+    if output_size is not None:
+        return list(output_size), [None] * dims
+    return [int(size * scale) for size, scale in zip(x.shape[2:], scale_factors, strict=True)], list(scale_factors)
+
+
+for _dims in (1, 2, 3):
+    _define_nearest(f"upsample_nearest{_dims}d", _dims, exact=False)
+    _define_nearest(f"_upsample_nearest_exact{_dims}d", _dims, exact=True)
+    _define_weighted(f"upsample_{('linear1d', 'bilinear2d', 'trilinear3d')[_dims - 1]}", _dims, _linear_taps)
+_define_weighted("upsample_bicubic2d", 2, _cubic_taps)

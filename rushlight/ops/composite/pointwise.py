@@ -1,0 +1,267 @@
+"""Composite elementwise operators, and the in-place variants of composites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.dtype import bool_, finfo, get_default_dtype
+from rushlight.core.tensor import Tensor
+from rushlight.ops.dispatcher import Kernel, define
+from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import composite, inplace_schema
+from rushlight.ops.schema import parse_schema
+
+aten = namespaces.namespace("aten")
+
+
+def with_inplace(*schemas: str) -> Callable:
+    """Define composites and, for each, the `name_` variant that copies the result into `self`."""
+
+    def decorate(function: Callable) -> Callable:
+        composite(*schemas)(function)
+
+        def inplace(self, *args, **kwargs):
+            return aten.copy_.default(self, function(self, *args, **kwargs))
+
+        for schema in schemas:
+            op = define("aten", inplace_schema(parse_schema(schema)))
+            op.register(DispatchKey.CompositeImplicitAutograd, Kernel(inplace))
+        return function
+
+    return decorate
+
+
+@composite("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+def rsub(self, other, *, alpha=1):
+    return aten.sub.Tensor(_as_tensor(other, self), self, alpha=alpha)
+
+
+def _as_tensor(value, like: Tensor) -> Tensor:
+    """A number as a tensor operand that promotes like the number."""
+    return value if isinstance(value, Tensor) else aten.full.default((), value, device=like.device)
+
+
+@with_inplace("square(Tensor self) -> Tensor")
+def square(self):
+    return aten.pow.Tensor_Scalar(self, 2)
+
+
+@with_inplace("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
+def clamp(self, min=None, max=None):
+    if min is None and max is None:
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    result = self if min is None else aten.maximum.default(self, min)
+    return result if max is None else aten.minimum.default(result, max)
+
+
+@with_inplace("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+def clamp_tensor(self, min=None, max=None):
+    return clamp(self, min, max)
+
+
+@with_inplace("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
+def clip(self, min=None, max=None):
+    return clamp(self, min, max)
+
+
+@with_inplace("clamp_min(Tensor self, Scalar min) -> Tensor")
+def clamp_min(self, min):
+    return aten.maximum.default(self, min)
+
+
+@with_inplace("clamp_max(Tensor self, Scalar max) -> Tensor")
+def clamp_max(self, max):
+    return aten.minimum.default(self, max)
+
+
+@with_inplace("floor_divide(Tensor self, Tensor other) -> Tensor")
+def floor_divide(self, other):
+    return aten.div.Tensor_mode(self, other, rounding_mode="floor")
+
+
+@with_inplace("true_divide.Tensor(Tensor self, Tensor other) -> Tensor", "divide.Tensor(Tensor self, Tensor other) -> Tensor")
+def true_divide(self, other):
+    return aten.div.Tensor(self, other)
+
+
+@with_inplace("multiply.Tensor(Tensor self, Tensor other) -> Tensor")
+def multiply(self, other):
+    return aten.mul.Tensor(self, other)
+
+
+@with_inplace("subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+def subtract(self, other, *, alpha=1):
+    return aten.sub.Tensor(self, other, alpha=alpha)
+
+
+@with_inplace("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
+def lerp(self, end, weight):
+    if abs(weight) < 0.5:
+        return aten.add.Tensor(self, aten.sub.Tensor(end, self), alpha=weight)
+    return aten.sub.Tensor(end, aten.sub.Tensor(end, self), alpha=1 - weight)
+
+
+@with_inplace("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
+def lerp_tensor(self, end, weight):
+    distance = end - self
+    return aten.where.self(weight.abs() < 0.5, self + weight * distance, end - distance * (1 - weight))
+
+
+@with_inplace("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+def addcmul(self, tensor1, tensor2, *, value=1):
+    product = aten.mul.Tensor(tensor1 if value == 1 else tensor1 * value, tensor2)
+    return aten.add.Tensor(self, product)
+
+
+@with_inplace("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
+def addcdiv(self, tensor1, tensor2, *, value=1):
+    return aten.add.Tensor(self, aten.div.Tensor(tensor1 if value == 1 else tensor1 * value, tensor2))
+
+
+@with_inplace("exp2(Tensor self) -> Tensor")
+def exp2(self):
+    return aten.pow.Scalar(2.0, _floating(self))
+
+
+@with_inplace("log10(Tensor self) -> Tensor")
+def log10(self):
+    return aten.log2.default(self) * 0.30102999566398119521
+
+
+@with_inplace("tan(Tensor self) -> Tensor")
+def tan(self):
+    return aten.sin.default(self) / aten.cos.default(self)
+
+
+@with_inplace("erfc(Tensor self) -> Tensor")
+def erfc(self):
+    return 1 - aten.erf.default(self)
+
+
+@with_inplace("sinh(Tensor self) -> Tensor")
+def sinh(self):
+    grown = aten.expm1.default(self)
+    return (grown + grown / (grown + 1)) * 0.5
+
+
+@with_inplace("cosh(Tensor self) -> Tensor")
+def cosh(self):
+    return (aten.exp.default(self) + aten.exp.default(-self)) * 0.5
+
+
+@with_inplace("logit(Tensor self, float? eps=None) -> Tensor")
+def logit(self, eps=None):
+    inside = self if eps is None else clamp(self, eps, 1 - eps)
+    return aten.log.default(inside / (1 - inside))
+
+
+@with_inplace("frac(Tensor self) -> Tensor")
+def frac(self):
+    return self - aten.trunc.default(self)
+
+
+def _floating(self: Tensor) -> Tensor:
+    return self.to(get_default_dtype()) if self.dtype.is_integral else self
+
+
+@composite("isfinite(Tensor self) -> Tensor")
+def isfinite(self):
+    if self.dtype.is_integral:
+        return aten.full.default(self.shape, True, dtype=bool_, device=self.device)
+    return aten.lt.Tensor(aten.abs.default(self), float("inf"))
+
+
+@composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    if self.dtype is not other.dtype:
+        raise RuntimeError(f"{self.dtype} did not match {other.dtype} (isclose needs tensors of one dtype)")
+    close = self == other
+    if equal_nan and not self.dtype.is_integral:
+        close = close | (aten.isnan.default(self) & aten.isnan.default(other))
+    near = aten.abs.default(_floating(self) - _floating(other)) <= atol + aten.abs.default(_floating(other) * rtol)
+    return close | (isfinite(other) & isfinite(self) & near)
+
+
+@composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
+def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
+    return bool(isclose(self, other, rtol, atol, equal_nan).all().item())
+
+
+@with_inplace("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
+def masked_fill(self, mask, value):
+    if mask.dtype is not bool_:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    replacement = aten.full.default((), value, dtype=self.dtype, device=self.device)
+    return aten.where.self(mask, replacement, self)
+
+
+@with_inplace("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
+def masked_fill_tensor(self, mask, value):
+    if value.dim():
+        raise RuntimeError(
+            f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
+        )
+    return aten.where.self(mask, value.to(self.dtype), self)
+
+
+@composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
+def where_scalar_self(condition, self, other):
+    return aten.where.self(condition, _as_tensor(self, condition), other)
+
+
+@composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
+def where_scalar_other(condition, self, other):
+    return aten.where.self(condition, self, _as_tensor(other, condition))
+
+
+@composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
+def where_scalars(condition, self, other):
+    return aten.where.self(condition, _as_tensor(self, condition), _as_tensor(other, condition))
+
+
+@composite("where(Tensor condition) -> Tensor[]")
+def where_indices(condition):
+    return aten.unbind.int(aten.nonzero.default(condition), 1)
+
+
+@with_inplace("tril(Tensor self, int diagonal=0) -> Tensor")
+def tril(self, diagonal=0):
+    return _triangle(self, lambda column, row: column <= row + diagonal)
+
+
+@with_inplace("triu(Tensor self, int diagonal=0) -> Tensor")
+def triu(self, diagonal=0):
+    return _triangle(self, lambda column, row: column >= row + diagonal)
+
+
+def _triangle(self: Tensor, keep: Callable) -> Tensor:
+    if self.dim() < 2:
+        raise RuntimeError(f"tril/triu: input tensor must have at least 2 dimensions, got {self.dim()}")
+    rows = aten.unsqueeze.default(aten.arange.start_step(0, self.size(-2), 1, device=self.device), 1)
+    columns = aten.arange.start_step(0, self.size(-1), 1, device=self.device)
+    zero = aten.full.default((), 0, dtype=self.dtype, device=self.device)
+    return aten.where.self(keep(columns, rows), self, zero)
+
+
+@composite("positive(Tensor(a) self) -> Tensor(a)")
+def positive(self):
+    return self
+
+
+@composite("logaddexp(Tensor self, Tensor other) -> Tensor")
+def logaddexp(self, other):
+    high = aten.maximum.default(self, other)
+    spread = -aten.abs.default(self - other)
+    return aten.where.self(self == other, high + 0.6931471805599453, high + aten.log1p.default(aten.exp.default(spread)))
+
+
+@composite("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
+def nan_to_num(self, nan=None, posinf=None, neginf=None):
+    if self.dtype.is_integral:
+        return aten.clone.default(self)
+    largest = finfo(self.dtype).max
+    filled = masked_fill(self, aten.isnan.default(self), 0.0 if nan is None else nan)
+    filled = masked_fill(filled, self == float("inf"), largest if posinf is None else posinf)
+    return masked_fill(filled, self == float("-inf"), -largest if neginf is None else neginf)
+

@@ -1,0 +1,196 @@
+"""Composite reductions: whole-tensor forms, means, extrema with indices, norms."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.core.dtype import bool_, int64
+from rushlight.core.strides import wrap_dim
+from rushlight.core.tensor import Tensor
+from rushlight.ops.meta.common import reduced_dims
+from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import composite
+
+aten = namespaces.namespace("aten")
+
+
+@composite("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+def sum_all(self, *, dtype=None):
+    return aten.sum.dim_IntList(self, None, False, dtype=dtype)
+
+
+@composite("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+def mean_all(self, *, dtype=None):
+    return mean(self, None, False, dtype=dtype)
+
+
+@composite("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+def mean(self, dim, keepdim=False, *, dtype=None):
+    kind = dtype or self.dtype
+    if kind.is_integral:
+        names = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+        raise RuntimeError(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {names[kind.name]}"
+        )
+    count = math.prod(self.shape[axis] for axis in reduced_dims(self.dim(), dim))
+    return aten.div.Tensor(aten.sum.dim_IntList(self, dim, keepdim, dtype=dtype), count)
+
+
+@composite("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+def prod_all(self, *, dtype=None):
+    return aten.prod.dim_int(aten.reshape.default(self, (-1,)), 0, False, dtype=dtype)
+
+
+@composite("any(Tensor self) -> Tensor")
+def any_all(self):
+    return aten.any.dims(self, None, False)
+
+
+@composite("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
+def any_dim(self, dim, keepdim=False):
+    return aten.any.dims(self, [dim], keepdim)
+
+
+@composite("all(Tensor self) -> Tensor")
+def all_all(self):
+    return aten.all.dims(self, None, False)
+
+
+@composite("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
+def all_dim(self, dim, keepdim=False):
+    return aten.all.dims(self, [dim], keepdim)
+
+
+@composite("max(Tensor self) -> Tensor")
+def max_all(self):
+    _check_not_empty(self, "max")
+    return aten.amax.default(self, (), False)
+
+
+@composite("min(Tensor self) -> Tensor")
+def min_all(self):
+    _check_not_empty(self, "min")
+    return aten.amin.default(self, (), False)
+
+
+def _check_not_empty(self: Tensor, name: str) -> None:
+    if not self.numel():
+        raise RuntimeError(
+            f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
+
+
+def _with_indices(self: Tensor, position: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    values = aten.gather.default(self, dim, position) if self.dim() else self
+    if keepdim or not self.dim():
+        return values, position
+    return aten.squeeze.dims(values, [dim]), aten.squeeze.dims(position, [dim])
+
+
+@composite("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+def max_dim(self, dim, keepdim=False):
+    dim = wrap_dim(dim, self.dim())
+    return _with_indices(self, aten.argmax.default(self, dim, True), dim, keepdim)
+
+
+@composite("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+def min_dim(self, dim, keepdim=False):
+    dim = wrap_dim(dim, self.dim())
+    return _with_indices(self, aten.argmin.default(self, dim, True), dim, keepdim)
+
+
+@composite("max.other(Tensor self, Tensor other) -> Tensor")
+def max_other(self, other):
+    return aten.maximum.default(self, other)
+
+
+@composite("min.other(Tensor self, Tensor other) -> Tensor")
+def min_other(self, other):
+    return aten.minimum.default(self, other)
+
+
+@composite("var(Tensor self, bool unbiased=True) -> Tensor")
+def var_all(self, unbiased=True):
+    return aten.var.correction(self, None, correction=int(unbiased))
+
+
+@composite("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
+def var_dim(self, dim, unbiased=True, keepdim=False):
+    return aten.var.correction(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+@composite("std(Tensor self, bool unbiased=True) -> Tensor")
+def std_all(self, unbiased=True):
+    return aten.sqrt.default(var_all(self, unbiased))
+
+
+@composite("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
+def std_dim(self, dim, unbiased=True, keepdim=False):
+    return aten.sqrt.default(var_dim(self, dim, unbiased, keepdim))
+
+
+@composite("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
+def std(self, dim=None, *, correction=None, keepdim=False):
+    return aten.sqrt.default(aten.var.correction(self, dim, correction=correction, keepdim=keepdim))
+
+
+@composite(
+    "var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"
+)
+def var_mean(self, dim=None, *, correction=None, keepdim=False):
+    return aten.var.correction(self, dim, correction=correction, keepdim=keepdim), mean(self, dim, keepdim)
+
+
+@composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+def logsumexp(self, dim, keepdim=False):
+    high = aten.amax.default(self, dim, True).detach()
+    safe = aten.where.self(aten.isinf.default(high), aten.zeros_like.default(high), high)
+    total = aten.log.default(aten.sum.dim_IntList(aten.exp.default(self - safe), dim, True)) + safe
+    return total if keepdim else aten.squeeze.dims(total, reduced_dims(self.dim(), dim))
+
+
+@composite(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
+)
+def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
+    value = self if dtype is None else self.to(dtype)
+    if value.dtype.is_integral:
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {value.dtype.name}"
+        )
+    magnitude = aten.abs.default(value)
+    if ord == 2:
+        return aten.sqrt.default(aten.sum.dim_IntList(aten.mul.Tensor(value, value), dim, keepdim))
+    if ord == math.inf:
+        return aten.amax.default(magnitude, () if dim is None else dim, keepdim)
+    if ord == -math.inf:
+        return aten.amin.default(magnitude, () if dim is None else dim, keepdim)
+    if ord == 0:
+        return aten.sum.dim_IntList((value != 0).to(value.dtype), dim, keepdim)
+    if ord == 1:
+        return aten.sum.dim_IntList(magnitude, dim, keepdim)
+    return aten.sum.dim_IntList(magnitude**ord, dim, keepdim) ** (1.0 / ord)
+
+
+@composite(
+    "norm.ScalarOpt_dim(Tensor self, Scalar? p=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
+)
+def norm(self, p=2, dim=None, keepdim=False, *, dtype=None):
+    return vector_norm(self, 2 if p in (None, "fro") else p, dim, keepdim, dtype=dtype)
+
+
+@composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
+def argsort(self, dim=-1, descending=False):
+    return aten.sort.stable(self, stable=False, dim=dim, descending=descending)[1]
+
+
+@composite("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
+def sort(self, dim=-1, descending=False):
+    return aten.sort.stable(self, stable=False, dim=dim, descending=descending)
+
+
+@composite("count_nonzero.dim_IntList(Tensor self, int[1]? dim=None) -> Tensor")
+def count_nonzero(self, dim=None):
+    return aten.sum.dim_IntList((self != 0) if self.dtype is not bool_ else self, dim, dtype=int64)

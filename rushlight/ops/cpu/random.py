@@ -1,0 +1,196 @@
+"""CPU kernels that fill tensors with random numbers, drawn in the order and manner of torch's CPU kernels.
+
+bernoulli_ follows the kernel that torch uses where Intel's vector library does not serve it (on CPUs of other makers).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from rushlight.core.dtype import bool_, dtype, float16, float32, float64, int64
+from rushlight.core.generator import Generator, default_generator
+from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu.common import convert, make
+from rushlight.ops.cpu.creation import check_writable
+from rushlight.ops.registry import cpu
+
+_CHUNK = 1 << 20
+_BLOCK = 16
+_MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+def _check_floating(self: Tensor, name: str) -> None:
+    if not self.dtype.is_floating_point:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{self.dtype.name}': it fills floating tensors")
+
+
+def _fill(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
+    """Write `draw(count)` into the elements, in the order in which they lie in memory, a chunk at a time."""
+    array = self._impl.array
+    order = sorted(range(array.ndim), key=lambda dim: -self._impl.strides[dim])
+    in_memory_order = array.transpose(order)
+    dense = in_memory_order.flags.c_contiguous
+    flat = in_memory_order.reshape(-1) if dense else np.empty(array.size, array.dtype)
+    for start in range(0, flat.size, _CHUNK):
+        part = flat[start : start + _CHUNK]
+        part[...] = convert(draw(part.size), part.dtype)
+    if not dense:
+        in_memory_order[...] = flat.reshape(in_memory_order.shape)
+    return self
+
+
+@cpu("uniform_")
+def uniform_(self, *bounds, generator=None, **named):
+    # `from` is a keyword of Python, so the schema's names cannot be parameters.
+    low, high = _bounds(bounds, named, ("from", "to"), (0.0, 1.0), "uniform_")
+    _check_floating(self, "check_uniform_bounds")
+    if not low <= high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    check_writable(self, "uniform_")
+    source = generator or default_generator
+    draw = source.uniform64 if self.dtype is float64 else source.uniform32
+    # torch fuses the multiplication and the addition: float64 has room for the exact product of two float32.
+    if self.dtype is not float64:
+        low, high = float(np.float32(low)), float(np.float32(high))
+
+    def between(count: int) -> np.ndarray:
+        numbers = convert(draw(count) * np.float64(high - low) + low, self.dtype.numpy)
+        # Rounding may reach the excluded upper bound.
+        return np.where(numbers == high, self.dtype.numpy.type(low), numbers)
+
+    with source.lock:
+        return _fill(self, between)
+
+
+def _bounds(given: tuple, named: dict, names: tuple[str, str], defaults: tuple, op: str) -> list:
+    values = dict(zip(names, defaults, strict=True))
+    if len(given) > 2 or not set(named) <= set(names[len(given) :]):
+        raise TypeError(f"{op} takes {names[0]!r}, {names[1]!r} and generator, but got {given} and {sorted(named)}")
+    return list({**values, **dict(zip(names, given, strict=False)), **named}.values())
+
+
+@cpu("normal_")
+def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    _check_floating(self, "normal_kernel_cpu")
+    check_writable(self, "normal_")
+    source, impl = generator or default_generator, self._impl
+    with source.lock:
+        if impl.numel < _BLOCK or not impl.is_contiguous():
+            return _fill(self, lambda count: source.normal(count) * std + mean)
+        numbers = _normal_blocks(source, impl.numel, self.dtype, mean, std)
+        impl.array.reshape(-1)[...] = convert(numbers, impl.dtype.numpy)
+    return self
+
+
+def _normal_blocks(source: Generator, count: int, kind: dtype, mean: float, std: float) -> np.ndarray:
+    """Box and Muller's method on blocks of 16; a remainder is made by drawing the last 16 numbers anew."""
+    uniform = source.uniform64 if kind is float64 else source.uniform32
+    # 16-bit floats draw block by block, the others all numbers first, which the last block then replaces.
+    drawn_first = count - count % _BLOCK if kind.itemsize == 2 else count
+    numbers = np.empty(count, kind.compute)
+    head = uniform(drawn_first)[: count - count % _BLOCK]
+    numbers[: len(head)] = _box_muller(head, mean, std)
+    if count % _BLOCK:
+        numbers[-_BLOCK:] = _box_muller(uniform(_BLOCK), mean, std)
+    return numbers
+
+
+def _box_muller(uniform: np.ndarray, mean: float, std: float) -> np.ndarray:
+    kind = uniform.dtype.type
+    blocks = uniform.reshape(-1, 2, _BLOCK // 2)
+    radius = np.sqrt(kind(-2) * np.log(kind(1) - blocks[:, 0]))
+    angle = kind(2 * math.pi) * blocks[:, 1]
+    pair = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
+    return (pair * kind(std) + kind(mean)).reshape(-1)
+
+
+def _largest(kind: dtype) -> int:
+    """The largest value that `random_` without an upper bound gives: for floats, up to which integers are exact."""
+    if kind.is_floating_point:
+        return 1 << _MANTISSA[kind.name]
+    return 1 if kind is bool_ else int(np.iinfo(kind.numpy).max)
+
+
+def _check_in_range(value: int, kind: dtype, name: str) -> None:
+    low = -_largest(kind) if kind.is_floating_point else 0 if kind is bool_ else int(np.iinfo(kind.numpy).min)
+    if kind.is_floating_point and kind is not float16:
+        return
+    if not low <= value <= (65504 if kind is float16 else _largest(kind)):
+        raise RuntimeError(f"{name} is out of bounds for {kind.name}: random_ got {name}={value}")
+
+
+@cpu("random_.from")
+def random_from(self, *bounds, generator=None, **named):
+    low, high = _bounds(bounds, named, ("from", "to"), (0, None), "random_")
+    kind = self.dtype
+    if kind.is_complex:
+        raise NotImplementedError(f"\"random_\" not implemented for '{kind.name}'")
+    end = _largest(kind) + 1 if high is None else high
+    if low >= end:
+        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={end}")
+    _check_in_range(low, kind, "from")
+    _check_in_range(end - 1, kind, "to - 1")
+    check_writable(self, "random_")
+    if kind.is_floating_point:
+        low, end = _representable_bounds(low, end, kind)
+    source = generator or default_generator
+    with source.lock:
+        return _fill(self, lambda count: _integers(source, low, end - low, count))
+
+
+def _representable_bounds(low: int, end: int, kind: dtype) -> tuple[int, int]:
+    """`low` and `end`, moved inwards where a float of `kind` would round integers out of the range."""
+
+    def spacing(value: int) -> int:
+        return 1 << max(abs(value).bit_length() - _MANTISSA[kind.name], 0)
+
+    after_low, last = int(kind.numpy.type(low + 1)), int(kind.numpy.type(end - 1))
+    if after_low < low:
+        low = after_low + spacing(low + 1)
+    if last >= end:
+        end = last - spacing(end - 1)
+    return low, end
+
+
+def _integers(source: Generator, low: int, span: int, count: int) -> np.ndarray:
+    """`count` integers from `low` on; a remainder of 64-bit draws where 2**28 or more values are possible."""
+    raw = source.draw64(count) if span >= 1 << 28 else source.draw32(count)
+    if span < 1 << 64:
+        raw = raw % np.uint64(span)
+    return raw.view(np.int64) + np.int64(low)
+
+
+@cpu("bernoulli_.float")
+def bernoulli_(self, p=0.5, *, generator=None):
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
+    check_writable(self, "bernoulli_")
+    return fill_bernoulli(self, p, generator or default_generator)
+
+
+def fill_bernoulli(self: Tensor, p: float, source: Generator) -> Tensor:
+    """Write 1 with probability `p` and 0 otherwise."""
+    with source.lock:
+        return _fill(self, lambda count: source.uniform64(count) < p)
+
+
+@cpu("randperm")
+def randperm(n, *, dtype=None, layout=None, device=None, pin_memory=None, generator=None):
+    if n < 0:
+        raise RuntimeError(f"n must be non-negative, but got {n}")
+    kind = dtype or int64
+    limit = _largest(kind) if kind not in (float32, float64) else 1 << _MANTISSA[kind.name]
+    if n > limit + 1:
+        raise RuntimeError(f"n is too large for result tensor type: got {n} for {kind}")
+    order = list(range(n))
+    draws = (generator or default_generator).draw32(max(n - 1, 0))
+    offsets = (draws % np.arange(n, 1, -1, dtype=np.uint64)).tolist()
+    for first, offset in enumerate(offsets):
+        second = first + offset
+        order[first], order[second] = order[second], order[first]
+    return make(np.array(order, np.int64), kind)

@@ -1,0 +1,262 @@
+"""The dispatcher: operators, the kernels registered for them by dispatch key, and the choice of one at each call.
+
+A call computes a key set: the union of its tensor arguments' key sets and the thread's included keys, less the thread's
+excluded keys. The highest key that is not a fallthrough for the operator selects the kernel. The chain of kernels that a
+key set leads to is resolved once and kept per operator, so a call costs one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from rushlight.core.dispatch_key import BACKEND_BITS, DispatchKey
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.ops.schema import FunctionSchema
+
+_lock = threading.RLock()
+_fallbacks: dict[DispatchKey, Kernel] = {}
+_operators: dict[tuple[str, str], OpOverload] = {}
+
+
+class Kernel:
+    """A function that computes an operator for one dispatch key.
+
+    Unboxed kernels are called like the operator, after `bind(op, key_set)` if they need the keys below theirs; boxed ones
+    get `(op, key_set, stack)` and replace the arguments on the stack by the results.
+    """
+
+    __slots__ = ("function", "boxed", "linked")
+
+    def __init__(self, function: Callable, boxed: bool = False, linked: bool = False):
+        self.function = function
+        self.boxed = boxed
+        self.linked = linked
+
+    def bind(self, op: OpOverload, key_set: int) -> Callable:
+        """The callable that runs this kernel with the operator's own arguments."""
+        if self.linked:
+            return self.function(op, key_set)
+        if self.boxed:
+            return _unbox(self.function, op, key_set)
+        return self.function
+
+
+def _unbox(function: Callable, op: OpOverload, key_set: int) -> Callable:
+    def unboxed(*args, **kwargs):
+        stack = op.normalize(args, kwargs)
+        function(op, key_set, stack)
+        return stack[0] if len(stack) == 1 else tuple(stack) if stack else None
+
+    return unboxed
+
+
+FALLTHROUGH = Kernel(lambda *args: None)
+
+
+class OpOverload:
+    """One operator with one schema, as `ops.aten.add.Tensor`. Calling it dispatches."""
+
+    def __init__(self, namespace: str, schema: FunctionSchema):
+        self.namespace = namespace
+        self._schema = schema
+        self.name = f"{namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
+        self.overload = schema.overload or "default"
+        self.kernels: dict[DispatchKey, Kernel] = {}
+        self.tags: frozenset[str] = frozenset()
+        self._chains: dict[int, Callable] = {}
+        self._takes_lists = any(argument.type.is_tensor_list for argument in schema.arguments)
+        self._has_tensors = any(argument.type.base == "Tensor" for argument in schema.arguments)
+        self._text = f"{namespace}.{schema.name}.{self.overload}"
+        self.__name__ = self._text.split(".", 1)[1]
+        self.__qualname__ = self._text
+        self.__module__ = f"torch.ops.{namespace}"
+        self.__doc__ = str(schema)
+
+    def __call__(self, *args, **kwargs):
+        keys = 0
+        for argument in args:
+            if isinstance(argument, Tensor):
+                keys |= argument._impl.key_set
+        if kwargs or self._takes_lists or not keys:
+            keys |= self._rare_keys(args, kwargs)
+        keys = (keys | state.include) & ~state.exclude
+        chain = self._chains.get(keys)
+        if chain is None:
+            chain = self.resolve(keys)
+        return chain(*args, **kwargs)
+
+    def _rare_keys(self, args: tuple, kwargs: dict) -> int:
+        keys = 0
+        for argument in kwargs.values():
+            if isinstance(argument, Tensor):
+                keys |= argument._impl.key_set
+        if self._takes_lists:
+            for argument in (*args, *kwargs.values()):
+                if isinstance(argument, list | tuple):
+                    for element in argument:
+                        if isinstance(element, Tensor):
+                            keys |= element._impl.key_set
+        if not keys & BACKEND_BITS:
+            keys |= 1 << _backend_of_factory(self, args, kwargs)
+        return keys
+
+    def redispatch(self, key_set: int, *args, **kwargs):
+        """Run the kernel of the highest key in `key_set`, whatever the thread's state."""
+        return self.resolve(key_set)(*args, **kwargs)
+
+    def resolve(self, key_set: int) -> Callable:
+        """The callable for a key set; NotImplementedError when no kernel serves it."""
+        chain = self._chains.get(key_set)
+        if chain is None:
+            with _lock:
+                chain = self._chains[key_set] = self._find(key_set)
+        return chain
+
+    def _find(self, key_set: int) -> Callable:
+        implicit = self.kernels.get(DispatchKey.CompositeImplicitAutograd)
+        if implicit is not None and not self._has_backend_kernel(key_set):
+            return implicit.bind(self, key_set)
+        remaining = key_set
+        while remaining:
+            key = DispatchKey(remaining.bit_length() - 1)
+            below = remaining & ~(1 << key)
+            kernel = self._kernel_for(key)
+            if kernel is not None and kernel is not FALLTHROUGH:
+                return kernel.bind(self, below)
+            remaining = below
+        return self._missing(key_set)
+
+    def _has_backend_kernel(self, key_set: int) -> bool:
+        return any(key_set >> key & 1 and 1 << key & BACKEND_BITS for key in self.kernels if key < 20)
+
+    def _kernel_for(self, key: DispatchKey) -> Kernel | None:
+        kernel = self.kernels.get(key)
+        if kernel is None and 1 << key & BACKEND_BITS:
+            kernel = self.kernels.get(DispatchKey.CompositeExplicitAutograd)
+        return kernel or _fallbacks.get(key)
+
+    def _missing(self, key_set: int) -> Callable:
+        highest = DispatchKey(key_set.bit_length() - 1).name if key_set else "Undefined"
+        available = ", ".join(key.name for key in self.kernels) or "none"
+
+        def missing(*args, **kwargs):
+            raise NotImplementedError(
+                f"Could not run '{self.name}' with arguments from the '{highest}' backend. "
+                f"Kernels are registered for: {available}."
+            )
+
+        return missing
+
+    def register(self, key: DispatchKey, kernel: Kernel) -> None:
+        """Set the kernel of `key`, replacing an earlier one."""
+        with _lock:
+            self.kernels[key] = kernel
+            self._chains = {}
+
+    def normalize(self, args: tuple, kwargs: dict) -> list:
+        """All arguments in schema order with defaults filled in; TypeError when they do not fit the schema."""
+        schema = self._schema
+        if len(args) > len(schema.arguments):
+            raise TypeError(f"{self.name} takes at most {len(schema.arguments)} arguments, got {len(args)}")
+        stack = list(args)
+        for argument in schema.arguments[len(args) :]:
+            if argument.name in kwargs:
+                stack.append(kwargs[argument.name])
+            elif argument.has_default:
+                stack.append(argument.default)
+            else:
+                raise TypeError(f"{self.name} is missing value for argument '{argument.name}'. Declaration: {schema}")
+        for name in kwargs:
+            if schema.positions.get(name, -1) < len(args):
+                raise TypeError(f"{self.name} got an unexpected or repeated argument '{name}'. Declaration: {schema}")
+        return stack
+
+    def call_boxed(self, stack: list) -> None:
+        """Run with the arguments on `stack` (schema order) and leave the results there."""
+        schema = self._schema
+        count = schema.positional_count
+        keywords = {argument.name: value for argument, value in zip(schema.arguments[count:], stack[count:], strict=True)}
+        result = self(*stack[:count], **keywords)
+        stack[:] = list(result) if len(schema.returns) > 1 else [result] if schema.returns else []
+
+    @property
+    def is_view(self) -> bool:
+        """Whether results alias arguments."""
+        return self._schema.is_view
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether arguments are written to."""
+        return self._schema.is_mutable
+
+    @property
+    def is_composite(self) -> bool:
+        """Whether the operator is always replaced by others."""
+        return DispatchKey.CompositeImplicitAutograd in self.kernels
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.namespace}.{self._schema.name}', overload='{self.overload}')>"
+
+    def __reduce__(self):
+        return (find_operator, (f"{self.namespace}::{self._schema.name}", self._schema.overload))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _backend_of_factory(op: OpOverload, args: tuple, kwargs: dict) -> DispatchKey:
+    where = kwargs.get("device")
+    if where is None and "device" in op._schema.positions:
+        position = op._schema.positions["device"]
+        where = args[position] if position < len(args) else None
+    if where is None:
+        return DispatchKey.CPU
+    return DispatchKey.Meta if getattr(where, "type", where) == "meta" else DispatchKey.CPU
+
+
+def define(namespace: str, schema: FunctionSchema) -> OpOverload:
+    """Add an operator; RuntimeError when one of this name and overload exists."""
+    key = (f"{namespace}::{schema.name}", schema.overload)
+    with _lock:
+        if key in _operators:
+            raise RuntimeError(f"Tried to register an operator ({schema}) with the same name and overload name twice.")
+        op = _operators[key] = OpOverload(namespace, schema)
+    return op
+
+
+def find_operator(name: str, overload: str = "") -> OpOverload:
+    """The operator `name` ("aten::add") with this overload name; RuntimeError when there is none."""
+    found = _operators.get((name, "" if overload == "default" else overload))
+    if found is None:
+        raise RuntimeError(f"No such operator {name}{'.' + overload if overload else ''}")
+    return found
+
+
+def all_operators() -> list[OpOverload]:
+    """Every operator defined so far."""
+    return list(_operators.values())
+
+
+def undefine(op: OpOverload) -> None:
+    """Remove an operator (a Library that goes away)."""
+    with _lock:
+        _operators.pop((f"{op.namespace}::{op._schema.name}", op._schema.overload), None)
+
+
+def register_fallback(key: DispatchKey, kernel: Kernel | None) -> None:
+    """Set the kernel that serves every operator without one of its own at `key`; None removes it."""
+    with _lock:
+        if kernel is None:
+            _fallbacks.pop(key, None)
+        else:
+            _fallbacks[key] = kernel
+        for op in _operators.values():
+            op._chains = {}

@@ -1,0 +1,152 @@
+"""`x[...]` and `x[...] = value`: Python indices turned into view and index operators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rushlight.core.dtype import bool_, uint8
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def getitem(self: Tensor, index: object) -> Tensor:
+    """The elements at `index`: a view for ints, slices, None and Ellipsis; a copy when tensors or lists are among them."""
+    view, advanced = _basic(self, index)
+    if not advanced:
+        return aten.alias.default(view) if view is self else view
+    return aten.index.Tensor(view, _positions(view, advanced))
+
+
+def setitem(self: Tensor, index: object, value: object) -> None:
+    """Write `value`, broadcast, to the elements at `index`."""
+    view, advanced = _basic(self, index)
+    if not isinstance(value, Tensor):
+        if not advanced and isinstance(value, bool | int | float | complex):
+            aten.fill_.Scalar(view, value)
+            return
+        value = tensor_from_array(np.asarray(value, self.dtype.numpy))
+    if advanced:
+        aten.index_put_.default(view, _positions(view, advanced), value.to(self.dtype))
+        return
+    while value.dim() > view.dim() and value.size(0) == 1:
+        value = aten.select.int(value, 0, 0)
+    aten.copy_.default(view, value)
+
+
+def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
+    """The view that the basic parts of an index select, and the tensors among the rest by dimension of that view."""
+    items = index if isinstance(index, tuple) else (index,)
+    if isinstance(index, list) and _is_nested_index(index):
+        items = tuple(index)
+    items = _expand_ellipsis(self, items)
+    view, dim, advanced = self, 0, {}
+    for item in items:
+        if isinstance(item, bool | np.bool_):
+            view = aten.unsqueeze.default(view, dim)
+            advanced[dim] = tensor_from_array(np.array([item]))
+            dim += 1
+        elif item is None:
+            view = aten.unsqueeze.default(view, dim)
+            dim += 1
+        elif isinstance(item, slice):
+            view = _slice(view, dim, item)
+            dim += 1
+        elif isinstance(item, int | np.integer) or _is_scalar_index(item):
+            view = _select(self, view, dim, int(item))
+        else:
+            tensor = _as_index(item)
+            advanced[dim] = tensor
+            dim += max(tensor.dim(), 1) if tensor.dtype in (bool_, uint8) else 1
+    return view, advanced
+
+
+def _is_nested_index(index: list) -> bool:
+    return any(isinstance(item, slice | Tensor | list | tuple) or item is None or item is Ellipsis for item in index) and not all(
+        isinstance(item, list | tuple) for item in index
+    )
+
+
+def _is_scalar_index(item: object) -> bool:
+    return isinstance(item, Tensor) and item.dim() == 0 and item.dtype.is_integral and item.dtype is not bool_ and not item.is_meta
+
+
+def _expand_ellipsis(self: Tensor, items: Sequence) -> list:
+    used = sum(_consumed(item) for item in items)
+    ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if used > self.dim():
+        raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
+    if not ellipses:
+        return list(items)
+    position = ellipses[0]
+    filler = [slice(None)] * (self.dim() - used)
+    return [*items[:position], *filler, *items[position + 1 :]]
+
+
+def _consumed(item: object) -> int:
+    if item is None or item is Ellipsis or isinstance(item, bool | np.bool_):
+        return 0
+    if isinstance(item, Tensor) and item.dtype in (bool_, uint8):
+        return item.dim()
+    if isinstance(item, np.ndarray) and item.dtype == np.bool_:
+        return item.ndim
+    return 1
+
+
+def _slice(view: Tensor, dim: int, item: slice) -> Tensor:
+    parts = [part.item() if isinstance(part, Tensor) else part for part in (item.start, item.stop, item.step)]
+    start, stop, step = parts
+    if step is not None and step <= 0:
+        raise ValueError("step must be greater than zero")
+    if start is None and stop is None and step is None:
+        return view
+    return aten.slice.Tensor(view, dim, start, stop, 1 if step is None else step)
+
+
+def _select(whole: Tensor, view: Tensor, dim: int, index: int) -> Tensor:
+    if view.dim() == 0:
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
+            "tensor to a number"
+        )
+    size = view.size(dim)
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+    return aten.select.int(view, dim, index)
+
+
+def _as_index(item: object) -> Tensor:
+    if isinstance(item, Tensor):
+        if item.dtype.is_floating_point or item.dtype.is_complex:
+            raise IndexError(
+                f"tensors used as indices must be long, int, byte or bool tensors, got {item.dtype}"
+            )
+        return item
+    if isinstance(item, list | tuple | np.ndarray | range):
+        array = np.asarray(item)
+        array = array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array
+        if array.dtype.kind in "iub":
+            return tensor_from_array(np.ascontiguousarray(array if array.dtype.kind == "b" else array.astype(np.int64)))
+    raise TypeError(
+        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+        f"{type(item).__name__})"
+    )
+
+
+def _positions(view: Tensor, advanced: dict[int, Tensor]) -> list[Tensor | None]:
+    positions: list[Tensor | None] = []
+    for dim in sorted(advanced):
+        positions += [None] * (dim - _dims_covered(positions))
+        positions.append(advanced[dim])
+    return positions
+
+
+def _dims_covered(positions: list) -> int:
+    return sum(
+        item.dim() if item is not None and item.dtype in (bool_, uint8) and item.dim() else 1 for item in positions
+    )

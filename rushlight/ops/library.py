@@ -1,0 +1,84 @@
+"""Library: define operators and register kernels from outside the project, as torch.library does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+
+from rushlight.core.dispatch_key import DispatchKey
+from rushlight.ops.dispatcher import FALLTHROUGH, Kernel, OpOverload, define, find_operator, register_fallback, undefine
+from rushlight.ops.packet import namespaces
+from rushlight.ops.schema import parse_schema
+
+fallthrough_kernel = FALLTHROUGH
+
+
+class Library:
+    """Operators of namespace `ns`. `kind` is "DEF" (a namespace's owner), "FRAGMENT" (adds to one), or "IMPL".
+
+    An IMPL library has a default dispatch key for `impl` and may register fallbacks when `ns` is "_".
+    """
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = ""):
+        if kind not in ("DEF", "FRAGMENT", "IMPL"):
+            raise ValueError(f"Unsupported kind: {kind!r}; expected 'DEF', 'FRAGMENT' or 'IMPL'")
+        self.ns = ns
+        self.kind = kind
+        self.dispatch_key = dispatch_key
+        self._defined: list[OpOverload] = []
+
+    def define(self, schema: str) -> str:
+        """Add the operator of `schema`; returns its name. RuntimeError when it exists, ValueError when malformed."""
+        op = namespaces.add(define(self.ns, parse_schema(schema)))
+        self._defined.append(op)
+        return op._schema.name
+
+    def impl(
+        self, op_name: str | OpOverload, fn: Callable | Kernel, dispatch_key: str = "", *, boxed: bool = False
+    ) -> None:
+        """Register `fn` for an operator at a dispatch key. Boxed kernels take `(op, key_set, stack)`."""
+        key = _key(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
+        op = op_name if isinstance(op_name, OpOverload) else self._find(op_name)
+        op.register(key, fn if isinstance(fn, Kernel) else Kernel(fn, boxed=boxed))
+
+    def fallback(self, fn: Callable | Kernel, dispatch_key: str = "") -> None:
+        """Register a boxed kernel `(op, key_set, stack)` for every operator that has none at the key."""
+        if self.ns != "_":
+            raise RuntimeError(f"fallbacks belong to the namespace '_', not {self.ns!r}")
+        kernel = fn if isinstance(fn, Kernel) else Kernel(fn, boxed=True)
+        register_fallback(_key(dispatch_key or self.dispatch_key), kernel)
+
+    def _find(self, name: str) -> OpOverload:
+        plain, _, overload = name.rpartition("::")[2].partition(".")
+        return find_operator(f"{self.ns}::{plain}", overload)
+
+    def _destroy(self) -> None:
+        for op in self._defined:
+            undefine(op)
+            packet = getattr(namespaces.namespace(op.namespace), op._schema.name)
+            packet._overloads.remove(op)
+            packet._resolved = {}
+        self._defined = []
+
+
+def _key(name: str) -> DispatchKey:
+    try:
+        return DispatchKey[name]
+    except KeyError:
+        raise ValueError(f"unknown dispatch key {name!r}; keys are {', '.join(key.name for key in DispatchKey)}") from None
+
+
+def custom_op(name: str, fn: Callable | None = None, /, *, schema: str, device_types: str = "cpu") -> Callable:
+    """Make `fn` the operator `name` ("namespace::op") with the argument part `schema` ("(Tensor x) -> Tensor").
+
+    Usable as a decorator. Add a shape rule with `Library(...).impl(name, fn, "Meta")` to have it captured.
+    """
+
+    def register(function: Callable) -> OpOverload:
+        namespace, _, short = name.partition("::")
+        op = namespaces.add(define(namespace, parse_schema(short + schema)))
+        op.register(DispatchKey.CPU, Kernel(function))
+        op.__doc__ = inspect.getdoc(function) or op.__doc__
+        return op
+
+    return register if fn is None else register(fn)

@@ -1,0 +1,80 @@
+"""Meta rules of creation, copies and in-place writes."""
+
+from __future__ import annotations
+
+from rushlight.core.dtype import get_default_dtype, int64, of_number
+from rushlight.core.strides import broadcast_shapes
+from rushlight.ops.cpu.creation import arange_dtype, arange_length, check_sizes, check_writable, format_strides
+from rushlight.ops.meta.common import empty
+from rushlight.ops.registry import meta
+
+
+@meta("empty.memory_format")
+def empty_kernel(size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    sizes = check_sizes(size)
+    return empty(sizes, dtype or get_default_dtype(), format_strides(sizes, None, memory_format))
+
+
+@meta("empty_strided")
+def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return empty(check_sizes(size), dtype or get_default_dtype(), tuple(stride))
+
+
+@meta("full")
+def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return empty(check_sizes(size), dtype or of_number(fill_value))
+
+
+@meta("arange.start_step")
+def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return empty((arange_length(start, end, step),), arange_dtype((start, end, step), dtype))
+
+
+@meta("randperm")
+def randperm(n, *, dtype=None, layout=None, device=None, pin_memory=None, generator=None):
+    return empty((n,), dtype or int64)
+
+
+@meta("clone")
+def clone(self, *, memory_format=None):
+    impl = self._impl
+    return empty(impl.sizes, impl.dtype, format_strides(impl.sizes, impl.strides, memory_format))
+
+
+@meta("_to_copy")
+def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
+    impl = self._impl
+    if device is not None and str(device) == "cpu" and impl.device.type == "meta" and not impl.fake:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    return empty(impl.sizes, dtype or impl.dtype, format_strides(impl.sizes, impl.strides, memory_format))
+
+
+@meta("copy_")
+def copy_(self, src, non_blocking=False):
+    check_writable(self, "copy_")
+    if broadcast_shapes(self._impl.sizes, src._impl.sizes) != self._impl.sizes:
+        raise RuntimeError(
+            f"output with shape {list(self.shape)} doesn't match the broadcast shape "
+            f"{list(broadcast_shapes(self._impl.sizes, src._impl.sizes))}"
+        )
+    return self
+
+
+@meta("fill_.Scalar", "uniform_", "normal_", "random_.from", "bernoulli_.float")
+def overwrite(self, *args, **kwargs):
+    check_writable(self, "fill_")
+    return self
+
+
+@meta("_local_scalar_dense")
+def local_scalar_dense(self):
+    raise RuntimeError(
+        "Tensor.item() cannot be called on meta or fake tensors: the value is not known. Under compile, a value that "
+        "steers Python code cannot be captured."
+    )
+
+
+@meta("equal")
+def equal(self, other):
+    return local_scalar_dense(self)
+

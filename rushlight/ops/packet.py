@@ -1,0 +1,233 @@
+"""Overload packets and namespaces: `ops.aten.add` resolves a call to one of its overloads by the argument types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout, memory_format
+from rushlight.core.tensor import Tensor
+from rushlight.ops.dispatcher import OpOverload, all_operators
+from rushlight.ops.schema import Argument, Type
+
+_NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+_INTEGERS = (int, np.integer)
+_SIMPLE = {
+    "int": _INTEGERS,
+    "float": (float, int, np.floating, np.integer),
+    "bool": (bool, np.bool_),
+    "str": (str,),
+    "Device": (device, str),
+    "ScalarType": (dtype, type),
+    "Layout": (layout,),
+    "MemoryFormat": (memory_format,),
+}
+
+
+def fits(value: object, kind: Type) -> bool:
+    """Whether `value` may be passed where a schema says `kind`."""
+    if value is None:
+        return kind.optional
+    if kind.is_list:
+        return _fits_list(value, kind)
+    if kind.base == "Tensor":
+        return isinstance(value, Tensor)
+    if kind.base == "Scalar":
+        return isinstance(value, _NUMBERS) or (isinstance(value, Tensor) and value.dim() == 0 and not value.requires_grad)
+    if kind.base == "int" and isinstance(value, Tensor):
+        return value.dim() == 0 and value.dtype.is_integral
+    accepted = _SIMPLE.get(kind.base)
+    if accepted is None:
+        return True
+    return isinstance(value, accepted) and not (kind.base == "int" and isinstance(value, bool))
+
+
+def _fits_list(value: object, kind: Type) -> bool:
+    if isinstance(value, list | tuple):
+        element = Type(kind.base, optional=kind.optional_elements)
+        return all(fits(item, element) for item in value)
+    return kind.length is not None and kind.base in ("int", "float", "bool") and fits(value, Type(kind.base))
+
+
+class OpOverloadPacket:
+    """All overloads of one operator name. Call it and the first overload whose schema fits the arguments runs."""
+
+    def __init__(self, namespace: str, name: str):
+        self.__name__ = name
+        self._name = f"{namespace}::{name}"
+        self._overloads: list[OpOverload] = []
+        self._resolved: dict[tuple, OpOverload] = {}
+
+    def add(self, op: OpOverload) -> None:
+        """Add an overload; it becomes an attribute of the packet."""
+        self._overloads.append(op)
+        self._overloads.sort(key=_specificity)
+        self._resolved = {}
+        setattr(self, op.overload, op)
+
+    def overloads(self) -> list[str]:
+        """The overload names."""
+        return [op.overload for op in self._overloads]
+
+    def __call__(self, *args, **kwargs):
+        if not kwargs:
+            key = tuple(map(type, args))
+            op = self._resolved.get(key)
+            if op is None:
+                op = self.resolve(args, kwargs)
+                if _decided_by_types(op, args):
+                    self._resolved[key] = op
+            return op(*args)
+        return self.resolve(args, kwargs)(*args, **kwargs)
+
+    def resolve(self, args: tuple, kwargs: dict) -> OpOverload:
+        """The first overload that the arguments fit; TypeError lists the candidates when none does."""
+        for op in self._overloads:
+            if _accepts(op, args, kwargs, False):
+                return op
+        for op in self._overloads:
+            if _accepts(op, args, kwargs, True):
+                return op
+        raise TypeError(self._mismatch(args, kwargs))
+
+    def _mismatch(self, args: tuple, kwargs: dict) -> str:
+        name = self.__name__
+        given = [type(value).__name__ for value in args] + [f"{key}={type(v).__name__}" for key, v in kwargs.items()]
+        if len(self._overloads) == 1:
+            return f"{name}() " + _explain(self._overloads[0], args, kwargs)
+        forms = "\n".join(f" * {op._schema}" for op in self._overloads)
+        return f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:\n{forms}"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.overloads())
+
+    def __str__(self) -> str:
+        return self._name.replace("::", ".")
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __reduce__(self):
+        return (find_packet, (self._name,))
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+def _specificity(op: OpOverload) -> tuple:
+    # Tensor overloads before Scalar ones, those without `out` first; otherwise in the order of declaration (sort is stable).
+    scalars = sum(argument.type.base == "Scalar" and not argument.has_default for argument in op._schema.arguments)
+    return ("out" in op._schema.positions, scalars)
+
+
+def _decided_by_types(op: OpOverload, args: tuple) -> bool:
+    # Lists fit by their elements, and a tensor stands for a number only when it is 0-dim: neither shows in the type.
+    return all(
+        not isinstance(value, list | tuple) and (argument.type.base == "Tensor" or not isinstance(value, Tensor))
+        for value, argument in zip(args, op._schema.arguments, strict=False)
+    )
+
+
+def _accepts(op: OpOverload, args: tuple, kwargs: dict, numbers_as_tensors: bool) -> bool:
+    schema = op._schema
+    if len(args) > schema.positional_count:
+        return False
+    used = 0
+    for index, argument in enumerate(schema.arguments):
+        if index < len(args):
+            value = args[index]
+        elif argument.name in kwargs:
+            value = kwargs[argument.name]
+            used += 1
+        elif argument.has_default:
+            continue
+        else:
+            return False
+        if not fits(value, argument.type) and not (numbers_as_tensors and _number_as_tensor(value, argument)):
+            return False
+    return used == len(kwargs)
+
+
+def _number_as_tensor(value: object, argument: Argument) -> bool:
+    return argument.type.is_tensor and argument.name != "self" and isinstance(value, _NUMBERS)
+
+
+def _explain(op: OpOverload, args: tuple, kwargs: dict) -> str:
+    schema = op._schema
+    if len(args) > schema.positional_count:
+        return f"takes {schema.positional_count} positional arguments but {len(args)} were given"
+    for index, argument in enumerate(schema.arguments):
+        if index < len(args):
+            value = args[index]
+        elif argument.name in kwargs:
+            value = kwargs[argument.name]
+        elif argument.has_default:
+            continue
+        else:
+            return f'missing 1 required positional arguments: "{argument.name}"'
+        if not fits(value, argument.type):
+            kind = _readable(argument.type)
+            return f"argument '{argument.name}' (position {index + 1}) must be {kind}, not {type(value).__name__}"
+    unknown = next((name for name in kwargs if name not in schema.positions), None)
+    return f"got an unexpected keyword argument '{unknown}'. Declaration: {schema}"
+
+
+def _readable(kind: Type) -> str:
+    base = {"Scalar": "Number", "Device": "torch.device", "ScalarType": "torch.dtype"}.get(kind.base, kind.base)
+    return f"tuple of {base}s" if kind.is_list else base
+
+
+class Namespace:
+    """`ops.aten`: operators by name as attributes."""
+
+    def __init__(self, name: str):
+        self._namespace = name
+
+    def __getattr__(self, name: str) -> OpOverloadPacket:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"'_OpNamespace' '{self._namespace}' object has no attribute '{name}'")
+
+    def _add(self, op: OpOverload) -> None:
+        name = op._schema.name
+        packet = self.__dict__.get(name)
+        if packet is None:
+            packet = self.__dict__[name] = OpOverloadPacket(self._namespace, name)
+        packet.add(op)
+
+    def __dir__(self):
+        return list(self.__dict__)
+
+
+class Ops:
+    """`rushlight.ops`'s namespaces: `ops.aten`, and those that libraries add."""
+
+    def namespace(self, name: str) -> Namespace:
+        """The namespace `name`, made when it does not exist."""
+        found = self.__dict__.get(name)
+        if found is None:
+            found = self.__dict__[name] = Namespace(name)
+        return found
+
+    def add(self, op: OpOverload) -> OpOverload:
+        """Make `op` reachable as `ops.namespace.name.overload`."""
+        self.namespace(op.namespace)._add(op)
+        return op
+
+
+namespaces = Ops()
+
+
+def find_packet(name: str) -> OpOverloadPacket:
+    """The packet `name` ("aten::add")."""
+    namespace, _, short = name.partition("::")
+    return getattr(namespaces.namespace(namespace), short)
+
+
+def add_all() -> None:
+    """Make every operator defined so far reachable."""
+    for op in all_operators():
+        namespaces.add(op)

@@ -1,0 +1,22 @@
+"""The storage class names by which torch's files state a dtype, both ways."""
+
+from __future__ import annotations
+
+from rushlight.core.dtype import ALL, dtype
+
+STORAGE_NAMES = {
+    "float64": "DoubleStorage",
+    "float32": "FloatStorage",
+    "float16": "HalfStorage",
+    "bfloat16": "BFloat16Storage",
+    "int64": "LongStorage",
+    "int32": "IntStorage",
+    "int16": "ShortStorage",
+    "int8": "CharStorage",
+    "uint8": "ByteStorage",
+    "bool": "BoolStorage",
+    "complex128": "ComplexDoubleStorage",
+    "complex64": "ComplexFloatStorage",
+}
+DTYPE_OF_STORAGE: dict[str, dtype] = {STORAGE_NAMES[d.name]: d for d in ALL if d.name in STORAGE_NAMES}
+DTYPE_BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}

@@ -1,0 +1,17 @@
+"""The two ways in which reading a checkpoint fails, and the one in which writing it fails."""
+
+from __future__ import annotations
+
+import pickle
+
+
+class CheckpointError(RuntimeError):
+    """The file is not a checkpoint, is damaged, or contradicts itself."""
+
+
+class UnpicklingError(pickle.UnpicklingError):
+    """The pickle inside a checkpoint is malformed or asks for something that a file of weights may not hold."""
+
+
+class PicklingError(pickle.PicklingError):
+    """An object cannot be written to a checkpoint."""

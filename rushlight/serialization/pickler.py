@@ -1,0 +1,371 @@
+"""Pickler: writes the pickle of a checkpoint, in the form that torch writes and every torch since 1.6 reads.
+
+In: an object made of what checkpoints hold. Out: pickle bytes of protocol 2, and the storages that it refers to by key.
+Standard `pickle` would import the globals that it names, and torch need not be installed; so the instructions are
+written here.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout
+from rushlight.core.size import Size
+from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage
+from rushlight.core.tensor import Tensor
+from rushlight.nn.parameter import Parameter
+from rushlight.serialization.dtypes import STORAGE_NAMES
+from rushlight.serialization.errors import PicklingError
+from rushlight.serialization.keys import KeyChecker
+
+
+class Pickler:
+    """Writes one object. `storages` lists the storages that the pickle refers to; a storage's key is its position."""
+
+    def __init__(self):
+        self.out = bytearray()
+        self.memo: dict[int, int] = {}
+        self.kept: list[Any] = []
+        self.global_memo: dict[str, int] = {}
+        self.memo_size = 0
+        self.unfinished: set[int] = set()
+        self.storages: list[StorageImpl] = []
+        self.storage_keys: dict[int, tuple[str, dtype | None]] = {}
+        self.keys = KeyChecker(PicklingError)
+
+    def dump(self, value: Any) -> bytes:
+        """The pickle of `value`; PicklingError, naming the type, for what a checkpoint cannot hold."""
+        self.out += pickle.PROTO + b"\x02"
+        try:
+            self.save(value)
+        except RecursionError:
+            raise PicklingError("the object is nested too deeply to be saved") from None
+        self.out += pickle.STOP
+        return bytes(self.out)
+
+    def save(self, value: Any) -> None:
+        """Write one value, or a reference to it when it was written before."""
+        position = self.memo.get(id(value))
+        if position is not None:
+            self._write_get(position)
+            return
+        writer = _WRITERS.get(type(value)) or _writer_of_base(value)
+        writer(self, value)
+
+    def memoize(self, value: Any) -> None:
+        """Remember the value on top of the stack, so that it is written once."""
+        self.memo[id(value)] = self._write_put()
+        # The ids in the memo stay unique only as long as the objects live.
+        self.kept.append(value)
+
+    def write_global(self, module: str, name: str) -> None:
+        """Write the name of a global."""
+        qualified = f"{module} {name}"
+        if qualified in self.global_memo:
+            self._write_get(self.global_memo[qualified])
+            return
+        self.out += pickle.GLOBAL + f"{module}\n{name}\n".encode()
+        self.global_memo[qualified] = self._write_put()
+
+    def write_call(self, module: str, name: str, args: tuple) -> None:
+        """Write a global applied to arguments. Arguments are plain values, or functions that write themselves."""
+        self.write_global(module, name)
+        self.write_tuple(args)
+        self.out += pickle.REDUCE
+
+    def write_tuple(self, values: tuple) -> None:
+        """Write a tuple without remembering it."""
+        if not values:
+            self.out += pickle.EMPTY_TUPLE
+            return
+        self.out += pickle.MARK
+        for value in values:
+            if callable(value):
+                value()
+            else:
+                self.save(value)
+        self.out += pickle.TUPLE
+
+    def write_ordered_dict(self) -> None:
+        """Write an empty OrderedDict."""
+        self.write_call("collections", "OrderedDict", ())
+
+    def storage_key(self, storage: StorageImpl, element_type: dtype | None) -> str:
+        """The key of a storage; PicklingError when it was already saved as another dtype."""
+        if id(storage) not in self.storage_keys:
+            self.storage_keys[id(storage)] = (str(len(self.storages)), element_type)
+            self.storages.append(storage)
+        key, first = self.storage_keys[id(storage)]
+        if first is not element_type:
+            raise PicklingError(
+                f"cannot save views of one storage as {first} and as {element_type}; clone() one of them before saving"
+            )
+        return key
+
+    def _write_put(self) -> int:
+        position = self.memo_size
+        self.memo_size += 1
+        if position < 256:
+            self.out += pickle.BINPUT + bytes((position,))
+        else:
+            self.out += pickle.LONG_BINPUT + struct.pack("<I", position)
+        return position
+
+    def _write_get(self, position: int) -> None:
+        if position < 256:
+            self.out += pickle.BINGET + bytes((position,))
+        else:
+            self.out += pickle.LONG_BINGET + struct.pack("<I", position)
+
+
+def _save_none(machine: Pickler, value: None) -> None:
+    machine.out += pickle.NONE
+
+
+def _save_bool(machine: Pickler, value: bool) -> None:
+    machine.out += pickle.NEWTRUE if value else pickle.NEWFALSE
+
+
+def _save_int(machine: Pickler, value: int) -> None:
+    if 0 <= value < 1 << 8:
+        machine.out += pickle.BININT1 + bytes((value,))
+    elif 0 <= value < 1 << 16:
+        machine.out += pickle.BININT2 + struct.pack("<H", value)
+    elif -(1 << 31) <= value < 1 << 31:
+        machine.out += pickle.BININT + struct.pack("<i", value)
+    else:
+        raw = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+        if len(raw) > 255:
+            raise PicklingError(f"cannot save an integer of {value.bit_length()} bits; at most 2039 are supported")
+        machine.out += pickle.LONG1 + bytes((len(raw),)) + raw
+
+
+def _save_float(machine: Pickler, value: float) -> None:
+    machine.out += pickle.BINFLOAT + struct.pack(">d", value)
+
+
+def _save_complex(machine: Pickler, value: complex) -> None:
+    machine.write_call("__builtin__", "complex", (value.real, value.imag))
+
+
+def _save_str(machine: Pickler, value: str) -> None:
+    raw = value.encode("utf-8", "surrogatepass")
+    machine.out += pickle.BINUNICODE + struct.pack("<I", len(raw)) + raw
+    machine.memoize(value)
+
+
+def _save_bytes(machine: Pickler, value: bytes) -> None:
+    machine.write_call("_codecs", "encode", (value.decode("latin1"), "latin1"))
+    machine.memoize(value)
+
+
+def _save_bytearray(machine: Pickler, value: bytearray) -> None:
+    machine.write_call("__builtin__", "bytearray", (bytes(value),))
+    machine.memoize(value)
+
+
+def _save_tuple(machine: Pickler, value: tuple) -> None:
+    if id(value) in machine.unfinished:
+        raise PicklingError("cannot save a tuple that contains itself")
+    machine.unfinished.add(id(value))
+    _write_elements(machine, value)
+    machine.unfinished.discard(id(value))
+    if value:
+        machine.memoize(value)
+
+
+def _write_elements(machine: Pickler, value: tuple) -> None:
+    if not value:
+        machine.out += pickle.EMPTY_TUPLE
+        return
+    machine.out += pickle.MARK
+    for element in value:
+        machine.save(element)
+    machine.out += pickle.TUPLE
+
+
+def _save_list(machine: Pickler, value: list) -> None:
+    machine.out += pickle.EMPTY_LIST
+    machine.memoize(value)
+    if value:
+        machine.out += pickle.MARK
+        for element in value:
+            machine.save(element)
+        machine.out += pickle.APPENDS
+
+
+def _save_dict(machine: Pickler, value: dict) -> None:
+    machine.out += pickle.EMPTY_DICT
+    machine.memoize(value)
+    _write_items(machine, value)
+
+
+def _write_items(machine: Pickler, value: dict) -> None:
+    if not value:
+        return
+    machine.out += pickle.MARK
+    for key, item in value.items():
+        machine.keys.check(key)
+        machine.save(key)
+        machine.save(item)
+    machine.out += pickle.SETITEMS
+
+
+def _save_ordered_dict(machine: Pickler, value: OrderedDict) -> None:
+    machine.write_ordered_dict()
+    machine.memoize(value)
+    _write_items(machine, value)
+    if value.__dict__:
+        machine.save(dict(value.__dict__))
+        machine.out += pickle.BUILD
+
+
+def _save_counter(machine: Pickler, value: Counter) -> None:
+    machine.write_call("collections", "Counter", (dict(value),))
+    machine.memoize(value)
+
+
+def _save_set(machine: Pickler, value: set) -> None:
+    for element in value:
+        machine.keys.check(element)
+    machine.write_call("__builtin__", "set", (list(value),))
+    machine.memoize(value)
+
+
+def _save_size(machine: Pickler, value: Size) -> None:
+    machine.write_call("torch", "Size", (tuple(value),))
+    machine.memoize(value)
+
+
+def _save_dtype(machine: Pickler, value: dtype) -> None:
+    machine.write_global("torch", value.name)
+
+
+def _save_device(machine: Pickler, value: device) -> None:
+    machine.write_call("torch", "device", (value.type,) if value.index is None else (value.type, value.index))
+    machine.memoize(value)
+
+
+def _save_layout(machine: Pickler, value: layout) -> None:
+    machine.write_call("torch.serialization", "_get_layout", (f"torch.{value.name}",))
+    machine.memoize(value)
+
+
+def _save_tensor(machine: Pickler, value: Tensor) -> None:
+    attributes = dict(value.__dict__)
+    if not attributes:
+        _write_tensor(machine, value)
+    else:
+        name = "_rebuild_meta_tensor_no_storage" if value.is_meta else "_rebuild_tensor_v2"
+        machine.write_call(
+            "torch._tensor",
+            "_rebuild_from_type_v2",
+            (
+                lambda: machine.write_global("torch._utils", name),
+                lambda: machine.write_global("torch", "Tensor"),
+                lambda: machine.write_tuple(_tensor_arguments(machine, value)),
+                attributes,
+            ),
+        )
+    machine.memoize(value)
+
+
+def _write_tensor(machine: Pickler, value: Tensor, requires_grad: bool | None = None) -> None:
+    name = "_rebuild_meta_tensor_no_storage" if value.is_meta else "_rebuild_tensor_v2"
+    machine.write_call("torch._utils", name, _tensor_arguments(machine, value, requires_grad))
+
+
+def _tensor_arguments(machine: Pickler, value: Tensor, requires_grad: bool | None = None) -> tuple:
+    flag = value.requires_grad if requires_grad is None else requires_grad
+    geometry = (tuple(value.shape), tuple(value.stride()))
+    if value.is_meta:
+        return (value.dtype, *geometry, flag)
+    storage = value.untyped_storage()
+    return (
+        lambda: _write_storage(machine, storage, value.dtype),
+        value.storage_offset(),
+        *geometry,
+        flag,
+        machine.write_ordered_dict,
+    )
+
+
+def _save_parameter(machine: Pickler, value: Parameter) -> None:
+    arguments = (lambda: _write_tensor(machine, value, False), value.requires_grad, machine.write_ordered_dict)
+    attributes = dict(value.__dict__)
+    if attributes:
+        machine.write_call("torch._utils", "_rebuild_parameter_with_state", (*arguments, attributes))
+    else:
+        machine.write_call("torch._utils", "_rebuild_parameter", arguments)
+    machine.memoize(value)
+
+
+def _save_typed_storage(machine: Pickler, value: TypedStorage) -> None:
+    _write_storage(machine, value.untyped(), value.dtype)
+
+
+def _save_untyped_storage(machine: Pickler, value: UntypedStorage) -> None:
+    _write_storage(machine, value, None)
+
+
+def _write_storage(machine: Pickler, storage: UntypedStorage, element_type: dtype | None) -> None:
+    if storage.device.type != "cpu":
+        raise PicklingError(f"cannot save a storage of device '{storage.device}'; only the CPU's have bytes")
+    key = machine.storage_key(storage._impl, element_type)
+    kind = ("torch.storage", "UntypedStorage") if element_type is None else ("torch", STORAGE_NAMES[element_type.name])
+    count = storage.nbytes() // (1 if element_type is None else element_type.itemsize)
+    machine.write_tuple(("storage", lambda: machine.write_global(*kind), key, "cpu", count))
+    machine.out += pickle.BINPERSID
+
+
+_WRITERS: dict[type, Callable[[Pickler, Any], None]] = {
+    type(None): _save_none,
+    bool: _save_bool,
+    int: _save_int,
+    float: _save_float,
+    complex: _save_complex,
+    str: _save_str,
+    bytes: _save_bytes,
+    bytearray: _save_bytearray,
+    tuple: _save_tuple,
+    list: _save_list,
+    dict: _save_dict,
+    set: _save_set,
+    OrderedDict: _save_ordered_dict,
+    Counter: _save_counter,
+    Size: _save_size,
+    dtype: _save_dtype,
+    device: _save_device,
+    layout: _save_layout,
+    Tensor: _save_tensor,
+    Parameter: _save_parameter,
+    TypedStorage: _save_typed_storage,
+    UntypedStorage: _save_untyped_storage,
+}
+
+
+def _writer_of_base(value: Any) -> Callable[[Pickler, Any], None]:
+    """The writer for an object whose type is not listed; PicklingError unless it is a kind of parameter or tensor."""
+    for base in (Parameter, Tensor):
+        if isinstance(value, base):
+            return _WRITERS[base]
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    raise PicklingError(f"cannot save an object of type {kind}, which no load of weights would accept; {_hint(value)}")
+
+
+def _hint(value: Any) -> str:
+    if isinstance(value, np.generic):
+        return "convert it with .item()"
+    if isinstance(value, np.ndarray):
+        return "convert it with torch.from_numpy"
+    if hasattr(value, "state_dict"):
+        return "save its state_dict()"
+    return "save plain containers, numbers, strings and tensors"

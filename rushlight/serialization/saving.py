@@ -1,0 +1,77 @@
+"""`save`: an object to a checkpoint file that torch reads. The entry of this package's writing half."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Any, BinaryIO
+
+from rushlight.core.storage import StorageImpl
+from rushlight.serialization.pickler import Pickler
+from rushlight.serialization.zip_writer import ZipWriter
+
+_FORMAT_VERSION = b"3\n"
+
+
+def save(obj: Any, f: str | os.PathLike | BinaryIO) -> None:
+    """Write an object in torch's zip format, which torch.load reads, also with `weights_only=True`.
+
+    `obj` is made of tensors, parameters, dicts, lists, tuples, sets, numbers, strings, bytes, None, dtypes, devices and
+    sizes; tensors that share a storage still do after loading. A path is replaced only when the file is complete.
+    Raises PicklingError, and writes nothing, for any other type.
+    """
+    pickler = Pickler()
+    pickled = pickler.dump(obj)
+    if isinstance(f, str | os.PathLike):
+        root = PurePath(os.fspath(f)).stem or "archive"
+        replace_file(f, lambda stream: _write_archive(stream, root, pickled, pickler.storages))
+    elif hasattr(f, "write"):
+        _write_archive(f, "archive", pickled, pickler.storages)
+    else:
+        raise TypeError(f"expected a path or a binary file with write, but got {type(f).__name__}")
+
+
+def _write_archive(stream: BinaryIO, root: str, pickled: bytes, storages: list[StorageImpl]) -> None:
+    writer = ZipWriter(stream, root)
+    writer.write("data.pkl", pickled)
+    writer.write(".format_version", b"1")
+    writer.write(".storage_alignment", b"64")
+    writer.write("byteorder", sys.byteorder.encode())
+    for key, storage in enumerate(storages):
+        writer.write(f"data/{key}", storage.bytes().data)
+    writer.write("version", _FORMAT_VERSION)
+    names = zlib.crc32("\n".join(writer.names).encode())
+    writer.write(".data/serialization_id", f"{names:020d}{writer.checksum:020d}".encode())
+    writer.close()
+
+
+def replace_file(path: str | os.PathLike, write: Callable[[BinaryIO], None]) -> None:
+    """Let `write` fill a temporary file beside `path`, then put it in its place, so that no half-written file is ever
+    seen.
+
+    A path that is no regular file (a device, a pipe) is written directly. An existing file's permissions are kept.
+    """
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as stream:
+            write(stream)
+        return
+    folder, name = os.path.split(target)
+    temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(8)}")
+    try:
+        with open(temporary, "xb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if os.path.exists(target):
+            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        os.replace(temporary, target)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise

@@ -1,0 +1,91 @@
+"""ByteSource: random access to the bytes of a checkpoint, whether it came as a path or as an open file.
+
+In: what the user passed to `load`. Out: bounded reads, each checked against the size, for the zip and legacy readers.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+from typing import BinaryIO
+
+import numpy as np
+
+from rushlight.serialization.errors import CheckpointError
+
+
+class ByteSource:
+    """Reads of a binary file from where it stood when it was opened. Offsets count from there; `size` is what follows.
+
+    A path is opened here and closed by `close`; a file object stays the caller's. TypeError for anything else,
+    ValueError for a file that cannot seek.
+    """
+
+    def __init__(self, file: str | os.PathLike | BinaryIO):
+        self.is_path = isinstance(file, str | os.PathLike)
+        self.name = f"'{os.fspath(file)}'" if self.is_path else _describe(file)
+        self.file = open(file, "rb") if self.is_path else _checked_file(file)
+        self.start = self.file.tell()
+        self.size = max(self.file.seek(0, io.SEEK_END) - self.start, 0)
+
+    def close(self) -> None:
+        """Close the file, if it was opened here."""
+        if self.is_path:
+            self.file.close()
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`; CheckpointError when the file does not hold them."""
+        self._check_range(offset, length)
+        self.file.seek(self.start + offset)
+        data = self.file.read(length)
+        if len(data) != length:
+            raise CheckpointError(f"could read only {len(data)} of {length} bytes at offset {offset}")
+        return data
+
+    def read_into(self, offset: int, target: np.ndarray) -> None:
+        """Fill `target`, an array of uint8, from `offset` on; CheckpointError when the file does not hold as much."""
+        self._check_range(offset, target.nbytes)
+        self.file.seek(self.start + offset)
+        done = 0
+        view = memoryview(target)
+        while done < target.nbytes:
+            count = self._fill(view[done:])
+            if not count:
+                raise CheckpointError(f"could read only {done} of {target.nbytes} bytes at offset {offset}")
+            done += count
+
+    def _fill(self, view: memoryview) -> int:
+        if hasattr(self.file, "readinto"):
+            return self.file.readinto(view) or 0
+        data = self.file.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def map(self) -> mmap.mmap:
+        """The file in memory, copied on write; ValueError unless it was given as a path."""
+        if not self.is_path:
+            raise ValueError("mmap=True needs a path, so that the file can be mapped; open files are read instead")
+        return mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+    def _check_range(self, offset: int, length: int) -> None:
+        if offset < 0 or length < 0 or offset + length > self.size:
+            raise CheckpointError(f"needs bytes {offset} to {offset + length} of a file of {self.size}; truncated?")
+
+
+def _describe(file: object) -> str:
+    name = getattr(file, "name", None)
+    return f"'{name}'" if isinstance(name, str) else f"<{type(file).__name__}>"
+
+
+def _checked_file(file: object) -> BinaryIO:
+    if not all(hasattr(file, method) for method in ("read", "readline", "seek", "tell")):
+        raise TypeError(
+            f"expected a path or a binary file with read, readline, seek and tell, but got {type(file).__name__}; "
+            "wrap bytes in io.BytesIO"
+        )
+    if isinstance(file, io.TextIOBase):
+        raise TypeError("expected a file opened in binary mode, but got a text file; open it with mode 'rb'")
+    if hasattr(file, "seekable") and not file.seekable():
+        raise ValueError("expected a file that can seek; read it into io.BytesIO first")
+    return file

@@ -1,0 +1,120 @@
+"""What persistent ids stand for: the storages of a checkpoint, each read once, on the device that the caller chose.
+
+In: the persistent ids of the pickle and `map_location`. Out: TypedStorage and UntypedStorage objects whose bytes come
+from a reader.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.serialization.allowlist import StorageKind
+from rushlight.serialization.errors import CheckpointError, UnpicklingError
+
+MapLocation = Callable[[UntypedStorage, str], Any] | device | str | Mapping[str, str] | None
+_LARGEST_COUNT = 1 << 60
+
+
+class StorageClaim(NamedTuple):
+    """What a persistent id says of a storage. `element_type` is None for an untyped one, which counts bytes."""
+
+    key: str
+    element_type: dtype | None
+    location: str
+    count: int
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that the storage must have."""
+        return self.count * (1 if self.element_type is None else self.element_type.itemsize)
+
+
+def parse_persistent_id(identity: Any) -> StorageClaim:
+    """The claim in ("storage", class, key, location, count, ...); UnpicklingError when it has another form."""
+    if type(identity) is not tuple or not identity or identity[0] != "storage":
+        raise UnpicklingError("the pickle refers to an external object that is no storage; is it a whole module?")
+    kinds = (str, StorageKind, str, str, int)
+    if len(identity) not in (5, 6) or not all(type(v) is k for v, k in zip(identity, kinds, strict=False)):
+        raise UnpicklingError("the pickle refers to a storage in an unknown form")
+    if any(views is not None for views in identity[5:]):
+        raise UnpicklingError("the checkpoint has views of storages, as old torch wrote; save it with a newer torch")
+    _, kind, key, location, count = identity[:5]
+    if not 0 <= count < _LARGEST_COUNT or len(key) > 200 or len(location) > 200:
+        raise UnpicklingError(f"the pickle refers to a storage of {count} elements, or by a key that is too long")
+    return StorageClaim(key, kind.dtype, location, count)
+
+
+class StorageTable:
+    """The storages of one checkpoint by key. `read(claim, where)` makes one on the device type "cpu" or "meta"."""
+
+    def __init__(self, read: Callable[[StorageClaim, str], UntypedStorage], map_location: MapLocation):
+        self.read = read
+        self.map_location = _checked_map(map_location)
+        self.loaded: dict[str, tuple[UntypedStorage, StorageClaim]] = {}
+
+    def persistent_load(self, identity: Any) -> TypedStorage | UntypedStorage:
+        """The storage that a persistent id stands for."""
+        claim = parse_persistent_id(identity)
+        if claim.key not in self.loaded:
+            self.loaded[claim.key] = (self._place(claim), claim)
+        storage, first = self.loaded[claim.key]
+        if claim.nbytes != first.nbytes:
+            raise UnpicklingError(f"storage '{claim.key}' is declared with {first.nbytes} and {claim.nbytes} bytes")
+        return storage if claim.element_type is None else TypedStorage(storage, claim.element_type)
+
+    def _place(self, claim: StorageClaim) -> UntypedStorage:
+        if callable(self.map_location):
+            storage = self.read(claim, "cpu")
+            return self._checked_result(self.map_location(storage, claim.location), storage, claim)
+        return self.read(claim, self._target(claim.location))
+
+    def _checked_result(self, chosen: Any, storage: UntypedStorage, claim: StorageClaim) -> UntypedStorage:
+        if chosen is None:
+            _require_local(claim.location)
+            return storage
+        chosen = chosen.untyped() if isinstance(chosen, TypedStorage) else chosen
+        if not isinstance(chosen, UntypedStorage) or chosen.nbytes() != claim.nbytes:
+            raise TypeError("map_location must return the storage that it was given, moved, or None")
+        return chosen
+
+    def _target(self, location: str) -> str:
+        if isinstance(self.map_location, device):
+            return self.map_location.type
+        if self.map_location is not None:
+            location = str(self.map_location.get(location, location))
+        _require_local(location)
+        return device(location).type
+
+
+def _checked_map(map_location: MapLocation) -> MapLocation:
+    if map_location is None or isinstance(map_location, device | Mapping) or callable(map_location):
+        return map_location
+    if isinstance(map_location, str):
+        return device(map_location)
+    raise TypeError(f"map_location must be a device, string, dict or function, but is a {type(map_location).__name__}")
+
+
+def _require_local(location: str) -> None:
+    if location.partition(":")[0] not in ("cpu", "meta"):
+        raise CheckpointError(
+            f"holds storages that were saved on device '{location[:50]}', which does not exist here; "
+            "pass map_location='cpu' to load them on the CPU"
+        )
+
+
+def swap_bytes(storage: UntypedStorage, element_type: dtype | None, order: str) -> None:
+    """Bring a storage that was written in byte order `order` ("little" or "big") into this machine's, in place."""
+    if order == sys.byteorder:
+        return
+    if element_type is None:
+        raise CheckpointError("holds untyped storages in the other byte order, and no dtype to turn them round by")
+    width = element_type.itemsize // (2 if element_type.is_complex else 1)
+    if width > 1:
+        storage.numpy().view(np.dtype(f"u{width}")).byteswap(inplace=True)

@@ -1,0 +1,93 @@
+"""torch's zip checkpoints, read: `data.pkl` for the structure, one record per storage, and a few small ones that
+describe the file.
+
+In: a ByteSource. Out: the object. The records are named `<archive>/data.pkl`, `<archive>/data/<key>`,
+`<archive>/byteorder` and `<archive>/version`.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+
+from rushlight.core.storage import UntypedStorage
+from rushlight.serialization.allowlist import find_global
+from rushlight.serialization.errors import CheckpointError
+from rushlight.serialization.source import ByteSource
+from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
+from rushlight.serialization.unpickler import LARGEST_PICKLE, Unpickler
+from rushlight.serialization.zip_reader import ZipReader
+
+_SMALL_RECORD = 64
+_NEWEST_VERSION = 10
+_ALIGNMENT = 64
+
+
+def load_zip(source: ByteSource, map_location: MapLocation, mapped: bool) -> Any:
+    """The object in a zip checkpoint. When `mapped`, storages are pages of the file, copied on write and not
+    checksummed.
+    """
+    reader = _StorageReader(ZipReader(source), mapped)
+    pickled = reader.archive.read(reader.root + "data.pkl", LARGEST_PICKLE)
+    table = StorageTable(reader.read, map_location)
+    return Unpickler(io.BytesIO(pickled), len(pickled), find_global, table.persistent_load).load()
+
+
+class _StorageReader:
+    """Reads storages of one archive."""
+
+    def __init__(self, archive: ZipReader, mapped: bool):
+        self.archive = archive
+        self.root = _find_root(archive)
+        self.order = _byte_order(archive, self.root)
+        self.memory = archive.source.map() if mapped else None
+        _check_version(archive, self.root)
+
+    def read(self, claim: StorageClaim, where: str) -> UntypedStorage:
+        """The storage of a claim, whose size must be that of its record."""
+        record = self.archive.find(f"{self.root}data/{claim.key}")
+        if record.size != claim.nbytes:
+            raise CheckpointError(
+                f"storage '{claim.key}' is declared with {claim.nbytes} bytes, and its record has {record.size}"
+            )
+        if where == "meta":
+            return UntypedStorage(record.size, device="meta")
+        if self.memory is not None and record.size and record.offset % _ALIGNMENT == 0:
+            pages = np.frombuffer(self.memory, np.uint8, record.size, self.archive.source.start + record.offset)
+            storage = UntypedStorage.from_buffer(pages, copy=False)
+        else:
+            storage = UntypedStorage(record.size)
+            if record.size:
+                self.archive.read_into(record.name, storage.numpy())
+        swap_bytes(storage, claim.element_type, self.order)
+        return storage
+
+
+def _find_root(archive: ZipReader) -> str:
+    """The folder that all records lie in, with its slash."""
+    folders = [name.removesuffix("data.pkl") for name in archive.records if name.endswith("/data.pkl")]
+    roots = [folder for folder in folders if folder.count("/") == 1]
+    if len(roots) != 1:
+        raise CheckpointError(f"is a zip archive with {len(roots)} records '<name>/data.pkl', and a checkpoint has one")
+    if roots[0] + "constants.pkl" in archive.records:
+        raise CheckpointError("is a TorchScript archive, which holds code; load it with rushlight.jit.load")
+    return roots[0]
+
+
+def _byte_order(archive: ZipReader, root: str) -> str:
+    if root + "byteorder" not in archive.records:
+        return "little"
+    order = archive.read(root + "byteorder", _SMALL_RECORD).strip()
+    if order not in (b"little", b"big"):
+        raise CheckpointError(f"declares the byte order {order!r}, and there are 'little' and 'big'")
+    return order.decode()
+
+
+def _check_version(archive: ZipReader, root: str) -> None:
+    for name in ("version", ".data/version"):
+        if root + name in archive.records:
+            text = archive.read(root + name, _SMALL_RECORD).strip()
+            if not text.isdigit() or not 1 <= int(text) <= _NEWEST_VERSION:
+                raise CheckpointError(f"declares format version {text!r}, and 1 to {_NEWEST_VERSION} are understood")

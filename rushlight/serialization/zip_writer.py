@@ -1,0 +1,57 @@
+"""ZipWriter: an uncompressed zip archive whose records begin at multiples of 64 bytes, so that storages can be mapped.
+
+In: records, one after another. Out: the archive on a binary stream, which need not be able to seek.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from typing import BinaryIO
+
+_ALIGNMENT = 64
+_LOCAL_HEADER = 30
+_ZIP64_HEADER = 20
+_PADDING_FIELD = b"FB"
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+
+
+class _WriteOnly:
+    """A stream without positions: zipfile then counts from the archive's start and never seeks back."""
+
+    def __init__(self, stream: BinaryIO):
+        self.write = stream.write
+        self.flush = getattr(stream, "flush", lambda: None)
+
+
+class ZipWriter:
+    """Writes records under `root`. The same records give the same bytes: times are fixed. `checksum` covers all data.
+    """
+
+    def __init__(self, stream: BinaryIO, root: str):
+        self.archive = zipfile.ZipFile(_WriteOnly(stream), "w", zipfile.ZIP_STORED, allowZip64=True)
+        self.root = root
+        self.names: list[str] = []
+        self.checksum = 0
+
+    def write(self, name: str, data: bytes | memoryview) -> None:
+        """Append a record."""
+        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        info = zipfile.ZipInfo(f"{self.root}/{name}", _EARLIEST)
+        info.file_size = view.nbytes
+        wide = view.nbytes * 1.05 > zipfile.ZIP64_LIMIT
+        info.extra = self._padding(len(info.filename.encode()) + (_ZIP64_HEADER if wide else 0))
+        with self.archive.open(info, "w", force_zip64=wide) as record:
+            record.write(view)
+        self.names.append(name)
+        self.checksum = zlib.crc32(view, self.checksum)
+
+    def close(self) -> None:
+        """Write the directory."""
+        self.archive.close()
+
+    def _padding(self, name_length: int) -> bytes:
+        # An extra field that readers skip moves the data to the next multiple of the alignment.
+        start = self.archive.fp.tell() + _LOCAL_HEADER + name_length + 4
+        length = -start % _ALIGNMENT
+        return _PADDING_FIELD + length.to_bytes(2, "little") + b"Z" * length

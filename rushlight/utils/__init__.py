@@ -1,0 +1,1 @@
+"""Utilities that the stages share."""
