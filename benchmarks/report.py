@@ -24,6 +24,10 @@ def yardstick(outcomes: list[Outcome]) -> Outcome | None:
     return next((measured[name] for name in YARDSTICKS if name in measured), None)
 
 
+def call_time(outcome: Outcome) -> str:
+    return duration(outcome.median) + (" disturbed" if outcome.disturbed else "")
+
+
 def ratio(outcome: Outcome, base: Outcome | None) -> str:
     return f"{outcome.median / base.median:.2f}" if base is not None else NOTHING
 
@@ -45,7 +49,7 @@ def summary(results: list[list[Outcome]]) -> list[str]:
     for outcomes in results:
         base = yardstick(outcomes)
         cells = {
-            outcome.contender.name: f"{duration(outcome.median)} ({ratio(outcome, base)})"
+            outcome.contender.name: f"{call_time(outcome)} ({ratio(outcome, base)})"
             for outcome in outcomes
             if outcome.measurements
         }
@@ -70,7 +74,7 @@ def figures(outcome: Outcome, base: Outcome | None) -> list[str]:
         empty = duration(outcome.first_with_empty_cache)
         warm = duration(outcome.first_with_warm_cache) if outcome.first_with_warm_cache is not None else NOTHING
     return [
-        duration(outcome.median) + (" (disturbed)" if outcome.disturbed else ""),
+        call_time(outcome),
         duration(outcome.best),
         ratio(outcome, base),
         empty,
@@ -87,10 +91,10 @@ def report(results: list[list[Outcome]], machine: list[tuple[str, str]], imports
         "# Measured",
         "",
         "Made by `python -m benchmarks`. Every figure comes from processes of its own, one after the other, contenders",
-        "taking turns: the time of a call is the median of the medians of those rounds in which no other process was busy",
-        "(disturbed: there was none). Ratios, in parentheses, are to torch eager where it is installed; below 1 is faster.",
-        "Inputs and weights are the same for all, in float32; difference and cosine are against a float64 reference in",
-        "NumPy. The first call includes compiling. Absolute figures move with the machine.",
+        "taking turns: the time of a call is the median of the medians of those rounds in which no other process was",
+        "busy (disturbed: there was no such round). Ratios, in parentheses, are to torch eager where it is installed;",
+        "below 1 is faster. Inputs and weights are the same for all, in float32; difference and cosine are against a",
+        "float64 reference in NumPy. The first call includes compiling. Absolute figures move with the machine.",
         "",
         *table(["", ""], [list(row) for row in machine]),
         *summary(results),

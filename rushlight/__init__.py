@@ -52,6 +52,11 @@ _public = functions()
 install_methods(_public)
 globals().update(_public)
 
+from rushlight import compiler, fx, nn, optim, serialization  # noqa: E402  (they use Tensor's operator methods)
+from rushlight.compiler import compile  # noqa: E402
+from rushlight.core.printing import set_printoptions  # noqa: E402
+from rushlight.serialization import load, load_safetensors, save, save_safetensors  # noqa: E402
+
 
 def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor."""

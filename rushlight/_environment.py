@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rushlight import _C
+import rushlight._C as _C
 
 
 def choose_blas_kernels() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight import _C
+import rushlight._C as _C
 from rushlight.core.device import CPU, META, device
 from rushlight.core.dtype import dtype
 

@@ -134,7 +134,7 @@ class _Writer:
         if node.op == "call_module":
             return f"{attribute_path(self.root_module, node.target)}({self._arguments(node.args, node.kwargs)})"
         if node.op == "call_method":
-            return f"{self._operand(node.args[0])}.{node.target}({self._arguments(node.args[1:], node.kwargs)})"
+            return f"{self._owner(node.args[0])}.{node.target}({self._arguments(node.args[1:], node.kwargs)})"
         return self._operator_expression(node) or (
             f"{self.global_name(node.target)}({self._arguments(node.args, node.kwargs)})"
         )
@@ -145,17 +145,18 @@ class _Writer:
         if node.kwargs:
             return None
         if target in _BINARY and len(args) == 2:
-            return f"{self._operand(args[0])} {_BINARY[target]} {self._operand(args[1])}"
+            left = self._owner(args[0]) if target is operator.pow else self.value(args[0])
+            return f"{left} {_BINARY[target]} {self.value(args[1])}"
         if target in _UNARY and len(args) == 1:
-            return f"{_UNARY[target]}{self._operand(args[0])}"
+            return f"{_UNARY[target]}{self.value(args[0])}"
         if target is operator.getitem and len(args) == 2:
-            return f"{self._operand(args[0])}[{self.value(args[1])}]"
+            return f"{self._owner(args[0])}[{self.value(args[1])}]"
         if target is getattr and len(args) == 2 and isinstance(args[1], str) and args[1].isidentifier():
-            return f"{self._operand(args[0])}.{args[1]}"
+            return f"{self._owner(args[0])}.{args[1]}"
         return None
 
-    def _operand(self, value: Any) -> str:
-        """A value where precedence matters: `-2 ** x` is not `(-2) ** x`, and `1.real` is no attribute."""
+    def _owner(self, value: Any) -> str:
+        """A value where operators bind tightly: `-2 ** x` is not `(-2) ** x`, and `1.real` is no attribute."""
         text = self.value(value)
         return f"({text})" if isinstance(value, (int, float, complex)) and not isinstance(value, bool) else text
 

@@ -45,8 +45,8 @@ class Interpreter:
 
     def boxed_run(self, args_list: list[Any]) -> Any:
         """Like `run`, but empties `args_list`, so that each input can be freed after its last use."""
-        inputs = iter(args_list)
-        self.env = {node: next(inputs) for node in self.graph.find_nodes(op="placeholder")}
+        self.env = {}
+        self.args_iter = _drain(args_list[::-1])
         args_list.clear()
         return self._run_nodes()
 
@@ -150,6 +150,12 @@ class Interpreter:
         if isinstance(args, (slice, tuple)):
             return map_arg(args, lambda used: self.map_nodes_to_values(used, n))
         return args
+
+
+def _drain(reversed_values: list[Any]) -> Iterator[Any]:
+    """The values from the last to the first, each forgotten when it is handed out."""
+    while reversed_values:
+        yield reversed_values.pop()
 
 
 def describe_failure(node: Node) -> str:

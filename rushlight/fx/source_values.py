@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import enum
+import json
 from collections.abc import Callable
 from types import NoneType
 from typing import Any
@@ -54,8 +55,8 @@ def _format_leaf(value: Any, global_name: Callable[[Any], str]) -> str:
 
 
 def attribute_path(root: str, path: str) -> str:
-    """The source that reads a dotted path: `self.encoder.weight`, or `getattr(self.layers, '0')`."""
+    """The source that reads a dotted path: `self.encoder.weight`, or `getattr(self.layers, "0")`."""
     source = root
     for atom in path.split("."):
-        source = f"{source}.{atom}" if atom.isidentifier() else f"getattr({source}, {atom!r})"
+        source = f"{source}.{atom}" if atom.isidentifier() else f"getattr({source}, {json.dumps(atom, ensure_ascii=False)})"
     return source

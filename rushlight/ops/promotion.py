@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from rushlight.core.dtype import dtype, get_default_dtype, of_number, promote_types
 from rushlight.core.tensor import Tensor
 
@@ -12,18 +14,25 @@ def result_type(*operands: Tensor | bool | int | float | complex) -> dtype:
     Tensors with dimensions decide first; 0-dim tensors, then Python numbers, only raise the category (bool, integer,
     floating, complex) when theirs is higher.
     """
-    dimensioned = scalar = number = None
+    kinds = []
     for operand in operands:
         if isinstance(operand, Tensor):
-            impl = operand._impl
-            if impl.sizes:
-                dimensioned = impl.dtype if dimensioned is None else promote_types(dimensioned, impl.dtype)
-            else:
-                scalar = impl.dtype if scalar is None else promote_types(scalar, impl.dtype)
+            kinds.append((operand._impl.dtype, DIMENSIONED if operand._impl.sizes else ZERO_DIM))
         elif operand is not None:
-            kind = of_number(operand)
-            number = kind if number is None else promote_types(number, kind)
-    return _combine(_combine(dimensioned, scalar), number)
+            kinds.append((of_number(operand), NUMBER))
+    return promote_kinds(kinds)
+
+
+DIMENSIONED, ZERO_DIM, NUMBER = range(3)
+
+
+def promote_kinds(kinds: Iterable[tuple[dtype, int]]) -> dtype:
+    """The common dtype of operands given as (dtype, DIMENSIONED | ZERO_DIM | NUMBER)."""
+    found: list[dtype | None] = [None, None, None]
+    for kind, rank in kinds:
+        present = found[rank]
+        found[rank] = kind if present is None else promote_types(present, kind)
+    return _combine(_combine(found[DIMENSIONED], found[ZERO_DIM]), found[NUMBER])
 
 
 def _combine(higher: dtype | None, lower: dtype | None) -> dtype:

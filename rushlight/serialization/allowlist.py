@@ -162,12 +162,11 @@ def _typed(storage: TypedStorage | UntypedStorage) -> tuple[UntypedStorage, dtyp
     return storage.untyped(), storage.dtype
 
 
-def _metadata(tensor: Tensor, metadata: dict | None) -> Tensor:
-    if not metadata:
-        return tensor
-    if not set(metadata) <= {"conj", "neg"} or any(type(flag) is not bool for flag in metadata.values()):
-        raise UnpicklingError("a tensor carries metadata other than the flags conj and neg")
-    return rebuild.resolve_views(tensor, metadata.get("conj", False), metadata.get("neg", False))
+def _no_lazy_view(metadata: dict | None = None) -> None:
+    if metadata:
+        raise UnpicklingError(
+            "a tensor was saved as a lazy conjugate or negative of its storage; save its resolve_conj().resolve_neg()"
+        )
 
 
 _HOOKS = (OrderedDict, dict, type(None))
@@ -188,7 +187,8 @@ def _tensor_v2(machine: Unpickler, args: tuple) -> Tensor:
     kinds = ((TypedStorage, UntypedStorage), int, (tuple, list), (tuple, list), bool, _HOOKS, _METADATA)
     _expect("_rebuild_tensor_v2", args, *kinds, optional=1)
     _no_hooks(args[5])
-    return _metadata(rebuild.make_tensor(*_typed(args[0]), *args[1:5]), *args[6:] or (None,))
+    _no_lazy_view(*args[6:])
+    return rebuild.make_tensor(*_typed(args[0]), *args[1:5])
 
 
 def _tensor_v3(machine: Unpickler, args: tuple) -> Tensor:
@@ -196,7 +196,8 @@ def _tensor_v3(machine: Unpickler, args: tuple) -> Tensor:
     _expect("_rebuild_tensor_v3", args, *kinds, optional=1)
     _no_hooks(args[5])
     storage = args[0] if isinstance(args[0], UntypedStorage) else args[0].untyped()
-    return _metadata(rebuild.make_tensor(storage, args[6], *args[1:5]), *args[7:] or (None,))
+    _no_lazy_view(*args[7:])
+    return rebuild.make_tensor(storage, args[6], *args[1:5])
 
 
 def _meta_tensor(machine: Unpickler, args: tuple) -> Tensor:

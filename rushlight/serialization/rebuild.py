@@ -49,16 +49,6 @@ def make_parameter(data: Any, requires_grad: Any) -> Parameter:
     return Parameter(data, requires_grad)
 
 
-def resolve_views(tensor: Tensor, conjugate: bool, negative: bool) -> Tensor:
-    """The values of a tensor that was saved as a lazy conjugate or negative of its storage."""
-    flags = tensor.requires_grad
-    if conjugate:
-        tensor = tensor.detach().conj()
-    if negative:
-        tensor = tensor.detach().neg()
-    return tensor.requires_grad_(flags)
-
-
 def set_attributes(tensor: Tensor, attributes: dict[str, Any]) -> Tensor:
     """Restore attributes that a user added to a tensor; those that would hide a method are refused."""
     for name, value in attributes.items():

@@ -1,20 +1,19 @@
 """Safetensors files, both ways.
 
-In: a path or a binary file with named tensors. Out: a dict of contiguous CPU tensors, and the reverse. The format is
-defined at https://github.com/huggingface/safetensors; the `safetensors` package reads it, checking header, offsets and
-sizes. Writing is a JSON header and the bytes, done here so that large tensors are not copied.
+In: a path or a binary file with named tensors. Out: a dict of contiguous CPU tensors, and the reverse. The format,
+defined at https://github.com/huggingface/safetensors, is the length of a header in 8 bytes, the header in JSON, and
+the bytes of the tensors without gaps, in little-endian order. They are read straight into the tensors' storages.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
-import safetensors
-from safetensors import SafetensorError
-
+from rushlight.core.dtype import dtype
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
@@ -31,33 +30,95 @@ _CODES = {
 }  # fmt: skip
 _DTYPES = {code: DTYPE_BY_NAME[name] for name, code in _CODES.items() if name in DTYPE_BY_NAME}
 _HEADER_ALIGNMENT = 8
+_LENGTH_BYTES = 8
+_LARGEST_HEADER = 100_000_000
 
 
 def load_safetensors(f: str | os.PathLike | BinaryIO) -> dict[str, Tensor]:
-    """The tensors of a safetensors file by name.
+    """The tensors of a safetensors file by name, in the order of its header.
 
     Raises RuntimeError, naming the file, when it is truncated, its header is too large or malformed, its offsets are
     wrong, or it holds a dtype that tensors do not have.
     """
     source = ByteSource(f)
     try:
-        entries = safetensors.deserialize(source.read_at(0, source.size))
-        return {name: _make_tensor(name, fields) for name, fields in entries}
-    except SafetensorError as error:
-        raise CheckpointError(f"{source.name}: is not a valid safetensors file: {error}") from error
+        header, start = _read_header(source)
+        entries = [_Entry.parse(name, fields) for name, fields in header.items() if name != "__metadata__"]
+        _check_coverage(entries, source.size - start)
+        return {entry.name: _make_tensor(source, start, entry) for entry in entries}
     except CheckpointError as error:
-        raise CheckpointError(f"{source.name}: {error}") from error
+        raise CheckpointError(f"{source.name}: is not a valid safetensors file: {error}") from error
     finally:
         source.close()
 
 
-def _make_tensor(name: str, fields: dict) -> Tensor:
-    element_type = _DTYPES.get(fields["dtype"])
-    if element_type is None:
-        raise CheckpointError(f"tensor '{name}' has dtype {fields['dtype']}; supported are {', '.join(_DTYPES)}")
-    sizes = tuple(fields["shape"])
-    storage = UntypedStorage.from_buffer(fields["data"])
-    return make_tensor(storage, element_type, 0, sizes, contiguous_strides(sizes))
+def _read_header(source: ByteSource) -> tuple[dict, int]:
+    """The header as a dict, and where the bytes of the tensors begin."""
+    length = int.from_bytes(source.read_at(0, _LENGTH_BYTES), "little")
+    if length > min(_LARGEST_HEADER, source.size - _LENGTH_BYTES):
+        raise CheckpointError(
+            f"declares a header of {length} bytes in a file of {source.size}; at most {_LARGEST_HEADER} are accepted"
+        )
+    try:
+        header = json.loads(source.read_at(_LENGTH_BYTES, length), object_pairs_hook=_without_repeats)
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"the header is not the JSON that it should be: {str(error)[:200]}") from None
+    if type(header) is not dict:
+        raise CheckpointError("the header is not a JSON object")
+    return header, _LENGTH_BYTES + length
+
+
+def _without_repeats(pairs: list[tuple[str, object]]) -> dict:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name appears twice")
+    return made
+
+
+class _Entry(NamedTuple):
+    name: str
+    dtype: dtype
+    sizes: tuple[int, ...]
+    begin: int
+    end: int
+
+    @staticmethod
+    def parse(name: str, fields: object) -> _Entry:
+        """The header's entry of a tensor, once its fields are seen to agree."""
+        if type(fields) is not dict or fields.keys() != {"dtype", "shape", "data_offsets"}:
+            raise CheckpointError(f"tensor '{name[:200]}' does not have the fields dtype, shape and data_offsets")
+        code, sizes, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
+        if not (_are_sizes(sizes) and _are_sizes(offsets) and len(offsets) == 2 and type(code) is str):
+            raise CheckpointError(f"tensor '{name[:200]}' has a malformed dtype, shape or data_offsets")
+        if code not in _DTYPES:
+            raise CheckpointError(f"tensor '{name[:200]}' has dtype {code[:20]}; supported are {', '.join(_DTYPES)}")
+        nbytes = math.prod(sizes) * _DTYPES[code].itemsize
+        if nbytes != offsets[1] - offsets[0]:
+            raise CheckpointError(
+                f"tensor '{name[:200]}' of shape {sizes} and dtype {code} needs {nbytes} bytes, not offsets {offsets}"
+            )
+        return _Entry(name, _DTYPES[code], tuple(sizes), *offsets)
+
+
+def _are_sizes(numbers: object) -> bool:
+    return type(numbers) is list and len(numbers) <= 64 and all(type(n) is int and 0 <= n < 1 << 63 for n in numbers)
+
+
+def _check_coverage(entries: list[_Entry], available: int) -> None:
+    position = 0
+    for entry in sorted(entries, key=lambda entry: (entry.begin, entry.end)):
+        if entry.begin != position:
+            raise CheckpointError(f"tensor '{entry.name[:200]}' begins at byte {entry.begin} instead of {position}")
+        position = entry.end
+    if position != available:
+        raise CheckpointError(f"its tensors take {position} bytes, and {available} follow the header; truncated?")
+
+
+def _make_tensor(source: ByteSource, start: int, entry: _Entry) -> Tensor:
+    storage = UntypedStorage(entry.end - entry.begin)
+    if storage.nbytes():
+        source.read_into(start + entry.begin, storage.numpy())
+    return make_tensor(storage, entry.dtype, 0, entry.sizes, contiguous_strides(entry.sizes))
 
 
 def save_safetensors(

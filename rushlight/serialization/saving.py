@@ -6,7 +6,6 @@ import os
 import secrets
 import stat
 import sys
-import zlib
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -45,8 +44,8 @@ def _write_archive(stream: BinaryIO, root: str, pickled: bytes, storages: list[S
     for key, storage in enumerate(storages):
         writer.write(f"data/{key}", storage.bytes().data)
     writer.write("version", _FORMAT_VERSION)
-    names = zlib.crc32("\n".join(writer.names).encode())
-    writer.write(".data/serialization_id", f"{names:020d}{writer.checksum:020d}".encode())
+    names, contents = writer.fingerprint()
+    writer.write(".data/serialization_id", f"{names:020d}{contents:020d}".encode())
     writer.close()
 
 

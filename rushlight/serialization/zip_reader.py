@@ -1,7 +1,8 @@
 """ZipReader: the records of an uncompressed zip archive, with every declared size checked before memory is taken.
 
 In: a ByteSource. Out: a table of records and bounded, checksummed reads of them. The zip format is PKWARE's APPNOTE
-6.3; only what checkpoints use is accepted: one disk, no encryption, no compression, no bytes shared between records.
+6.3; only what checkpoints use is accepted: one disk, no encryption, no bytes shared between records. Compressed records
+(such as TorchScript's code) are listed, and refused when read.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ _LARGEST_DIRECTORY = 256 << 20
 
 
 class Record(NamedTuple):
-    """Where a record's bytes lie in the file, and their checksum."""
+    """Where a record's bytes lie in the file, and their checksum. `method` is 0 when they are not compressed."""
 
     name: str
     offset: int
     size: int
     checksum: int
+    method: int
 
 
 class ZipReader:
@@ -70,10 +72,14 @@ class ZipReader:
         _check_checksum(record, target)
 
     def find(self, name: str) -> Record:
-        """The record called `name`; CheckpointError when there is none."""
+        """The record called `name`; CheckpointError when there is none, or when it is compressed."""
         record = self.records.get(name)
         if record is None:
             raise CheckpointError(f"has no record '{name[:200]}'")
+        if record.method != 0:
+            raise CheckpointError(
+                f"record '{name}' is compressed (zip method {record.method}); checkpoints store records uncompressed"
+            )
         return record
 
 
@@ -143,8 +149,9 @@ class _Entry(NamedTuple):
     name: str
     raw_name: bytes
     flags: int
+    method: int
     checksum: int
-    size: int
+    packed_size: int
     header_offset: int
 
 
@@ -155,7 +162,7 @@ def _parse_directory(directory: bytes, count: int) -> list[_Entry]:
     position = 0
     for _ in range(count):
         entry, position = _parse_entry(directory, position)
-        if not (entry.name.endswith("/") and entry.size == 0):
+        if not (entry.name.endswith("/") and entry.packed_size == 0):
             entries.append(entry)
     if position != len(directory):
         raise CheckpointError(f"the zip directory has {len(directory) - position} bytes after its last record")
@@ -177,8 +184,8 @@ def _parse_entry(directory: bytes, position: int) -> tuple[_Entry, int]:
     raw_name = directory[name_end - name_length : name_end]
     name = _checked_name(raw_name)
     size, packed, offset = _widen(name, (size, packed, offset), directory[name_end : name_end + extra_length])
-    _check_stored(name, flags, method, packed, size, disk)
-    return _Entry(name, raw_name, flags, checksum, size, offset), following
+    _check_kind(name, flags, method, packed, size, disk)
+    return _Entry(name, raw_name, flags, method, checksum, packed, offset), following
 
 
 def _checked_name(raw: bytes) -> str:
@@ -215,14 +222,10 @@ def _zip64_values(name: str, extra: bytes) -> tuple[int, ...]:
     raise CheckpointError(f"record '{name}' lacks its 64-bit sizes")
 
 
-def _check_stored(name: str, flags: int, method: int, packed: int, size: int, disk: int) -> None:
+def _check_kind(name: str, flags: int, method: int, packed: int, size: int, disk: int) -> None:
     if flags & _ENCRYPTED:
         raise CheckpointError(f"record '{name}' is encrypted")
-    if method != 0:
-        raise CheckpointError(
-            f"record '{name}' is compressed (zip method {method}); checkpoints store their records uncompressed"
-        )
-    if packed != size:
+    if method == 0 and packed != size:
         raise CheckpointError(f"record '{name}' is uncompressed, and declares {packed} bytes for {size}")
     if disk not in (0, _UNKNOWN_16):
         raise CheckpointError("is a zip archive split over several files")
@@ -234,17 +237,17 @@ def _locate(source: ByteSource, entry: _Entry, directory_offset: int) -> tuple[i
     if entry.header_offset + _LOCAL.size > directory_offset:
         raise CheckpointError(f"record '{name}' is declared at byte {entry.header_offset}, outside of the records")
     header = _LOCAL.unpack(source.read_at(entry.header_offset, _LOCAL.size))
-    signature, _, flags, method, _, _, _, packed, size, name_length, extra_length = header
+    signature, _, flags, method, _, _, _, packed, _, name_length, extra_length = header
     name_offset = entry.header_offset + _LOCAL.size
     data_offset = name_offset + name_length + extra_length
-    if data_offset + entry.size > directory_offset:
-        raise CheckpointError(f"record '{name}' declares {entry.size} bytes, more than the file holds after its header")
-    sizes_known = (packed, size) == (entry.size, entry.size) or packed == size == _UNKNOWN_32
-    sizes_agree = sizes_known or bool(flags & _SIZES_FOLLOW_DATA)
-    names_agree = name_length == len(entry.raw_name) and source.read_at(name_offset, name_length) == entry.raw_name
-    if signature != LOCAL_SIGNATURE or method != 0 or flags != entry.flags or not (sizes_agree and names_agree):
+    if data_offset + entry.packed_size > directory_offset:
+        raise CheckpointError(f"record '{name}' declares {entry.packed_size} bytes, more than lie behind its header")
+    size_agrees = packed in (entry.packed_size, _UNKNOWN_32) or bool(flags & _SIZES_FOLLOW_DATA)
+    name_agrees = name_length == len(entry.raw_name) and source.read_at(name_offset, name_length) == entry.raw_name
+    kind_agrees = (signature, flags, method) == (LOCAL_SIGNATURE, entry.flags, entry.method)
+    if not (size_agrees and name_agrees and kind_agrees):
         raise CheckpointError(f"the header of record '{name}' does not agree with the zip directory")
-    return entry.header_offset, Record(name, data_offset, entry.size, entry.checksum)
+    return entry.header_offset, Record(name, data_offset, entry.packed_size, entry.checksum, entry.method)
 
 
 def _check_disjoint(located: list[tuple[int, Record]]) -> None:

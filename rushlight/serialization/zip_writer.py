@@ -25,14 +25,11 @@ class _WriteOnly:
 
 
 class ZipWriter:
-    """Writes records under `root`. The same records give the same bytes: times are fixed. `checksum` covers all data.
-    """
+    """Writes records under `root`. The same records give the same bytes, for times are fixed."""
 
     def __init__(self, stream: BinaryIO, root: str):
         self.archive = zipfile.ZipFile(_WriteOnly(stream), "w", zipfile.ZIP_STORED, allowZip64=True)
         self.root = root
-        self.names: list[str] = []
-        self.checksum = 0
 
     def write(self, name: str, data: bytes | memoryview) -> None:
         """Append a record."""
@@ -43,8 +40,12 @@ class ZipWriter:
         info.extra = self._padding(len(info.filename.encode()) + (_ZIP64_HEADER if wide else 0))
         with self.archive.open(info, "w", force_zip64=wide) as record:
             record.write(view)
-        self.names.append(name)
-        self.checksum = zlib.crc32(view, self.checksum)
+
+    def fingerprint(self) -> tuple[int, int]:
+        """Checksums of the names and of the contents written so far."""
+        records = self.archive.infolist()
+        contents = b"".join(record.CRC.to_bytes(4, "little") for record in records)
+        return zlib.crc32("\n".join(record.filename for record in records).encode()), zlib.crc32(contents)
 
     def close(self) -> None:
         """Write the directory."""

@@ -86,7 +86,7 @@ DATA_ENTRY = central("archive/data/0")
         (DATA_ENTRY, "<I", 0, "directory is malformed"),
         (DATA_ENTRY + 8, "<H", 1, "encrypted"),
         (DATA_ENTRY + 8, "<H", 8, "does not agree"),
-        (DATA_ENTRY + 10, "<H", 12, "compressed"),
+        (DATA_ENTRY + 10, "<H", 12, "does not agree"),
         (DATA_ENTRY + 16, "<I", 7, "checksum"),
         (DATA_ENTRY + 20, "<I", HUGE, "declares 4294967294 bytes for 16"),
         (DATA_ENTRY + 24, "<I", HUGE, "declares 16 bytes for 4294967294"),
@@ -97,13 +97,13 @@ DATA_ENTRY = central("archive/data/0")
         (DATA_ENTRY + 42, "<I", HUGE, "outside of the records"),
         (DATA_ENTRY + 42, "<I", 0xFFFF_FFFF, "64-bit sizes"),
         (DATA_ENTRY + 42, "<I", 0, "does not agree"),
-        (DATA_ENTRY + 42, "<I", 1, "does not agree"),
+        (DATA_ENTRY + 42, "<I", 1, "record 'archive/data/0'"),
         (0, "<I", 0x04034B50 + 1, "is not a checkpoint"),
         (6, "<H", 1, "does not agree"),
         (8, "<H", 8, "does not agree"),
         (18, "<I", 5, "does not agree"),
         (26, "<H", 3, "does not agree"),
-        (28, "<H", 0xFFFF, "more than the file holds"),
+        (28, "<H", 0xFFFF, "more than lie behind its header"),
     ],
 )
 def test_single_wrong_fields(position, layout, value, message):
@@ -112,7 +112,7 @@ def test_single_wrong_fields(position, layout, value, message):
 
 def test_sizes_beyond_the_file():
     both = patched(DATA_ENTRY + 24, "<I", HUGE, patched(DATA_ENTRY + 20, "<I", HUGE))
-    refuses(both, "declares 4294967294 bytes, more than the file holds")
+    refuses(both, "declares 4294967294 bytes, more than lie behind its header")
 
 
 def test_overlapping_records():

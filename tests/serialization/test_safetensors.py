@@ -103,7 +103,7 @@ def test_every_truncation():
 
 
 def test_dtypes_that_tensors_lack():
-    with pytest.raises(RuntimeError, match="'a' has dtype F8_E4M3; supported are"):
+    with pytest.raises(RuntimeError, match="'a' has dtype F8_E4M3; supported are F64"):
         load_safetensors(io.BytesIO(with_header(tensor(dtype="F8_E4M3", shape=(16,)))))
 
 

@@ -145,11 +145,14 @@ def test_optimizer_state(kind, zipped):
 
 
 @FORMATS
-def test_conjugate_and_negative_views(zipped):
-    theirs = torch.tensor([1 + 2j, 3 - 4j])
-    loaded = load_bytes(torch_bytes([theirs.conj(), theirs.conj().imag], zipped))
-    assert loaded[0].tolist() == theirs.conj().tolist()
-    assert loaded[1].tolist() == theirs.conj().imag.tolist()
+def test_lazy_views_are_refused(zipped):
+    # Their values would have to be computed from storages that a legacy file holds only after its pickle.
+    conjugate = torch.tensor([1 + 2j, 3 - 4j]).conj()
+    for lazy in (conjugate, conjugate.imag):
+        with pytest.raises(UnpicklingError, match="resolve_conj"):
+            load_bytes(torch_bytes(lazy, zipped))
+        resolved = lazy.resolve_conj().resolve_neg()
+        same(load_bytes(torch_bytes(resolved, zipped)), resolved)
 
 
 def test_meta_tensors():

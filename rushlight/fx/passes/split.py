@@ -36,6 +36,7 @@ def split_by_support(graph_module: GraphModule, is_supported: Predicate) -> Grap
     bare, one with several returns a tuple. `graph_module` is not changed; weights are shared.
     """
     graph = graph_module.graph
+    graph.lint()
     segments = plan_segments(graph, is_supported)
     owned = (node.target for node in graph.nodes if node.op in ("get_attr", "call_module"))
     root: dict[str, Any] = {target: operator.attrgetter(target)(graph_module) for target in owned}

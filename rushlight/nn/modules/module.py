@@ -18,7 +18,6 @@ from rushlight.nn.modules.module_state import ModuleState
 from rushlight.nn.modules.module_traversal import ModuleTraversal
 from rushlight.nn.parameter import Buffer, Parameter
 
-_MISSING = object()
 _HOOK_DICTS = (
     "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
     "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
@@ -115,11 +114,14 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
 
     def __getattr__(self, name: str) -> Any:
         members = self.__dict__
+        # Written out, because every read of a weight or layer comes through here.
         if "_modules" in members:
-            for kind in ("_modules", "_parameters", "_buffers"):
-                found = members[kind].get(name, _MISSING)
-                if found is not _MISSING:
-                    return found
+            if name in (parameters := members["_parameters"]):
+                return parameters[name]
+            if name in (modules := members["_modules"]):
+                return modules[name]
+            if name in (buffers := members["_buffers"]):
+                return buffers[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -63,7 +63,7 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
 def _top(keys: np.ndarray, k: int, largest: bool) -> np.ndarray:
     """Indices of the `k` extreme values of the last axis, in order; only they are sorted where `k` is small."""
     count = keys.shape[-1]
-    if k * 8 > count:
+    if not 0 < k * 8 <= count:
         return _order(keys, largest)[..., :k]
     part = np.argpartition(keys, count - k if largest else k, axis=-1)
     chosen = np.sort(part[..., count - k :] if largest else part[..., :k], axis=-1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import dtype, int64
+from rushlight.core.dtype import bool_, dtype, int64
 from rushlight.core.strides import contiguous_strides, elementwise_strides, is_non_overlapping_and_dense, wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.common import empty
@@ -27,6 +27,8 @@ def kept_strides(self: Tensor) -> tuple[int, ...]:
 def check_topk(self: Tensor, k: int, dim: int) -> tuple[int, tuple[int, ...]]:
     """The wrapped dimension and the result's sizes; RuntimeError when there are fewer than `k` values."""
     axis = check_sort(self, dim)
+    if self.dtype is bool_:
+        raise RuntimeError("topk does not support bool dtypes on CPU")
     sizes = self._impl.sizes
     if not 0 <= k <= (sizes[axis] if sizes else 1):
         raise RuntimeError(

@@ -24,7 +24,7 @@ RL_INLINE mask logical_not(mask m) { return ~m; }
 
 template <class V> RL_INLINE V where(bool m, V a, V b) { return m ? a : b; }
 template <class V> RL_INLINE V where(mask m, V a, V b) {
-  return convert_lanes<decltype(a == b)>(m) ? a : b;  // lanes of the mask as wide as V's
+  return convert_lanes<integers<V>>(m) ? a : b;  // lanes of the mask as wide as V's
 }
 
 // Small integers promote to int in C++; these keep the type.
@@ -62,11 +62,6 @@ namespace library {
 RL_LIBRARY(sqrt) RL_LIBRARY2(fmod) RL_LIBRARY2(pow)
 }  // namespace library
 
-// The signed integer of so many bytes.
-template <int Bytes> struct integer_of { using type = int32_t; };
-template <> struct integer_of<8> { using type = int64_t; };
-template <int Bytes> using integer = typename integer_of<Bytes>::type;
-
 // ---- signs and rounding --------------------------------------------------------------------------------------------
 
 template <class V> RL_INLINE auto isnan(V x) { return to_mask(x != x); }
@@ -78,7 +73,7 @@ template <class V> RL_INLINE V abs(V x) {
 }
 
 template <class V> RL_INLINE V copysign(V magnitude, V sign) {
-  using I = like<V, integer<sizeof(element<V>)>>;
+  using I = integers<V>;
   constexpr element<I> bits = (element<I>)1 << (sizeof(element<I>) * 8 - 1);
   return bitcast<V>((bitcast<I>(magnitude) & ~bits) | (bitcast<I>(sign) & bits));
 }
@@ -171,9 +166,11 @@ template <class V> RL_INLINE V floor_div(V a, V b) {
   if constexpr (!is_floating<element<V>>) {
     return map(floored_quotient{}, a, b);
   } else {
-    const V quotient = a / b, whole = (a - remainder(a, b)) / b, down = floor(whole);
-    const V near = where(gt(whole - down, splat<V>(0.5)), down + 1, down);
-    return where(eq(b, splat<V>(0)), quotient, where(eq(whole, splat<V>(0)), copysign(whole, quotient), near));
+    const V zero = splat<V>(0), one = splat<V>(1), quotient = a / b, r = fmod(a, b);
+    const auto below = logical_and(ne(r, zero), to_mask(lt(r, zero) != lt(b, zero)));
+    const V whole = (a - r) / b - where(below, one, zero), down = floor(whole);  // whole but for a rounding error
+    const V near = where(gt(whole - down, splat<V>(0.5)), down + one, down);
+    return where(eq(b, zero), quotient, where(eq(whole, zero), copysign(whole, quotient), near));
   }
 }
 

@@ -11,6 +11,7 @@
 // thread does it all.
 #pragma once
 
+#include <rushlight/parallel.h>
 #include <rushlight/tile.h>
 
 namespace rl {
@@ -19,7 +20,7 @@ namespace rl {
 constexpr long depth_block = 2048;
 constexpr int group_limit = 8;  // row blocks whose partial sums wait on the stack between parts
 
-// One panel times the row blocks [first, last): part by part along K, then the epilogue.
+// One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue.
 template <long M, class E>
 RL_INLINE void multiply_group(long m, long first, long last, const float* a, long a_row, long a_column,
                               const float* panel, long first_column, long columns, long depth, const E& emit) {
@@ -30,7 +31,7 @@ RL_INLINE void multiply_group(long m, long first, long last, const float* a, lon
     const long k = depth * part / parts, k_end = depth * (part + 1) / parts;
     for (long i = first; i < last; ++i) {
       const row_block block = split::at(m, i);
-      float* c = sums + (i - first) * tile_rows * tile_columns;
+      float* c = sums + (parts > 1 ? i - first : 0) * tile_rows * tile_columns;
       split::run(block, a + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c, part > 0);
       if (part + 1 == parts) emit_tile(c, block, first_column, columns, emit);
     }
@@ -61,6 +62,52 @@ RL_INLINE void gemm(const float* a, long a_row, const float* packed, long column
 template <class E>
 RL_INLINE void gemm(long m, const float* a, long a_row, const float* packed, long columns, long depth, const E& emit) {
   gemm_rows<0>(m, a, a_row, packed, columns, depth, emit);
+}
+
+// ---- batches -------------------------------------------------------------------------------------------------------
+
+// Bytes of scratch that a thread of bgemm needs for one panel.
+constexpr long bgemm_scratch_bytes(long depth) { return depth * tile_columns * (long)sizeof(float); }
+
+template <long M, class A, class B, class E>
+RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_column, const B& b, long b_row,
+                          long b_column, long columns, long depth, void* scratch, const E& emit) {
+  const long panels = (columns + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(m);
+  // Rows are split only as far as the threads need it, since every part of a panel's rows may pack the panel again.
+  const long wanted = 1 + 4L * thread_count() / (batches * panels + 1);
+  const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
+  const long group = share < limit ? share : limit, groups = (blocks + group - 1) / group;
+  float* panel_data = (float*)((char*)scratch + thread_index() * bgemm_scratch_bytes(depth));
+  const float* held = nullptr;
+#pragma omp for schedule(static)
+  for (long task = 0; task < panels * batches * groups; ++task) {
+    const long first = task % groups * group, batch = task / groups % batches;
+    const long column = task / groups / batches * tile_columns, left = columns - column;
+    const long last = first + group < blocks ? first + group : blocks;
+    const float* source = b(batch) + column * b_column;
+    if (source != held) {
+      pack_panel(source, b_row, b_column, depth, left < tile_columns ? left : tile_columns, panel_data);
+      held = source;
+    }
+    multiply_group<M>(m, first, last, a(batch), a_row, a_column, panel_data, column, columns, depth,
+                      [&](auto lane, long row, long at, auto value) { emit(lane, batch, row, at, value); });
+  }
+}
+
+// Batched products of operands that lie anywhere: a(batch) and b(batch) give the matrices' first elements, the strides
+// are in elements, emit(lane, batch, row, column, value) takes the results. scratch: bgemm_scratch_bytes(K) per thread,
+// aligned to a vector.
+template <long M, class A, class B, class E>
+RL_INLINE void bgemm(long batches, const A& a, long a_row, long a_column, const B& b, long b_row, long b_column,
+                     long columns, long depth, void* scratch, const E& emit) {
+  static_assert(M > 0, "for a row count known only at run time, call bgemm(m, ...)");
+  bgemm_rows<M>(M, batches, a, a_row, a_column, b, b_row, b_column, columns, depth, scratch, emit);
+}
+
+template <class A, class B, class E>
+RL_INLINE void bgemm(long m, long batches, const A& a, long a_row, long a_column, const B& b, long b_row, long b_column,
+                     long columns, long depth, void* scratch, const E& emit) {
+  bgemm_rows<0>(m, batches, a, a_row, a_column, b, b_row, b_column, columns, depth, scratch, emit);
 }
 
 }  // namespace rl

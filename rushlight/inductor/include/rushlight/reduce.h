@@ -60,7 +60,7 @@ struct all {
 
 // The lanes of v combined into one scalar: each round combines every lane with the one at its index xor `width`.
 template <class Op, class V> RL_INLINE element<V> across(V v) {
-  using I = decltype(v == v);
+  using I = integers<V>;
   I index;
   RL_UNROLL for (int i = 0; i < lanes; ++i) index[i] = i;
   RL_UNROLL for (int width = lanes / 2; width; width /= 2) v = Op::combine(v, permute(v, index ^ splat<I>(width)));

@@ -23,12 +23,6 @@ __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, c
                                     bool accumulate) {
   constexpr int steps = Rows >= 4 ? 1 : Rows >= 2 ? 2 : 4;
   vec<float> sum[steps][Rows][2] = {};
-  if (accumulate) {
-    RL_UNROLL for (int r = 0; r < Rows; ++r) {
-      sum[0][r][0] = load_bytes<vec<float>>(c + r * tile_columns);
-      sum[0][r][1] = load_bytes<vec<float>>(c + r * tile_columns + lanes);
-    }
-  }
   long k = 0;
   for (; k + steps <= depth; k += steps) {
     RL_UNROLL for (int s = 0; s < steps; ++s) {
@@ -54,6 +48,12 @@ __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, c
         sum[0][r][0] += sum[s][r][0];
         sum[0][r][1] += sum[s][r][1];
       }
+  }
+  if (accumulate) {  // only now, so that the parts of a long sum are added up by themselves first
+    RL_UNROLL for (int r = 0; r < Rows; ++r) {
+      sum[0][r][0] += load_bytes<vec<float>>(c + r * tile_columns);
+      sum[0][r][1] += load_bytes<vec<float>>(c + r * tile_columns + lanes);
+    }
   }
   RL_UNROLL for (int r = 0; r < Rows; ++r) {
     __builtin_memcpy(c + r * tile_columns, &sum[0][r][0], sizeof(vec<float>));

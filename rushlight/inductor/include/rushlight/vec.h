@@ -20,6 +20,9 @@
 
 #ifdef __GNUC__
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors cross only inlined calls, so their calling convention is moot
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Waggressive-loop-optimizations"  // counts that no array could have
+#endif
 #endif
 
 #define RL_INLINE inline __attribute__((always_inline))
@@ -79,6 +82,14 @@ RL_SHAPE(uint8_t) RL_SHAPE(uint16_t) RL_SHAPE(uint32_t)
 template <class V> using element = typename shape_of<V>::element;
 template <class V, class T> using like = typename shape_of<V>::template with<T>;  // V's shape, T's elements
 template <class V> constexpr bool is_vector = shape_of<V>::vector;
+
+template <int Bytes> struct integer_of;
+template <> struct integer_of<1> { using type = int8_t; };
+template <> struct integer_of<2> { using type = int16_t; };
+template <> struct integer_of<4> { using type = int32_t; };
+template <> struct integer_of<8> { using type = int64_t; };
+template <class V> using integers = like<V, typename integer_of<sizeof(element<V>)>::type>;  // of V's shape and width
+
 template <class T> constexpr bool is_floating = (T)0.5 != (T)0;
 template <> inline constexpr bool is_floating<bool> = false;
 
@@ -116,7 +127,7 @@ template <class To, class From> RL_INLINE To convert_lanes(From v) {
 template <class V, class I> RL_INLINE V permute(V v, I pick) {
 #ifdef __clang__
   V out;
-  RL_UNROLL for (int i = 0; i < lanes; ++i) out[i] = v[pick[i]];
+  RL_UNROLL for (int i = 0; i < lanes; ++i) out[i] = v[(int)pick[i]];
   return out;
 #else
   return __builtin_shuffle(v, pick);

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
@@ -65,3 +67,8 @@ def arange(like: Tensor, *bounds: int) -> Tensor:
     """Integers in the given range (start, end, step), on the device of `like`."""
     start, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     return aten.arange.start_step(start, end, step, device=like.device)
+
+
+def values_of(x: Tensor) -> np.ndarray | None:
+    """The elements, to check them without dispatching anything; None for tensors that hold no data (meta and fake)."""
+    return None if x._impl.storage.buffer is None else x._impl.array

@@ -14,10 +14,10 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-08):
 
 
 def _length(x, dim: int, eps: float):
-    square = (x * x).sum([dim], True)
-    # The lower bound changes the value only: below it, gradients are those of the unbounded length's square.
-    plain = square.detach()
-    return (square + (plain.clamp(min=eps * eps) - plain)).sqrt()
+    length = x.norm(2, [dim], True)
+    # The lower bound changes the value only: gradients are those of the length.
+    plain = length.detach()
+    return length + (plain.clamp(min=eps) - plain)
 
 
 @composite("pairwise_distance(Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False) -> Tensor")

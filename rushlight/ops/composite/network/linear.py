@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import int64
-from rushlight.ops.composite.network.common import arange, aten
+from rushlight.ops.composite.network.common import arange, aten, values_of
 from rushlight.ops.registry import composite
 
 
@@ -67,12 +67,12 @@ def one_hot(self, num_classes=-1):
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if num_classes == 0 or num_classes < -1:
         raise RuntimeError("num_classes should be positive")
-    if self.device.type != "meta" and self.numel():
-        largest = int(self.max())
-        if int(self.min()) < 0:
+    values = values_of(self)
+    if values is not None and values.size:
+        if values.min() < 0:
             raise RuntimeError("Class values must be non-negative.")
         if num_classes == -1:
-            num_classes = largest + 1
-        if largest >= num_classes:
+            num_classes = int(values.max()) + 1
+        if values.max() >= num_classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
     return (self.unsqueeze(-1) == arange(self, num_classes)).to(int64)

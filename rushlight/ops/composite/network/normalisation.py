@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import float32, finfo
+from rushlight.core.dtype import finfo, float32
 from rushlight.ops.composite.network.common import aten
 from rushlight.ops.registry import composite
 

@@ -44,9 +44,11 @@ def _pad_by_index(x, amounts: list[int], mode: str):
 
 
 def _source_positions(x, size: int, left: int, right: int, mode: str):
-    positions = arange(x, -left, size + right)
     if mode == "circular":
-        return positions.remainder(size)
+        # Negative amounts crop first: what is left goes around.
+        start, kept = max(-left, 0), size + min(left, 0) + min(right, 0)
+        return arange(x, -max(left, 0), kept + max(right, 0)).remainder(kept) + start
+    positions = arange(x, -left, size + right)
     if mode == "replicate":
         return positions.clamp(0, size - 1)
     return size - 1 - (size - 1 - positions.abs()).abs()

@@ -1,0 +1,1 @@
+"""Ahead-of-time passes over aten graphs: functionalization."""

@@ -1,0 +1,100 @@
+"""Derivatives of matrix products, convolution and attention."""
+
+from __future__ import annotations
+
+from rushlight.autograd.derivative_table import derivative
+from rushlight.autograd.derivatives.pointwise import times
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def _transposed(matrix: Tensor) -> Tensor:
+    return matrix.permute((1, 0) if matrix.dim() == 2 else (0, 2, 1))
+
+
+derivative(
+    "mm",
+    self=lambda grad, mat2: aten.mm(grad, _transposed(mat2)),
+    mat2=lambda grad, self: aten.mm(_transposed(self), grad),
+)
+derivative(
+    "addmm",
+    self=lambda grad, beta: times(grad, beta),
+    mat1=lambda grad, mat2, alpha: times(aten.mm(grad, _transposed(mat2)), alpha),
+    mat2=lambda grad, mat1, alpha: times(aten.mm(_transposed(mat1), grad), alpha),
+)
+derivative(
+    "bmm",
+    self=lambda grad, mat2: aten.bmm(grad, _transposed(mat2)),
+    mat2=lambda grad, self: aten.bmm(_transposed(self), grad),
+)
+
+
+def _convolution(
+    grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, needs
+):  # fmt: skip
+    geometry = (stride, padding, dilation, transposed, output_padding, groups)
+    return aten.convolution_backward(grad, input, weight, list(bias_sizes) or None, *geometry, list(needs))
+
+
+derivative("convolution", ("input", "weight", "bias"), _convolution)
+
+
+def _convolution_backward(
+    grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs
+):  # fmt: skip
+    """Convolution is linear in the input, in the weight and in the bias; so are its gradients in each other."""
+    geometry = (stride, padding, dilation, transposed, output_padding, groups)
+    to_input, to_weight, to_bias = grads
+    terms = []
+    if to_input is not None:
+        terms.append(aten.convolution(to_input, weight, None, *geometry))
+    if to_weight is not None:
+        terms.append(aten.convolution(input, to_weight, None, *geometry))
+    if to_bias is not None:
+        terms.append(to_bias.reshape((1, -1, *(1,) * (grad_output.dim() - 2))).expand(grad_output.shape))
+    back = aten.convolution_backward
+    return (
+        sum(terms[1:], terms[0]) if needs[0] and terms else None,
+        back(grad_output, input, to_weight, None, *geometry, [True, False, False])[0]
+        if needs[1] and to_weight is not None
+        else None,
+        back(grad_output, to_input, weight, None, *geometry, [False, True, False])[1]
+        if needs[2] and to_input is not None
+        else None,
+    )
+
+
+derivative("convolution_backward", ("grad_output", "input", "weight"), _convolution_backward)
+
+
+def _attention(grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask, scale):
+    return aten._scaled_dot_product_flash_attention_for_cpu_backward(
+        grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
+    )
+
+
+derivative(
+    "_scaled_dot_product_flash_attention_for_cpu",
+    ("query", "key", "value"),
+    _attention,
+    non_differentiable_outputs=(1,),
+)
+
+
+def not_twice(name: str):
+    """A formula for a gradient that has no gradient itself: it says so when it is asked for one."""
+
+    def raise_error():
+        raise RuntimeError(f"derivative for aten::{name} is not implemented: {name} cannot be differentiated twice")
+
+    return raise_error
+
+
+derivative(
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
+    ("grad_out", "query", "key", "value", "out"),
+    not_twice("_scaled_dot_product_flash_attention_for_cpu_backward"),
+)

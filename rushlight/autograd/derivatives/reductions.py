@@ -1,0 +1,118 @@
+"""Derivatives of reductions, of sorting and of softmax."""
+
+from __future__ import annotations
+
+from rushlight.autograd.derivative_table import derivative, non_differentiable
+from rushlight.autograd.derivatives.views import pad_dim, restore_dims
+from rushlight.core.strides import wrap_dim
+from rushlight.core.tensor import Tensor
+from rushlight.ops.meta.common import reduced_dims
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+non_differentiable("any.dims", "all.dims", "argmax", "argmin")
+
+
+def _sum(grad, self_sizes, dim, keepdim):
+    return restore_dims(grad, reduced_dims(len(self_sizes), dim), keepdim).expand(self_sizes)
+
+
+derivative("sum.dim_IntList", self=_sum)
+
+
+def _shifted(value: Tensor, axis: int, step: int) -> Tensor:
+    """`value` moved along `axis` by `step`, with 1 where nothing moves in."""
+    size = value.size(axis)
+    count = min(abs(step), size)
+    kept = value.narrow(axis, 0 if step > 0 else count, size - count)
+    return pad_dim(kept, axis, *((count, 0) if step > 0 else (0, count)), fill=1)
+
+
+def _product_before(value: Tensor, axis: int, direction: int) -> Tensor:
+    """For each position, the product of all values before it (direction 1) or after it (-1), in log2(size) steps."""
+    product = _shifted(value, axis, direction)
+    step = 1
+    while step < value.size(axis):
+        product = product * _shifted(product, axis, direction * step)
+        step *= 2
+    return product
+
+
+def _prod(grad, self, dim, keepdim):
+    # The product of the others is exact where values are 0, which the quotient result / self is not.
+    if not self.dim():
+        return grad
+    axis = wrap_dim(dim, self.dim())
+    others = _product_before(self, axis, 1) * _product_before(self, axis, -1)
+    return restore_dims(grad, (axis,), keepdim) * others
+
+
+derivative("prod.dim_int", self=_prod)
+
+
+def _extremum(grad, self, result, dim, keepdim):
+    """The gradient, shared equally among the elements that equal the result."""
+    axes = reduced_dims(self.dim(), dim)
+    chosen = (self == restore_dims(result, axes, keepdim)).to(grad.dtype)
+    count = aten.sum.dim_IntList(chosen, axes, True) if axes else chosen
+    return restore_dims(grad, axes, keepdim) / count * chosen
+
+
+derivative("amax", self=_extremum)
+derivative("amin", self=_extremum)
+
+
+def _var(grad, self, dim, correction, keepdim):
+    axes = reduced_dims(self.dim(), dim)
+    count = 1
+    for axis in axes:
+        count *= self.size(axis)
+    degrees = max(count - (1 if correction is None else correction), 0)
+    grad = restore_dims(grad, axes, keepdim)
+    deviation = self - self.mean(axes, True) if axes else self - self
+    return grad * deviation * (2 / degrees if degrees else float("nan") if not count else float("inf"))
+
+
+derivative("var.correction", self=_var)
+
+
+def _cumsum(grad, dim):
+    return grad.flip((dim,)).cumsum(dim).flip((dim,)) if grad.dim() else grad
+
+
+derivative("cumsum", self=_cumsum)
+
+
+def _place(grad, result1, self_sizes, dim):
+    return aten.scatter.src(grad.new_zeros(self_sizes), dim, result1, grad)
+
+
+derivative("sort.stable", self=_place, non_differentiable_outputs=(1,))
+derivative("topk", self=_place, non_differentiable_outputs=(1,))
+
+derivative(
+    "_softmax", self=lambda grad, result, dim, self_dtype: aten._softmax_backward_data(grad, result, dim, self_dtype)
+)
+derivative(
+    "_log_softmax",
+    self=lambda grad, result, dim, self_dtype: aten._log_softmax_backward_data(grad, result, dim, self_dtype),
+)
+
+
+def _total(value: Tensor, dim: int) -> Tensor:
+    return aten.sum.dim_IntList(value, (dim,), True) if value.dim() else value
+
+
+derivative(
+    "_softmax_backward_data",
+    grad_output=lambda grad, output, dim, input_dtype: aten._softmax_backward_data(grad, output, dim, input_dtype),
+    output=lambda grad, grad_output, output, dim: (
+        grad * grad_output - grad * _total(grad_output * output, dim) - grad_output * _total(grad * output, dim)
+    ),
+)
+derivative(
+    "_log_softmax_backward_data",
+    grad_output=lambda grad, output, dim: grad - _total(grad * output.exp(), dim),
+    output=lambda grad, grad_output, output, dim: -grad * output.exp() * _total(grad_output, dim),
+)

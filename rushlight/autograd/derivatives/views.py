@@ -1,0 +1,102 @@
+"""Derivatives of views, copies and writes. Each view's gradient is built without writing in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.autograd.derivative_table import derivative, non_differentiable
+from rushlight.autograd.derivatives.pointwise import zeros
+from rushlight.core.strides import has_internal_overlap, storage_extent, wrap_dim, wrap_dims
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def identity(grad: Tensor) -> Tensor:
+    """The gradient of an operator that moves values without changing them."""
+    return grad
+
+
+def pad_dim(value: Tensor, dim: int, before: int, after: int, fill: float = 0) -> Tensor:
+    """`value` with `fill` put before and after it along `dim`."""
+    if before == after == 0:
+        return value
+    pads = [0, 0] * (value.dim() - 1 - dim) + [before, after]
+    return aten.constant_pad_nd(value, pads, fill)
+
+
+def _permute(grad, dims):
+    order = wrap_dims(dims, grad.dim())
+    return grad.permute(sorted(range(len(order)), key=order.__getitem__))
+
+
+def _select(grad, self_sizes, dim, index):
+    axis = wrap_dim(dim, len(self_sizes))
+    size = self_sizes[axis]
+    position = int(index) % size
+    return pad_dim(grad.unsqueeze(axis), axis, position, size - 1 - position)
+
+
+def _slice(grad, self_sizes, dim, start, end, step):
+    axis = wrap_dim(dim, len(self_sizes))
+    size, count = self_sizes[axis], grad.size(axis)
+    begin = min(max(start + size if start is not None and start < 0 else start or 0, 0), size)
+    if step > 1 and count > 1:
+        # The values between the taken ones get gradient 0: they are padding of a new innermost dimension.
+        sizes = list(grad.shape)
+        spread = pad_dim(grad.unsqueeze(axis + 1), axis + 1, 0, step - 1)
+        sizes[axis] = count * step
+        grad = spread.reshape(sizes).narrow(axis, 0, (count - 1) * step + 1)
+    return pad_dim(grad, axis, begin, size - begin - grad.size(axis))
+
+
+def _as_strided(grad, self, size, stride, storage_offset):
+    """Gradients of one storage element add up; then the elements of `self` are read from the summed storage."""
+    own = (self.shape, self.stride(), self.storage_offset())
+    view = (tuple(size), tuple(stride), own[2] if storage_offset is None else storage_offset)
+    first = min(own[2], view[2])
+    extent = max(storage_extent(*own), storage_extent(*view)) - first
+    storage = grad.new_zeros((extent,))
+    positions = aten.as_strided(aten.arange(extent, device=grad.device), view[0], view[1], view[2] - first)
+    storage = storage.scatter_add(0, positions.reshape((-1,)), grad.reshape((-1,)))
+    gathered = aten.as_strided(storage, own[0], own[1], own[2] - first)
+    if has_internal_overlap(*own[:2]):
+        raise RuntimeError(
+            f"as_strided backward: the input, of shape {list(own[0])} and strides {list(own[1])}, overlaps itself in memory, "
+            "so that its gradient is not defined; use .contiguous() first"
+        )
+    return gathered
+
+
+def _squeeze(grad, self_sizes):
+    return grad.reshape(self_sizes)
+
+
+non_differentiable("detach", "empty.memory_format", "empty_strided", "full", "arange.start_step", "randperm")
+non_differentiable("_local_scalar_dense", "equal")
+for _name in ("alias", "lift_fresh", "clone", "_to_copy"):
+    # _to_copy changes the dtype, and the engine gives every gradient the dtype of its input.
+    derivative(_name, self=identity)
+derivative("as_strided", self=_as_strided)
+derivative("view", self=lambda grad, self_sizes: grad.reshape(self_sizes))
+derivative("permute", self=_permute)
+# The engine sums the gradient over the dimensions that expand added or stretched.
+derivative("expand", self=identity)
+derivative("select.int", self=_select)
+derivative("slice.Tensor", self=_slice)
+derivative("unsqueeze", self=lambda grad, dim: aten.squeeze.dims(grad, (dim,)))
+derivative("squeeze.dims", self=_squeeze)
+
+derivative("copy_", self=zeros, src=identity)
+for _name in ("fill_.Scalar", "uniform_", "normal_", "random_.from", "bernoulli_.float"):
+    derivative(_name, self=zeros)
+
+
+def restore_dims(value: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+    """A reduction's result with its reduced dimensions (wrapped) back, as size 1."""
+    if keepdim or not value.dim() + len(dims):
+        return value
+    for dim in sorted(dims):
+        value = value.unsqueeze(dim)
+    return value

@@ -1,0 +1,54 @@
+"""All settings, in one frozen record. Each has a `RUSHLIGHT_...` variable, read when the package is imported."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+def default_threads() -> int:
+    """`OMP_NUM_THREADS`, or the number of processors this process may use."""
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the compiler does beside its arguments."""
+
+    logs: frozenset[str] = frozenset()
+    """RUSHLIGHT_LOGS: stages to print, comma-separated: graph, guards, graph_breaks, recompiles, loops, fusion, memory, code."""
+
+    dump: str = ""
+    """RUSHLIGHT_DUMP: a folder for numbered files of every stage of every graph."""
+
+    debug_cpp: bool = False
+    """RUSHLIGHT_DEBUG_CPP: build generated C++ without optimisation and with debug information."""
+
+    threads: int = 1
+    """RUSHLIGHT_THREADS: threads of compiled code; OMP_NUM_THREADS or the processors of this process if it is not set."""
+
+    recompile_limit: int = 16
+    """RUSHLIGHT_RECOMPILE_LIMIT: signatures that one function is compiled for; calls beyond run in eager."""
+
+
+STAGES = frozenset(
+    ("graph", "guards", "graph_breaks", "recompiles", "loops", "fusion", "memory", "code", "library")
+)
+
+
+def from_environment() -> Settings:
+    """The settings that the process's environment gives; ValueError for a log that does not exist."""
+    logs = frozenset(name.strip() for name in os.environ.get("RUSHLIGHT_LOGS", "").split(",") if name.strip())
+    unknown = logs - STAGES
+    if unknown:
+        raise ValueError(f"RUSHLIGHT_LOGS names {', '.join(sorted(unknown))}; logs are {', '.join(sorted(STAGES))}")
+    return Settings(
+        logs=logs,
+        dump=os.environ.get("RUSHLIGHT_DUMP", ""),
+        debug_cpp=os.environ.get("RUSHLIGHT_DEBUG_CPP", "0") not in ("", "0"),
+        threads=int(os.environ.get("RUSHLIGHT_THREADS") or default_threads()),
+        recompile_limit=int(os.environ.get("RUSHLIGHT_RECOMPILE_LIMIT") or 16),
+    )

@@ -1,0 +1,1 @@
+"""Code generation: groups of the loops IR to C++ text."""

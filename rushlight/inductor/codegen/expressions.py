@@ -1,0 +1,151 @@
+"""Values of the loops IR as C++ statements over a lane (see include/rushlight/vec.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.core.dtype import dtype
+from rushlight.inductor.codegen.types import c_type, compute_type, literal
+from rushlight.inductor.indexing import Var, to_cpp
+from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Load, Masked, Value, walk
+
+SCALAR = "rl::scalar_lane{}"
+INFIX = {"add": "+", "sub": "-", "mul": "*"}
+
+
+def needs_scalar(body: Value, column: Var) -> bool:
+    """Whether a body can only run element by element: its reads along `column` have no stride."""
+    indirect: dict[Var, bool] = {}
+    for node in walk(body):
+        if isinstance(node, Indirect):
+            indirect[node.variable] = depends_on(node.index, column)
+    if any(indirect.values()):
+        return True
+    for node in walk(body):
+        if isinstance(node, Load | IndexValue) and node.index.coefficient(column) is None:
+            return True
+        if isinstance(node, Masked) and depends_on(node.mask, column):
+            return True
+    return False
+
+
+def depends_on(value: Value, column: Var) -> bool:
+    """Whether a value changes along `column`."""
+    return any(isinstance(node, Load | IndexValue) and node.index.contains(column) for node in walk(value))
+
+
+class StatementWriter:
+    """Writes values as `const auto tmpN = ...;` lines. The same text is written once per scope.
+
+    `local` maps buffers to the names of values at hand (`value` in an epilogue, a row's scalar, a temporary).
+    """
+
+    def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype], lane: str = "lane"):
+        self.column = column
+        self.pointer = pointer
+        self.element_type = element_type
+        self.lane = lane
+        self.lines: list[str] = []
+        self.local: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._nodes: dict[int, str] = {}
+        self._kept: list[Value] = []
+        self._count = 0
+        self._indent = ""
+
+    def write(self, value: Value) -> str:
+        """The name that holds `value`."""
+        found = self._nodes.get(id(value))
+        if found is None:
+            found = self._nodes[id(value)] = self._write(value)
+            self._kept.append(value)
+        return found
+
+    def bind(self, text: str) -> str:
+        """A name for an expression."""
+        found = self._texts.get(text)
+        if found is None:
+            found = self._texts[text] = f"tmp{self._count}"
+            self._count += 1
+            self.lines.append(f"{self._indent}const auto {found} = {text};")
+        return found
+
+    def _write(self, value: Value) -> str:
+        if isinstance(value, Load):
+            return self._load(value)
+        if isinstance(value, Constant):
+            if self.lane == SCALAR:
+                return literal(value.number, value.dtype)
+            return self.bind(f"{self.lane}.broadcast({literal(value.number, value.dtype)})")
+        if isinstance(value, IndexValue):
+            return self._index_value(value)
+        if isinstance(value, Indirect):
+            return self._indirect(value)
+        if isinstance(value, Masked):
+            return self._masked(value)
+        return self._call(value)
+
+    def _load(self, value: Load) -> str:
+        local = self.local.get(value.buffer)
+        if local is not None:
+            return local
+        stride = value.index.coefficient(self.column)
+        at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
+        if stride == 0:
+            return self.bind(f"{self.lane}.broadcast(rl::scalar_lane{{}}.load({at}))")
+        if stride in (1, None):
+            return self.bind(f"{self.lane}.load({at})")
+        return self.bind(f"{self.lane}.load_strided({at}, {stride}L)")
+
+    def _index_value(self, value: IndexValue) -> str:
+        stride = value.index.coefficient(self.column)
+        text = to_cpp(value.index)
+        if stride == 0 or self.lane == SCALAR:
+            return self.bind(f"{self.lane}.broadcast((int64_t)({text}))")
+        if stride in (1, None):
+            return self.bind(f"{self.lane}.index({text})")
+        return self.bind(f"{self.lane}.index({text}, {stride}L)")
+
+    def _indirect(self, value: Indirect) -> str:
+        outer = self.lane
+        self.lane = SCALAR
+        index = self.write(value.index)
+        self.lane = outer
+        wrap = "true" if value.wrap else "false"
+        self.lines.append(
+            f"{self._indent}const long {value.variable.name} = rl::checked_index<{wrap}>({index}, {value.size}L, status);"
+        )
+        return self.write(value.body)
+
+    def _masked(self, value: Masked) -> str:
+        outer = self.lane
+        self.lane = SCALAR
+        mask = self.write(value.mask)
+        self.lane = outer
+        name = f"tmp{self._count}"
+        self._count += 1
+        self.lines.append(f"{self._indent}auto {name} = {self.lane}.broadcast({literal(0, value.dtype)});")
+        self._branch(f"if ({mask}) {{", name, value.body)
+        self._branch("} else {", name, value.other)
+        self.lines.append(f"{self._indent}}}")
+        return name
+
+    def _branch(self, head: str, name: str, body: Value) -> None:
+        self.lines.append(f"{self._indent}{head}")
+        texts, nodes, indent = dict(self._texts), dict(self._nodes), self._indent
+        self._indent += "  "
+        result = self.write(body)
+        self.lines.append(f"{self._indent}{name} = {result};")
+        self._texts, self._nodes, self._indent = texts, nodes, indent
+
+    def _call(self, value: Call) -> str:
+        arguments = [self.write(argument) for argument in value.arguments]
+        if value.name == "cast":
+            source, target = value.arguments[0].dtype, value.dtype
+            if compute_type(source) == compute_type(target) and source.itemsize <= target.itemsize:
+                return arguments[0]
+            return self.bind(f"rl::cast<{c_type(target)}, {compute_type(source)}>({arguments[0]})")
+        if value.name in INFIX and value.dtype.name in ("float32", "float64"):
+            return self.bind(f"{arguments[0]} {INFIX[value.name]} {arguments[1]}")
+        return self.bind(f"rl::{value.name}({', '.join(arguments)})")
+

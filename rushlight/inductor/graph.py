@@ -1,0 +1,141 @@
+"""GraphLowering: an fx graph of aten operators, node by node, into buffers of the loops IR.
+
+In: a GraphModule whose nodes carry fake values in `meta["val"]`. Out: a `LoweredGraph`: buffers in order, inputs,
+constants, and how each output is a view of a buffer.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+
+from rushlight.core.tensor import Tensor
+from rushlight.fx.annotations import innermost_frame
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node, map_arg
+from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, Load, buffer_text, walk
+from rushlight.inductor.lowering.builder import GraphBuilder
+from rushlight.inductor.lowering.registry import LOWERINGS
+from rushlight.inductor.tensor_box import StorageBox, TensorBox
+
+
+@dataclass(frozen=True, slots=True)
+class OutputView:
+    """A graph output: a strided view of a buffer, or a plain Python value."""
+
+    buffer: str
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int
+    value: object = None
+
+
+@dataclass(slots=True)
+class LoweredGraph:
+    """A graph in the loops IR."""
+
+    buffers: list[Buffer]
+    inputs: list[InputBuffer]
+    constants: list[ConstantBuffer]
+    outputs: list[OutputView]
+
+    def __str__(self) -> str:
+        outputs = ", ".join(f"{view.buffer}{list(view.size)}" for view in self.outputs)
+        return "\n\n".join([*map(buffer_text, self.buffers), f"return ({outputs})\n"])
+
+
+class GraphLowering:
+    """Lowers one GraphModule. Each node's box is kept under its name until the outputs are made."""
+
+    def __init__(self, module: GraphModule):
+        self.module = module
+        self.builder = GraphBuilder()
+        self.boxes: dict[Node, object] = {}
+
+    def run(self) -> LoweredGraph:
+        """Lower every node; NotImplementedError when an operator has no rule."""
+        outputs: list[OutputView] = []
+        for node in self.module.graph.nodes:
+            if node.op == "output":
+                outputs = [self._output(value) for value in node.args[0]]
+            else:
+                self.boxes[node] = self._lower(node)
+        buffers = self.builder.buffers
+        return LoweredGraph(
+            buffers,
+            [buffer for buffer in buffers if isinstance(buffer, InputBuffer)],
+            [buffer for buffer in buffers if isinstance(buffer, ConstantBuffer)],
+            outputs,
+        )
+
+    def _lower(self, node: Node) -> object:
+        if node.op == "placeholder":
+            return self._external(InputBuffer(node.name, _layout(node.meta["val"])), node.meta["val"])
+        if node.op == "get_attr":
+            return self._external(
+                ConstantBuffer(node.name, _layout(node.meta["val"]), target=node.target), node.meta["val"]
+            )
+        if node.target is operator.getitem:
+            return self.boxes[node.args[0]][node.args[1]]
+        rule = LOWERINGS.get(node.target)
+        if rule is None:
+            raise NotImplementedError(f"no lowering for {node.target} ({node.format_node()})")
+        builder = self.builder
+        builder.origin, builder.lines = node.name, source_line(node)
+        args, kwargs = map_arg(node.args, self.boxes.__getitem__), map_arg(node.kwargs, self.boxes.__getitem__)
+        result = rule(builder, *args, **kwargs)
+        if len(node.users) > 1:
+            self._realize_shared(node, result)
+        return result
+
+    def _external(self, buffer: Buffer, value: Tensor) -> TensorBox:
+        self.builder.add(buffer)
+        return TensorBox(StorageBox(None, buffer), value.shape, value.dtype)
+
+    def _realize_shared(self, node: Node, result: object) -> None:
+        """Compute what several nodes use once; cheap index arithmetic and constants are repeated instead."""
+        for box in result if isinstance(result, tuple) else (result,):
+            if isinstance(box, TensorBox) and not box.is_realized and _reads_memory(box):
+                self.builder.realize(box)
+
+    def _output(self, value: object) -> OutputView:
+        if not isinstance(value, Node):
+            return OutputView("", (), (), 0, value)
+        box, fake = self.boxes[value], value.meta["val"]
+        builder = self.builder
+        builder.origin, builder.lines = value.name, source_line(value)
+        found = builder.operand(box, box.size)
+        if found is None or not _same_strides(box.size, found.strides, fake.stride()):
+            order = sorted(range(len(box.size)), key=lambda dim: (-fake.stride(dim), dim))
+            moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
+            copied = builder.copy(moved)
+            found = builder.operand(copied.view(box.size, lambda index: [index[dim] for dim in order]), box.size)
+        return OutputView(found.buffer, box.size, found.strides, found.offset)
+
+
+def _unpermute(index, order):
+    placed = [None] * len(order)
+    for position, dim in enumerate(order):
+        placed[dim] = index[position]
+    return placed
+
+
+def _same_strides(size: tuple, have: tuple, want: tuple) -> bool:
+    return all(extent <= 1 or a == b for extent, a, b in zip(size, have, want, strict=True))
+
+
+def _reads_memory(box: TensorBox) -> bool:
+    return any(isinstance(node, Load) for node in walk(box.storage.data.body))
+
+
+def _layout(value: Tensor) -> FixedLayout:
+    return FixedLayout(value.dtype, tuple(value.shape), tuple(value.stride()))
+
+
+def source_line(node: Node) -> tuple[str, ...]:
+    """`path:line in function: code` of the user's line that a node comes from, if it is known."""
+    frame = innermost_frame(node.stack_trace)
+    if frame is None:
+        return ()
+    path, line, function, code = frame
+    return (f"{path}:{line} in {function}: {code}",)

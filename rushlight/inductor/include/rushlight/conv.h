@@ -1,0 +1,195 @@
+// Two-dimensional convolution, forward, fp32, NCHW, as an implicit product: the weight [O, C/g, kh, kw] is the left
+// operand as it lies, and panels of NR output pixels (im2col) are packed per thread just before they are used. The
+// epilogue receives emit(lane, image, output channel, output pixel, value), pixel = row * out_width + column; lanes run
+// along pixels. Depthwise convolutions go directly, channel by channel.
+#pragma once
+
+#include <rushlight/gemm.h>
+
+namespace rl {
+
+struct conv_shape {
+  long images, channels, height, width;
+  long outputs, kernel_height, kernel_width;
+  long stride_height, stride_width, pad_height, pad_width, dilation_height, dilation_width, groups;
+
+  constexpr long out_height() const {
+    return (height + 2 * pad_height - dilation_height * (kernel_height - 1) - 1) / stride_height + 1;
+  }
+  constexpr long out_width() const {
+    return (width + 2 * pad_width - dilation_width * (kernel_width - 1) - 1) / stride_width + 1;
+  }
+  constexpr long group_channels() const { return channels / groups; }
+  constexpr long depth() const { return group_channels() * kernel_height * kernel_width; }
+  constexpr bool padded() const { return pad_height != 0 || pad_width != 0; }
+  constexpr bool pointwise() const {
+    return kernel_height == 1 && kernel_width == 1 && stride_height == 1 && stride_width == 1 && !padded();
+  }
+};
+
+// Pixels of one panel that one kernel tap reads from one input row: panel[to + i] = plane[from + i * stride], i < count.
+struct conv_span {
+  long from;
+  int to, count;
+};
+
+// Scratch of one thread: the panel and, for each kernel tap, its spans (or, depthwise, one padded plane).
+constexpr long conv_spans(const conv_shape& s) { return s.kernel_height * s.kernel_width * tile_columns; }
+constexpr long conv2d_scratch_bytes(const conv_shape& s) {
+  const long panel = s.depth() * tile_columns * (long)sizeof(float);
+  const long spans = conv_spans(s) * (long)sizeof(conv_span) + (s.kernel_height * s.kernel_width + 1) * (long)sizeof(long);
+  const long plane = (s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width) * (long)sizeof(float);
+  const long bytes = panel + spans > plane ? panel + spans : plane;
+  return (bytes + 63) / 64 * 64;
+}
+
+// Every `stride`-th float from p; reads nothing past the last one wanted.
+RL_INLINE vec<float> load_stepped(const float* p, long stride) {
+  const vector_lane lane;
+  if (stride == 1) return lane.load(p);
+  if (stride != 2) return lane.load_strided(p, stride);
+  vec<int32_t> pick;
+  RL_UNROLL for (int i = 0; i < lanes; ++i) pick[i] = i < lanes / 2 ? 2 * i : 2 * i + 1;
+  return interleave(lane.load(p), lane.load(p + lanes - 1), pick);
+}
+
+// Short and odd lengths are covered by two overlapping copies.
+RL_INLINE void copy_span(const float* from, long stride, float* to, int count) {
+  if (count >= lanes) {
+    int i = 0;
+    for (; i + lanes <= count; i += lanes) vector_lane{}.store(to + i, load_stepped(from + i * stride, stride));
+    if (i < count) vector_lane{}.store(to + count - lanes, load_stepped(from + (count - lanes) * stride, stride));
+  } else if (stride == 1 && count >= 8) {
+    __builtin_memcpy(to, from, 32);
+    __builtin_memcpy(to + count - 8, from + count - 8, 32);
+  } else if (stride == 1 && count >= 4) {
+    __builtin_memcpy(to, from, 16);
+    __builtin_memcpy(to + count - 4, from + count - 4, 16);
+  } else {
+    for (int i = 0; i < count; ++i) to[i] = from[i * stride];
+  }
+}
+
+// Integer division rounded up, for a numerator of any sign.
+RL_INLINE long ceil_div(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
+
+// The spans of pixels [first, first + count) for every kernel tap: starts[tap] .. starts[tap + 1] in `spans`.
+__attribute__((noinline)) inline void find_spans(const conv_shape& s, long first, long count, conv_span* spans,
+                                                 long* starts) {
+  const long out_width = s.out_width();
+  long used = 0, tap = 0;
+  for (long ky = 0; ky < s.kernel_height; ++ky)
+    for (long kx = 0; kx < s.kernel_width; ++kx) {
+      starts[tap++] = used;
+      for (long pixel = first; pixel < first + count;) {
+        const long row = pixel / out_width, column = pixel % out_width, left = first + count - pixel;
+        const long end = column + left < out_width ? column + left : out_width;
+        const long y = row * s.stride_height - s.pad_height + ky * s.dilation_height;
+        const long x = kx * s.dilation_width - s.pad_width;  // input column of output column 0
+        const long low = ceil_div(-x, s.stride_width), high = ceil_div(s.width - x, s.stride_width);
+        const long begin = column > low ? column : low, stop = end < high ? end : high;
+        if (y >= 0 && y < s.height && begin < stop)
+          spans[used++] = {y * s.width + x + begin * s.stride_width, (int)(pixel - first + begin - column),
+                           (int)(stop - begin)};
+        pixel += end - column;
+      }
+    }
+  starts[tap] = used;
+}
+
+// The panel of im2col for pixels [first, first + count) of one group's channels, which begin at x.
+__attribute__((noinline)) inline void pack_pixels(const conv_shape& s, const float* x, long first, long count,
+                                                  void* scratch) {
+  float* panel = (float*)scratch;
+  conv_span* spans = (conv_span*)(panel + s.depth() * tile_columns);
+  long* starts = (long*)(spans + conv_spans(s));
+  find_spans(s, first, count, spans, starts);
+  const long taps = s.kernel_height * s.kernel_width, plane = s.height * s.width;
+  for (long c = 0; c < s.group_channels(); ++c, x += plane)
+    for (long tap = 0; tap < taps; ++tap, panel += tile_columns) {
+      vector_lane{}.store(panel, vec<float>{});
+      vector_lane{}.store(panel + lanes, vec<float>{});
+      for (long i = starts[tap]; i < starts[tap + 1]; ++i)
+        copy_span(x + spans[i].from, s.stride_width, panel + spans[i].to, spans[i].count);
+    }
+}
+
+template <long M, class E>
+RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_shape& s, void* scratch, const E& emit) {
+  const long pixels = s.out_height() * s.out_width(), depth = s.depth(), outputs = M ? M : s.outputs / s.groups;
+  const long panels = (pixels + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(outputs);
+  const long packs = s.images * s.groups * panels, wanted = 1 + 4L * thread_count() / (packs + 1);
+  const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
+  const long group = share < limit ? share : limit, groups = (blocks + group - 1) / group;
+  float* panel = (float*)((char*)scratch + thread_index() * conv2d_scratch_bytes(s));
+  long held = -1;
+#pragma omp for schedule(static)
+  for (long task = 0; task < packs * groups; ++task) {
+    const long pack = task / groups, first = task % groups * group;
+    const long last = first + group < blocks ? first + group : blocks;
+    const long image = pack / panels / s.groups, part = pack / panels % s.groups, pixel = pack % panels * tile_columns;
+    if (pack != held) {
+      const float* source = x + (image * s.groups + part) * s.group_channels() * s.height * s.width;
+      pack_pixels(s, source, pixel, pixels - pixel < tile_columns ? pixels - pixel : tile_columns, panel);
+      held = pack;
+    }
+    multiply_group<M>(outputs, first, last, weight + part * outputs * depth, depth, 1, panel, pixel, pixels, depth,
+                      [&](auto lane, long row, long at, auto value) {
+                        emit(lane, image, part * outputs + row, at, value);
+                      });
+  }
+}
+
+// One input plane with its zero border.
+RL_INLINE const float* pad_plane(const conv_shape& s, const float* x, float* out) {
+  if (!s.padded()) return x;
+  const long width = s.width + 2 * s.pad_width, height = s.height + 2 * s.pad_height;
+  __builtin_memset(out, 0, width * height * sizeof(float));
+  for (long y = 0; y < s.height; ++y)
+    __builtin_memcpy(out + (y + s.pad_height) * width + s.pad_width, x + y * s.width, s.width * sizeof(float));
+  return out;
+}
+
+// One output row of one channel, `plane` beginning at the row's first tap.
+template <class E>
+RL_INLINE void depthwise_row(const conv_shape& s, const float* plane, const float* weight, const E& emit) {
+  const long width = s.width + 2 * s.pad_width;
+  for_each(s.out_width(), [&](auto lane, long i) {
+    auto sum = lane.broadcast(0.0f);
+    for (long ky = 0; ky < s.kernel_height; ++ky)
+      for (long kx = 0; kx < s.kernel_width; ++kx) {
+        const float* at = plane + ky * s.dilation_height * width + kx * s.dilation_width + i * s.stride_width;
+        if constexpr (lane.size > 1) sum += weight[ky * s.kernel_width + kx] * load_stepped(at, s.stride_width);
+        else sum += weight[ky * s.kernel_width + kx] * *at;
+      }
+    emit(lane, i, sum);
+  });
+}
+
+template <class E>
+RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, void* scratch, const E& emit) {
+  const long taps = s.kernel_height * s.kernel_width, multiplier = s.outputs / s.groups, out_width = s.out_width();
+  float* own = (float*)((char*)scratch + thread_index() * conv2d_scratch_bytes(s));
+#pragma omp for schedule(static)
+  for (long task = 0; task < s.images * s.channels; ++task) {
+    const long image = task / s.channels, channel = task % s.channels;
+    const float* plane = pad_plane(s, x + task * s.height * s.width, own);
+    for (long o = channel * multiplier; o < (channel + 1) * multiplier; ++o)
+      for (long y = 0; y < s.out_height(); ++y)
+        depthwise_row(s, plane + y * s.stride_height * (s.width + 2 * s.pad_width), weight + o * taps,
+                      [&](auto lane, long i, auto value) { emit(lane, image, o, y * out_width + i, value); });
+  }
+}
+
+// x [N, C, H, W] and weight [O, C/g, kh, kw], both contiguous; O/g as template argument, or 0 if it is to be taken from
+// the shape at run time. scratch: conv2d_scratch_bytes(shape) per thread, aligned to 64. Called by all threads of a
+// parallel region; ends with a barrier.
+template <long GroupOutputs, class E>
+RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& shape, void* scratch, const E& emit) {
+  if (shape.group_channels() == 1 && shape.groups > 1) return conv2d_depthwise(x, weight, shape, scratch, emit);
+  conv_shape s = shape;
+  if (s.pointwise()) s.width *= s.height, s.height = 1;  // the rows of an image are one
+  conv2d_product<GroupOutputs>(x, weight, s, scratch, emit);
+}
+
+}  // namespace rl

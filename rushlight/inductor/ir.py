@@ -1,0 +1,334 @@
+"""The loops IR: data only.
+
+A *value* is an expression tree over loads, constants, index expressions and named scalar functions. A *loop* (Pointwise or
+Reduction) gives a value for each point of its ranges. A *buffer* is memory with a layout: an input, a constant, the
+result of a loop (ComputedBuffer) or of a hand-written template (TemplateBuffer).
+
+In: made by lowering. Out: grouped by the scheduler, written out by codegen. Everything prints.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from rushlight.core.dtype import dtype
+from rushlight.core.strides import contiguous_strides
+from rushlight.inductor.indexing import Expr, Var
+
+# Values
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Value:
+    """Base of values; `dtype` is the type of each element."""
+
+    dtype: dtype
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Constant(Value):
+    """A number."""
+
+    number: bool | int | float
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Load(Value):
+    """The element of a buffer at `index`, counted in elements from the buffer's start."""
+
+    buffer: str
+    index: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IndexValue(Value):
+    """An index expression as a number."""
+
+    index: Expr
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Call(Value):
+    """A scalar function of other values, by its name in `rl::`; casts are named `cast`."""
+
+    name: str
+    arguments: tuple[Value, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Indirect(Value):
+    """`body`, in which `variable` stands for the integer `index`.
+
+    The index must lie in [0, size); where it may not, execution reports an index error, and reads element 0.
+    """
+
+    variable: Var
+    index: Value
+    size: int
+    body: Value
+    wrap: bool = False
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Masked(Value):
+    """`body` where `mask` holds, `other` elsewhere; `body` is not evaluated (its loads not done) where it does not."""
+
+    mask: Value
+    body: Value
+    other: Value
+
+
+def children(value: Value) -> tuple[Value, ...]:
+    """The values that `value` is made of."""
+    if isinstance(value, Call):
+        return value.arguments
+    if isinstance(value, Indirect):
+        return (value.index, value.body)
+    if isinstance(value, Masked):
+        return (value.mask, value.body, value.other)
+    return ()
+
+
+def walk(value: Value) -> Iterator[Value]:
+    """`value` and everything below it, each shared node once."""
+    seen: set[int] = set()
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        stack.extend(children(current))
+
+
+def substitute(value: Value, replacements: dict[Var, Expr]) -> Value:
+    """`value` with loop variables replaced in every index; shared nodes stay shared."""
+    memo: dict[int, Value] = {}
+
+    def rewrite(node: Value) -> Value:
+        found = memo.get(id(node))
+        if found is None:
+            found = memo[id(node)] = _rewrite(node)
+        return found
+
+    def _rewrite(node: Value) -> Value:
+        if isinstance(node, Load | IndexValue):
+            index = node.index.substitute(replacements)
+            return node if index is node.index else replace(node, index=index)
+        if isinstance(node, Call):
+            return replace(node, arguments=tuple(map(rewrite, node.arguments)))
+        if isinstance(node, Indirect):
+            return replace(node, index=rewrite(node.index), body=rewrite(node.body))
+        if isinstance(node, Masked):
+            return replace(node, mask=rewrite(node.mask), body=rewrite(node.body), other=rewrite(node.other))
+        return node
+
+    return rewrite(value)
+
+
+# Loops
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Loop:
+    """Base of loops: `body` at each point of `variables`, whose extents are `ranges`."""
+
+    dtype: dtype
+    ranges: tuple[int, ...]
+    variables: tuple[Var, ...]
+    body: Value
+    origin: str
+
+    @property
+    def numel(self) -> int:
+        """The number of results."""
+        return math.prod(self.ranges)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pointwise(Loop):
+    """One result per point."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Reduction(Loop):
+    """One result per point: `reduction_type` over `body` at each point of `reduction_variables`."""
+
+    reduction_ranges: tuple[int, ...] = ()
+    reduction_variables: tuple[Var, ...] = ()
+    reduction_type: str = "sum"
+
+    @property
+    def reduction_numel(self) -> int:
+        """How many values each result combines."""
+        return math.prod(self.reduction_ranges)
+
+
+# Buffers
+
+
+@dataclass(frozen=True, slots=True)
+class FixedLayout:
+    """Where the elements of a buffer lie."""
+
+    dtype: dtype
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    device: str = "cpu"
+
+    @property
+    def numel(self) -> int:
+        """The number of elements."""
+        return math.prod(self.size)
+
+    def __str__(self) -> str:
+        return f"FixedLayout('{self.device}', {self.dtype}, size={list(self.size)}, stride={list(self.stride)})"
+
+
+def contiguous_layout(kind: dtype, size: tuple[int, ...]) -> FixedLayout:
+    """A row-major layout."""
+    return FixedLayout(kind, tuple(size), contiguous_strides(tuple(size)))
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Memory with a name. `lines` are the user's source lines that it comes from."""
+
+    name: str
+    layout: FixedLayout
+    lines: tuple[str, ...] = ()
+
+    def reads(self) -> set[str]:
+        """The names of the buffers that computing this one needs."""
+        return set()
+
+
+@dataclass(eq=False, slots=True)
+class InputBuffer(Buffer):
+    """A tensor that the caller passes."""
+
+
+@dataclass(eq=False, slots=True)
+class ConstantBuffer(Buffer):
+    """A parameter or another tensor that is known at compile time."""
+
+    target: str = ""
+
+
+@dataclass(eq=False, slots=True)
+class ComputedBuffer(Buffer):
+    """The results of a loop, row-major over its ranges."""
+
+    data: Loop | None = None
+    _reads: set[str] | None = field(default=None, repr=False)
+
+    def reads(self) -> set[str]:
+        if self._reads is None:
+            self._reads = {node.buffer for node in walk(self.data.body) if isinstance(node, Load)}
+        return self._reads
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A template's view of a buffer: an element offset, and a stride per dimension of the template."""
+
+    buffer: str
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(eq=False, slots=True)
+class TemplateBuffer(Buffer):
+    """The result of a hand-written kernel: `kind` names it, `operands` are its inputs, `parameters` its constants.
+
+    Its results form a matrix of `rows` x `columns` (row-major over the layout), to which epilogues apply.
+    """
+
+    kind: str = ""
+    operands: dict[str, Operand] = field(default_factory=dict)
+    parameters: dict[str, object] = field(default_factory=dict)
+    rows: int = 0
+    columns: int = 0
+    origin: str = ""
+
+    def reads(self) -> set[str]:
+        return {operand.buffer for operand in self.operands.values()}
+
+
+# Printing
+
+
+def value_text(value: Value) -> str:
+    """A value as numbered statements, one per distinct node, like the body of inductor's inner_fn."""
+    lines: list[str] = []
+    names: dict[int, str] = {}
+
+    def visit(node: Value) -> str:
+        if id(node) not in names:
+            text = _node_text(node, visit)
+            names[id(node)] = f"tmp{len(lines)}"
+            lines.append(f"{names[id(node)]} = {text}")
+        return names[id(node)]
+
+    last = visit(value)
+    return "\n".join([*lines, f"return {last}"])
+
+
+def _node_text(node: Value, visit) -> str:
+    if isinstance(node, Constant):
+        return f"ops.constant({node.number!r}, {node.dtype})"
+    if isinstance(node, Load):
+        return f"ops.load({node.buffer}, {node.index})"
+    if isinstance(node, IndexValue):
+        return f"ops.index_expr({node.index}, {node.dtype})"
+    if isinstance(node, Indirect):
+        bound = visit(node.index)
+        return f"ops.indirect({node.variable} := {bound}, size={node.size}, {visit(node.body)})"
+    if isinstance(node, Masked):
+        return f"ops.masked({visit(node.mask)}, {visit(node.body)}, {visit(node.other)})"
+    arguments = ", ".join(map(visit, node.arguments))
+    suffix = f", {node.dtype}" if node.name == "cast" else ""
+    return f"ops.{node.name}({arguments}{suffix})"
+
+
+def loop_text(loop: Loop) -> str:
+    """A loop in inductor's notation."""
+    indices = ", ".join(variable.name for variable in loop.variables) or "_"
+    parameters = "index"
+    unpack = f"{indices} = index"
+    extra = [f"ranges={list(loop.ranges)}", f"origin_node={loop.origin}"]
+    if isinstance(loop, Reduction):
+        parameters = "index, rindex"
+        unpack += f"\n{', '.join(variable.name for variable in loop.reduction_variables)} = rindex"
+        extra = [
+            f"ranges={list(loop.ranges)}", f"reduction_ranges={list(loop.reduction_ranges)}",
+            f"reduction_type={loop.reduction_type}", f"origin_node={loop.origin}",
+        ]  # fmt: skip
+    body = _indent(f"{unpack}\n{value_text(loop.body)}", 2)
+    fields = _indent(",\n".join(["'cpu'", str(loop.dtype), f"def inner_fn({parameters}):\n{body}", *extra]), 1)
+    return f"{type(loop).__name__}(\n{fields}\n)"
+
+
+def _indent(text: str, levels: int) -> str:
+    return "\n".join("  " * levels + line for line in text.splitlines())
+
+
+def buffer_text(buffer: Buffer) -> str:
+    """A buffer in inductor's notation, with the source lines it comes from."""
+    comments = "".join(f"# {line}\n" for line in buffer.lines)
+    head = f"{type(buffer).__name__}(name='{buffer.name}', layout={buffer.layout}"
+    if isinstance(buffer, ComputedBuffer):
+        return f"{comments}{head}, data={loop_text(buffer.data)})"
+    if isinstance(buffer, TemplateBuffer):
+        operands = "".join(
+            f"  {name}={operand.buffer} (offset {operand.offset}, strides {list(operand.strides)}),\n"
+            for name, operand in buffer.operands.items()
+        )
+        return f"{comments}{head}, template='{buffer.kind}', parameters={buffer.parameters},\n{operands})"
+    if isinstance(buffer, ConstantBuffer):
+        return f"{head}, target='{buffer.target}')"
+    return f"{head})"
+

@@ -1,0 +1,18 @@
+"""Lowering: aten operators to the loops IR. Importing this package fills the table."""
+
+from rushlight.inductor.lowering import (
+    creation,
+    fallbacks,
+    indexing,
+    normalization,
+    pointwise,
+    products,
+    reductions,
+    views,
+)
+from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
+
+__all__ = [
+    "FALLBACKS", "LOWERINGS", "creation", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise",
+    "products", "reductions", "views",
+]  # fmt: skip

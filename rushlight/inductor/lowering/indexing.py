@@ -1,0 +1,105 @@
+"""Lowering of operators that read by computed indices, and of concatenation and padding."""
+
+from __future__ import annotations
+
+from rushlight.core.dtype import bool_, int64
+from rushlight.core.strides import wrap_dim
+from rushlight.inductor.ir import Call, Constant, Indirect, Masked
+from rushlight.inductor.lowering.builder import call, cast, convert_number, index_value
+from rushlight.inductor.lowering.registry import lowering
+
+
+def _read(graph, source, index, position, dim, wrap=False):
+    """source[index] with the coordinate `dim` taken from the value `position`."""
+    size = source.size[dim]
+    variable = graph.indirect_variable(size)
+    body = source.value([*index[:dim], variable, *index[dim + 1 :]])
+    return Indirect(source.dtype, variable, cast(position, int64), size, body, wrap)
+
+
+@lowering("embedding")
+def embedding(graph, weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
+    graph.realize(weight)
+    rank = len(indices.size)
+
+    def inner(index):
+        return _read(graph, weight, [index[rank], index[rank]], indices.value(index[:rank]), 0)
+
+    return graph.pointwise((*indices.size, weight.size[1]), weight.dtype, inner)
+
+
+@lowering("index_select")
+def index_select(graph, self, dim, index):
+    graph.realize(self)
+    dim = wrap_dim(dim, len(self.size))
+    positions = index.reshape((index.size[0],)) if index.size else index.reshape((1,))
+    size = (*self.size[:dim], positions.size[0], *self.size[dim + 1 :])
+    return graph.pointwise(
+        size, self.dtype, lambda at: _read(graph, self, list(at), positions.value([at[dim]]), dim)
+    )
+
+
+@lowering("gather")
+def gather(graph, self, dim, index, *, sparse_grad=False):
+    graph.realize(self)
+    dim = wrap_dim(dim, len(self.size))
+    return graph.pointwise(
+        index.size, self.dtype, lambda at: _read(graph, self, list(at), index.value(at), dim)
+    )
+
+
+@lowering("cat")
+def cat(graph, tensors, dim=0):
+    tensors = [box for box in tensors if box.size != (0,)]
+    dim = wrap_dim(dim, len(tensors[0].size))
+    kind = graph.promote(*tensors)
+    for box in tensors:
+        graph.realize(box)
+    starts = [0]
+    for box in tensors:
+        starts.append(starts[-1] + box.size[dim])
+    size = (*tensors[0].size[:dim], starts[-1], *tensors[0].size[dim + 1 :])
+
+    def inner(index):
+        result = None
+        for box, start in reversed(list(zip(tensors, starts, strict=False))):
+            value = cast(box.value([*index[:dim], index[dim] - start, *index[dim + 1 :]]), kind)
+            if result is None:
+                result = value
+            else:
+                inside = _below(index[dim], start + box.size[dim])
+                result = Masked(kind, inside, value, result)
+        return result
+
+    return graph.realize(graph.pointwise(size, kind, inner))
+
+
+def _below(position, bound: int) -> Call:
+    return call("lt", bool_, index_value(position, int64), Constant(int64, bound))
+
+
+@lowering("constant_pad_nd")
+def constant_pad_nd(graph, self, pad, value=0):
+    graph.realize(self)
+    rank = len(self.size)
+    before, after = [0] * rank, [0] * rank
+    for position in range(len(pad) // 2):
+        before[rank - 1 - position], after[rank - 1 - position] = pad[2 * position], pad[2 * position + 1]
+    size = tuple(extent + low + high for extent, low, high in zip(self.size, before, after, strict=True))
+    other = Constant(self.dtype, convert_number(value, self.dtype))
+
+    def inner(index):
+        mask = None
+        for dim in range(rank):
+            moved = index_value(index[dim] - before[dim], int64)
+            tests = []
+            if before[dim] > 0:
+                tests.append(call("ge", bool_, moved, Constant(int64, 0)))
+            if after[dim] > 0:
+                tests.append(call("lt", bool_, moved, Constant(int64, self.size[dim])))
+            for test in tests:
+                mask = test if mask is None else call("logical_and", bool_, mask, test)
+        body = self.value([index[dim] - before[dim] for dim in range(rank)])
+        return body if mask is None else Masked(self.dtype, mask, body, other)
+
+    return graph.pointwise(size, self.dtype, inner)

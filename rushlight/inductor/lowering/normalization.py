@@ -1,0 +1,76 @@
+"""Lowering of softmax and of layer and batch normalisation into loops that the scheduler fuses."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.core.dtype import float32
+from rushlight.core.strides import wrap_dim
+from rushlight.inductor.lowering.pointwise import add, div, mul_boxes, sub
+from rushlight.inductor.lowering.reductions import reduce_box
+from rushlight.inductor.lowering.registry import lowering
+
+
+def _exponentials(graph, self, dim):
+    """exp(x - max) along `dim`, and its argument."""
+    high = reduce_box(graph, self, (dim,), "max", self.dtype, True)
+    shifted = sub(graph, self, high)
+    return graph.elementwise("exp", self.dtype, self.dtype, shifted), shifted
+
+
+def _widened(graph, self, half_to_float):
+    if not half_to_float:
+        return self
+    return graph.pointwise(self.size, float32, self.value)
+
+
+@lowering("_softmax")
+def softmax(graph, self, dim, half_to_float):
+    if not self.size:
+        return graph.elementwise("eq", self.dtype, self.dtype, self, self)
+    box = _widened(graph, self, half_to_float)
+    dim = wrap_dim(dim, len(box.size))
+    grown, _ = _exponentials(graph, box, dim)
+    graph.realize(grown)
+    return div(graph, grown, reduce_box(graph, grown, (dim,), "sum", box.dtype, True))
+
+
+@lowering("_log_softmax")
+def log_softmax(graph, self, dim, half_to_float):
+    box = _widened(graph, self, half_to_float)
+    dim = wrap_dim(dim, len(box.size))
+    grown, shifted = _exponentials(graph, box, dim)
+    total = reduce_box(graph, grown, (dim,), "sum", box.dtype, True)
+    return sub(graph, shifted, graph.realize(graph.elementwise("log", box.dtype, box.dtype, total)))
+
+
+@lowering("native_layer_norm")
+def layer_norm(graph, self, normalized_shape, weight, bias, eps):
+    rank, inner = len(self.size), len(normalized_shape)
+    dims = tuple(range(rank - inner, rank))
+    count = math.prod(normalized_shape)
+    graph.realize(self)
+    mean = graph.realize(div(graph, reduce_box(graph, self, dims, "sum", self.dtype, True), count))
+    centred = sub(graph, self, mean)
+    squares = mul_boxes(graph, centred, centred)
+    variance = div(graph, reduce_box(graph, squares, dims, "sum", self.dtype, True), count)
+    deviation = add(graph, variance, eps)
+    rstd = graph.realize(graph.elementwise("rsqrt", self.dtype, self.dtype, deviation))
+    result = mul_boxes(graph, centred, rstd)
+    result = result if weight is None else mul_boxes(graph, result, weight)
+    return (result if bias is None else add(graph, result, bias)), mean, rstd
+
+
+@lowering("native_batch_norm")
+def batch_norm(graph, self, weight, bias, running_mean, running_var, training, momentum, eps):
+    shape = (1, self.size[1], *(1,) * (len(self.size) - 2))
+    invstd = graph.elementwise(
+        "rsqrt", running_var.dtype, running_var.dtype, add(graph, running_var.reshape(shape), eps)
+    )
+    scale = invstd if weight is None else mul_boxes(graph, invstd, weight.reshape(shape))
+    graph.realize(scale)
+    result = mul_boxes(graph, sub(graph, self, running_mean.reshape(shape)), scale)
+    if bias is not None:
+        result = add(graph, result, bias.reshape(shape))
+    empty = running_mean.view((0,), lambda index: index)
+    return result, empty, empty

@@ -1,0 +1,210 @@
+"""Lowering of elementwise operators. The names on the right are functions of `rl::` in the native headers."""
+
+from __future__ import annotations
+
+from rushlight.core.dtype import bool_
+from rushlight.core.strides import broadcast_shapes
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.tensor_box import TensorBox
+from rushlight.ops.promotion import float_type
+
+SAME_TYPE = {
+    "neg": "neg", "abs": "abs", "sign": "sign", "floor": "floor", "ceil": "ceil", "round": "round", "trunc": "trunc",
+    "relu": "relu", "bitwise_not": "bitwise_not",
+}  # fmt: skip
+FLOAT_TYPE = {
+    "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p", "log2": "log2", "sqrt": "sqrt", "rsqrt": "rsqrt",
+    "reciprocal": "reciprocal", "sin": "sin", "cos": "cos", "tanh": "tanh", "erf": "erf", "sigmoid": "sigmoid",
+}  # fmt: skip
+PROMOTING = {
+    "mul.Tensor": "mul", "maximum": "maximum", "minimum": "minimum", "remainder.Tensor": "remainder", "fmod.Tensor": "fmod",
+    "bitwise_and.Tensor": "bitwise_and", "bitwise_or.Tensor": "bitwise_or", "bitwise_xor.Tensor": "bitwise_xor",
+}  # fmt: skip
+COMPARISONS = {
+    "eq.Tensor": "eq", "ne.Tensor": "ne", "lt.Tensor": "lt", "le.Tensor": "le", "gt.Tensor": "gt", "ge.Tensor": "ge",
+}  # fmt: skip
+LOGICAL = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
+_BOOLEAN_NAMES = {
+    "bitwise_and": "logical_and", "bitwise_or": "logical_or", "bitwise_xor": "logical_xor", "bitwise_not": "logical_not",
+    "mul": "logical_and", "add": "logical_or", "maximum": "logical_or", "minimum": "logical_and",
+}  # fmt: skip
+_INTEGER_IDENTITY = ("floor", "ceil", "round", "trunc")
+
+
+def _define(table: dict[str, str], make) -> None:
+    for name, function in table.items():
+        lowering(name)(make(function))
+
+
+def _same_type(function: str):
+    def rule(graph: GraphBuilder, self: TensorBox) -> TensorBox:
+        if self.dtype.is_integral and function in _INTEGER_IDENTITY:
+            return self
+        name = _BOOLEAN_NAMES.get(function, function) if self.dtype is bool_ else function
+        return graph.elementwise(name, self.dtype, self.dtype, self)
+
+    return rule
+
+
+def _float_type(function: str):
+    def rule(graph: GraphBuilder, self: TensorBox) -> TensorBox:
+        kind = float_type(self.dtype)
+        return graph.elementwise(function, kind, kind, self)
+
+    return rule
+
+
+def _promoting(function: str):
+    def rule(graph: GraphBuilder, self, other) -> TensorBox:
+        kind = graph.promote(self, other)
+        name = _BOOLEAN_NAMES.get(function, function) if kind is bool_ else function
+        return graph.elementwise(name, kind, kind, self, other)
+
+    return rule
+
+
+def _comparison(function: str):
+    def rule(graph: GraphBuilder, self, other) -> TensorBox:
+        return graph.elementwise(function, graph.promote(self, other), bool_, self, other)
+
+    return rule
+
+
+def _logical(function: str):
+    def rule(graph: GraphBuilder, self, other) -> TensorBox:
+        return graph.elementwise(function, bool_, bool_, self, other)
+
+    return rule
+
+
+_define(SAME_TYPE, _same_type)
+_define(FLOAT_TYPE, _float_type)
+_define(PROMOTING, _promoting)
+_define(COMPARISONS, _comparison)
+_define(LOGICAL, _logical)
+
+
+@lowering("logical_not")
+def logical_not(graph, self):
+    return graph.elementwise("logical_not", bool_, bool_, self)
+
+
+@lowering("isnan")
+def isnan(graph, self):
+    if self.dtype.is_integral:
+        return graph.elementwise("ne", self.dtype, bool_, self, self)
+    return graph.elementwise("isnan", self.dtype, bool_, self)
+
+
+@lowering("isinf")
+def isinf(graph, self):
+    if self.dtype.is_integral:
+        return graph.elementwise("ne", self.dtype, bool_, self, self)
+    return graph.elementwise("isinf", self.dtype, bool_, self)
+
+
+def scaled(graph: GraphBuilder, other: object, alpha: object) -> object:
+    """`other * alpha`."""
+    if alpha == 1:
+        return other
+    return other * alpha if not isinstance(other, TensorBox) else _promoting("mul")(graph, other, alpha)
+
+
+@lowering("add.Tensor")
+def add(graph, self, other, *, alpha=1):
+    return _promoting("add")(graph, self, scaled(graph, other, alpha))
+
+
+@lowering("sub.Tensor")
+def sub(graph, self, other, *, alpha=1):
+    return _promoting("sub")(graph, self, scaled(graph, other, alpha))
+
+
+@lowering("div.Tensor")
+def div(graph, self, other):
+    kind = float_type(graph.promote(self, other))
+    return graph.elementwise("div", kind, kind, self, other)
+
+
+@lowering("div.Tensor_mode")
+def div_mode(graph, self, other, *, rounding_mode):
+    if rounding_mode is None:
+        return div(graph, self, other)
+    kind = graph.promote(self, other)
+    if rounding_mode == "floor":
+        return graph.elementwise("floor_div", kind, kind, self, other)
+    quotient = graph.elementwise("div", kind, kind, self, other)
+    return quotient if kind.is_integral else graph.elementwise("trunc", kind, kind, quotient)
+
+
+_SMALL_POWERS = (2, 3, 4)
+
+
+@lowering("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
+def power(graph, self, exponent):
+    kind = graph.promote(self, exponent)
+    if isinstance(self, TensorBox) and exponent in _SMALL_POWERS and not isinstance(exponent, TensorBox):
+        return _repeated_product(graph, self, int(exponent), kind)
+    if isinstance(exponent, float) and exponent == 0.5:
+        return graph.elementwise("sqrt", kind, kind, self)
+    return graph.elementwise("pow", kind, kind, self, exponent)
+
+
+def _repeated_product(graph: GraphBuilder, self: TensorBox, exponent: int, kind) -> TensorBox:
+    def inner(index):
+        base = cast(self.value(index), kind)
+        square = call("mul", kind, base, base)
+        if exponent == 2:
+            return square
+        return call("mul", kind, square, base if exponent == 3 else square)
+
+    return graph.pointwise(self.size, kind, inner)
+
+
+@lowering("where.self")
+def where(graph, condition, self, other):
+    kind = graph.promote(self, other)
+    size = broadcast_shapes(*[box.size for box in (condition, self, other) if isinstance(box, TensorBox)])
+    for operand in (condition, self, other):
+        graph.prepare(operand, size)
+
+    def inner(index):
+        mask = graph.load(condition, index, size, bool_)
+        return call("where", kind, mask, graph.load(self, index, size, kind), graph.load(other, index, size, kind))
+
+    return graph.pointwise(size, kind, inner)
+
+
+@lowering("gelu")
+def gelu(graph, self, *, approximate="none"):
+    return graph.elementwise("gelu_erf" if approximate == "none" else "gelu_tanh", self.dtype, self.dtype, self)
+
+
+@lowering("silu")
+def silu(graph, self):
+    return graph.elementwise("silu", float_type(self.dtype), float_type(self.dtype), self)
+
+
+@lowering("threshold_backward")
+def threshold_backward(graph, grad_output, self, threshold):
+    keep = graph.elementwise("gt", self.dtype, bool_, self, threshold)
+    return where(graph, keep, grad_output, 0)
+
+
+@lowering("_to_copy")
+def to_copy(graph, self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False,
+            memory_format=None):  # fmt: skip
+    kind = dtype or self.dtype
+    return graph.pointwise(self.size, kind, lambda index: cast(self.value(index), kind))
+
+
+@lowering("clone")
+def clone(graph, self, *, memory_format=None):
+    return graph.pointwise(self.size, self.dtype, self.value)
+
+
+
+def mul_boxes(graph: GraphBuilder, self: TensorBox, other: TensorBox) -> TensorBox:
+    """The product of two boxes."""
+    return _promoting("mul")(graph, self, other)

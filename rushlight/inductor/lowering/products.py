@@ -1,0 +1,99 @@
+"""Lowering of matrix products, convolutions and attention to templates; bias and activations become epilogues."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.core.dtype import float32
+from rushlight.core.strides import contiguous_strides
+from rushlight.inductor.ir import Constant, ConstantBuffer
+from rushlight.inductor.lowering.pointwise import add, scaled
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.tensor_box import TensorBox
+
+
+def _product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
+    (rows, depth), columns = self.size, mat2.size[1]
+    if not (rows and columns and depth):
+        return graph.pointwise((rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
+    right = graph.strided_operand(mat2, (depth, columns))
+    constant = isinstance(graph.by_name[right.buffer], ConstantBuffer)
+    operands = {"a": graph.strided_operand(self, (rows, depth), unit_dim=1), "b": right}
+    return graph.template(
+        "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant
+    )
+
+
+@lowering("mm")
+def mm(graph, self, mat2):
+    return _product(graph, self, mat2)
+
+
+@lowering("addmm")
+def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
+    product = scaled(graph, _product(graph, mat1, mat2), alpha)
+    return product if beta == 0 else add(graph, product, scaled(graph, self, beta))
+
+
+@lowering("bmm")
+def bmm(graph, self, mat2):
+    (batch, rows, depth), columns = self.size, mat2.size[2]
+    if not (batch and rows and columns and depth):
+        return graph.pointwise((batch, rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
+    operands = {
+        "a": graph.strided_operand(self, (batch, rows, depth)),
+        "b": graph.strided_operand(mat2, (batch, depth, columns)),
+    }
+    return graph.template(
+        "bgemm", (batch, rows, columns), self.dtype, batch * rows, columns, operands, batch=batch, rows_each=rows,
+        depth=depth,
+    )  # fmt: skip
+
+
+@lowering("_scaled_dot_product_flash_attention_for_cpu")
+def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    batch, heads, rows, depth = query.size
+    keys = key.size[2]
+    operands = {
+        "q": graph.strided_operand(query, query.size),
+        "k": graph.strided_operand(key, key.size),
+        "v": graph.strided_operand(value, value.size),
+    }
+    if attn_mask is not None:
+        wide = (batch, heads, rows, keys)
+        lead = (1,) * (4 - len(attn_mask.size)) + attn_mask.size
+        graph.realize(attn_mask)
+        small = graph.operand(attn_mask, lead) or graph.operand(graph.copy(attn_mask), lead)
+        strides = tuple(0 if lead[dim] == 1 and wide[dim] != 1 else small.strides[dim] for dim in range(4))
+        operands["mask"] = type(small)(small.buffer, small.offset, strides)
+    made = graph.template(
+        "attention", (batch, rows, heads, depth), float32, batch * rows, heads * depth, operands, batch=batch, heads=heads,
+        rows_each=rows, keys=keys, depth=depth, causal=bool(is_causal),
+        scale=1.0 / math.sqrt(depth) if scale is None else scale,
+    )  # fmt: skip
+    output = made.view((batch, heads, rows, depth), lambda index: [index[0], index[2], index[1], index[3]])
+    return output, None
+
+
+@lowering("convolution")
+def convolution(graph, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    images, channels, height, width = input.size
+    outputs, group_channels, kernel_height, kernel_width = weight.size
+    reach_height, reach_width = dilation[0] * (kernel_height - 1) + 1, dilation[1] * (kernel_width - 1) + 1
+    out_height = (height + 2 * padding[0] - reach_height) // stride[0] + 1
+    out_width = (width + 2 * padding[1] - reach_width) // stride[1] + 1
+    operands = {"input": _contiguous(graph, input), "weight": _contiguous(graph, weight)}
+    shape = (images, channels, height, width, outputs, kernel_height, kernel_width, *stride, *padding, *dilation, groups)
+    made = graph.template(
+        "convolution", (images, outputs, out_height, out_width), input.dtype, images * outputs, out_height * out_width,
+        operands, shape=shape, depth=group_channels * kernel_height * kernel_width, group_outputs=outputs // groups,
+    )  # fmt: skip
+    return made if bias is None else add(graph, made, bias.reshape((1, outputs, 1, 1)))
+
+
+def _contiguous(graph, box: TensorBox):
+    found = graph.operand(box, box.size)
+    wanted = contiguous_strides(box.size)
+    if found is None or any(size > 1 and a != b for size, a, b in zip(box.size, found.strides, wanted, strict=True)):
+        found = graph.operand(graph.copy(box), box.size)
+    return found

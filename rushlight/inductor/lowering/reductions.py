@@ -1,0 +1,109 @@
+"""Lowering of reductions."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.core.dtype import bool_, int64
+from rushlight.core.strides import wrap_dim
+from rushlight.inductor.lowering.pointwise import div, power, sub
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.ops.meta.common import reduced_dims
+
+# A reduction to fewer results than this, over more values than that, is done in two steps so that all threads share it.
+SPLIT_RESULTS = 8
+SPLIT_VALUES = 32768
+
+
+def reduce_box(graph, self, dims, kind, dtype, keepdim):
+    """`kind` over `dims` of a box; large reductions to few results run in two steps."""
+    dims = reduced_dims(len(self.size), dims)
+    results = math.prod(size for dim, size in enumerate(self.size) if dim not in dims)
+    values = math.prod(self.size[dim] for dim in dims)
+    parts = _parts(values)
+    if kind in ("argmax", "argmin") or results > SPLIT_RESULTS or values < SPLIT_VALUES or parts == 1:
+        return graph.reduction(self, dims, kind, dtype, keepdim)
+    kept = [dim for dim in range(len(self.size)) if dim not in dims]
+    order = [*kept, *dims]
+    moved = self.view([self.size[dim] for dim in order], lambda index: _scatter(index, order))
+    split = moved.reshape([*(self.size[dim] for dim in kept), parts, values // parts])
+    partial = graph.reduction(split, (len(kept) + 1,), kind, dtype, False)
+    total = graph.reduction(partial, (len(kept),), kind, dtype, False)
+    if not keepdim:
+        return total
+    return total.reshape([1 if dim in dims else size for dim, size in enumerate(self.size)])
+
+
+def _scatter(index, order):
+    placed = [None] * len(order)
+    for position, dim in enumerate(order):
+        placed[dim] = index[position]
+    return placed
+
+
+def _parts(values: int) -> int:
+    for parts in (64, 48, 32, 24, 16, 12, 10, 8, 6, 4, 3, 2):
+        if values % parts == 0:
+            return parts
+    return 1
+
+
+@lowering("sum.dim_IntList")
+def sum_(graph, self, dim, keepdim=False, *, dtype=None):
+    kind = dtype or (int64 if self.dtype.is_integral else self.dtype)
+    return reduce_box(graph, self, dim, "sum", kind, keepdim)
+
+
+@lowering("prod.dim_int")
+def prod(graph, self, dim, keepdim=False, *, dtype=None):
+    kind = dtype or (int64 if self.dtype.is_integral else self.dtype)
+    return reduce_box(graph, self, (dim,), "prod", kind, keepdim)
+
+
+@lowering("amax")
+def amax(graph, self, dim=(), keepdim=False):
+    return reduce_box(graph, self, dim, "max", self.dtype, keepdim)
+
+
+@lowering("amin")
+def amin(graph, self, dim=(), keepdim=False):
+    return reduce_box(graph, self, dim, "min", self.dtype, keepdim)
+
+
+@lowering("any.dims")
+def any_(graph, self, dim=None, keepdim=False):
+    return reduce_box(graph, self, dim, "any", bool_, keepdim)
+
+
+@lowering("all.dims")
+def all_(graph, self, dim=None, keepdim=False):
+    return reduce_box(graph, self, dim, "all", bool_, keepdim)
+
+
+def _position(graph, self, dim, keepdim, kind):
+    if dim is None:
+        flat = self.reshape((math.prod(self.size),))
+        found = graph.reduction(flat, (0,), kind, int64, False)
+        return found.reshape((1,) * len(self.size)) if keepdim else found
+    return graph.reduction(self, reduced_dims(len(self.size), wrap_dim(dim, len(self.size))), kind, int64, keepdim)
+
+
+@lowering("argmax")
+def argmax(graph, self, dim=None, keepdim=False):
+    return _position(graph, self, dim, keepdim, "argmax")
+
+
+@lowering("argmin")
+def argmin(graph, self, dim=None, keepdim=False):
+    return _position(graph, self, dim, keepdim, "argmin")
+
+
+@lowering("var.correction")
+def var(graph, self, dim=None, *, correction=None, keepdim=False):
+    dims = reduced_dims(len(self.size), dim)
+    count = math.prod(self.size[axis] for axis in dims)
+    mean = div(graph, reduce_box(graph, self, dims, "sum", self.dtype, True), count)
+    squares = power(graph, sub(graph, self, mean), 2)
+    total = reduce_box(graph, squares, dims, "sum", self.dtype, keepdim)
+    return div(graph, total, max(0.0, count - (1 if correction is None else correction)))
+

@@ -1,0 +1,96 @@
+"""Lowering of view operators: new index maps, no data. What cannot be an index map is copied."""
+
+from __future__ import annotations
+
+from rushlight.core.strides import expand_strides, infer_size, wrap_dim, wrap_dims
+from rushlight.inductor.indexing import as_expr, flatten_index, unflatten_index
+from rushlight.inductor.ir import Load
+from rushlight.inductor.lowering.registry import lowering
+
+
+@lowering("alias", "detach", "lift_fresh")
+def alias(graph, self):
+    return self
+
+
+@lowering("view")
+def view(graph, self, size):
+    numel = 1
+    for extent in self.size:
+        numel *= extent
+    return self.reshape(infer_size(tuple(size), numel))
+
+
+@lowering("permute")
+def permute(graph, self, dims):
+    order = wrap_dims(dims, len(self.size))
+    positions = sorted(range(len(order)), key=order.__getitem__)
+    return self.view([self.size[dim] for dim in order], lambda index: [index[position] for position in positions])
+
+
+@lowering("expand")
+def expand(graph, self, size, *, implicit=False):
+    target, _ = expand_strides(self.size, (0,) * len(self.size), tuple(size))
+    graph.prepare(self, target)
+    extra, own = len(target) - len(self.size), self.size
+    zero = as_expr(0)
+
+    def reindex(index):
+        return [zero if extent == 1 else index[extra + dim] for dim, extent in enumerate(own)]
+
+    return self.view(target, reindex)
+
+
+@lowering("select.int")
+def select(graph, self, dim, index):
+    dim = wrap_dim(dim, len(self.size))
+    chosen = as_expr(index + self.size[dim] if index < 0 else index)
+    size = (*self.size[:dim], *self.size[dim + 1 :])
+    return self.view(size, lambda rest: [*rest[:dim], chosen, *rest[dim:]])
+
+
+@lowering("slice.Tensor")
+def slice_(graph, self, dim=0, start=None, end=None, step=1):
+    dim = wrap_dim(dim, len(self.size))
+    first, last, _ = slice(start, end).indices(self.size[dim])
+    length = max(0, -(-(last - first) // step))
+    size = (*self.size[:dim], length, *self.size[dim + 1 :])
+    return self.view(size, lambda index: [*index[:dim], index[dim] * step + first, *index[dim + 1 :]])
+
+
+@lowering("unsqueeze")
+def unsqueeze(graph, self, dim):
+    dim = wrap_dim(dim, len(self.size) + 1)
+    return self.view((*self.size[:dim], 1, *self.size[dim:]), lambda index: [*index[:dim], *index[dim + 1 :]])
+
+
+@lowering("squeeze.dims")
+def squeeze(graph, self, dim):
+    dropped = {d for d in wrap_dims(dim, len(self.size)) if self.size and self.size[d] == 1}
+    kept = [d for d in range(len(self.size)) if d not in dropped]
+    zero = as_expr(0)
+
+    def reindex(index):
+        full = [zero] * (len(kept) + len(dropped))
+        for position, dimension in enumerate(kept):
+            full[dimension] = index[position]
+        return full
+
+    return self.view([self.size[d] for d in kept], reindex)
+
+
+@lowering("as_strided")
+def as_strided(graph, self, size, stride, storage_offset=None):
+    base = graph.realize(self)
+    zeros = [as_expr(0)] * len(base.size)
+    start = base.value(zeros)
+    if not isinstance(start, Load):
+        raise NotImplementedError("as_strided of a tensor that is not a plain view of a buffer")
+    sizes = graph.by_name[start.buffer].layout.size
+    offset = as_expr(storage_offset) if storage_offset is not None else start.index
+
+    def reindex(index):
+        return unflatten_index(flatten_index(index, stride, offset), sizes)
+
+    whole = type(self)(self.storage, sizes, self.dtype)
+    return whole.view(tuple(size), reindex)

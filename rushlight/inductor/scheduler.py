@@ -1,0 +1,210 @@
+"""The scheduler: buffers into groups, each of which becomes one kernel.
+
+In: buffers in order. Out: a list of `Group`s in an order that respects all reads. A group is either a template with
+pointwise epilogues, or loops over common rows: its *domain* is (rows, columns), and every member gives a value per element
+or a value per row. Members read one another only at the same element or row, so values pass in registers or in a row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from rushlight.inductor.indexing import Expr, Var, unflatten_index
+from rushlight.inductor.ir import (
+    Buffer,
+    ComputedBuffer,
+    Indirect,
+    Load,
+    Masked,
+    Reduction,
+    TemplateBuffer,
+    Value,
+    substitute,
+    walk,
+)
+
+EPILOGUE_TEMPLATES = ("gemm", "bgemm", "convolution")
+MAX_GROUP_MEMBERS = 64
+
+
+@dataclass(eq=False)
+class Group:
+    """Members that one kernel computes. `domain` is None while only elementwise loops over `numel` elements are in it."""
+
+    members: list[Buffer]
+    order: int
+    numel: int
+    domain: tuple[int, int] | None
+    stored: set[str] = field(default_factory=set)
+
+    @property
+    def template(self) -> TemplateBuffer | None:
+        """The template that leads the group, if one does."""
+        first = self.members[0]
+        return first if isinstance(first, TemplateBuffer) else None
+
+    @property
+    def names(self) -> set[str]:
+        """The members' names."""
+        return {member.name for member in self.members}
+
+    def reads(self) -> set[str]:
+        """Buffers from outside that the group reads."""
+        return set().union(*(member.reads() for member in self.members)) - self.names
+
+    def __str__(self) -> str:
+        kind = f"template {self.template.kind}" if self.template else "loops"
+        rows, columns = self.domain or (1, self.numel)
+        lines = [f"group {self.order}: {kind} over {rows} x {columns}"]
+        for member in self.members:
+            kept = "" if member.name in self.stored else " (not stored)"
+            what = type(member.data).__name__ if isinstance(member, ComputedBuffer) else "Template"
+            origin = member.data.origin if isinstance(member, ComputedBuffer) else member.origin
+            lines.append(f"  {member.name}: {what} {origin}{kept}, reads {', '.join(sorted(member.reads())) or 'nothing'}")
+            lines += [f"    # {line}" for line in member.lines]
+        return "\n".join(lines)
+
+
+def row_variables(domain: tuple[int, int]) -> tuple[Var, Var]:
+    """The loop variables of a kernel: x counts rows, r counts columns."""
+    return Var("x", domain[0]), Var("r", domain[1])
+
+
+def body_in_domain(member: ComputedBuffer, domain: tuple[int, int]) -> Value:
+    """A member's body with its variables expressed by the row x and column r of the domain."""
+    loop, (x, r) = member.data, row_variables(domain)
+    if isinstance(loop, Reduction):
+        replacements = dict(zip(loop.variables, unflatten_index(x, loop.ranges), strict=True))
+        inner = unflatten_index(r, loop.reduction_ranges)
+        replacements |= dict(zip(loop.reduction_variables, inner, strict=True))
+        return substitute(loop.body, replacements)
+    linear = x if loop.numel != math.prod(domain) else x * domain[1] + r
+    return substitute(loop.body, dict(zip(loop.variables, unflatten_index(linear, loop.ranges), strict=True)))
+
+
+def is_row_value(member: Buffer, domain: tuple[int, int]) -> bool:
+    """Whether a member has one value per row rather than one per element."""
+    if not isinstance(member, ComputedBuffer):
+        return False
+    return isinstance(member.data, Reduction) or member.data.numel != math.prod(domain)
+
+
+def element_index(domain: tuple[int, int]) -> Expr:
+    """The position of the element at row x and column r."""
+    x, r = row_variables(domain)
+    return x * domain[1] + r
+
+
+def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
+    """Group the computed buffers; drop those that nothing needs."""
+    computed = _needed(buffers, outputs)
+    groups: list[Group] = []
+    home: dict[str, Group] = {}
+    for buffer in computed:
+        group = _join(buffer, home)
+        if group is None:
+            group = _new_group(buffer, len(groups))
+            groups.append(group)
+        home[buffer.name] = group
+    _mark_stored(groups, outputs)
+    return groups
+
+
+def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
+    wanted, kept = set(outputs), []
+    for buffer in reversed(buffers):
+        if isinstance(buffer, ComputedBuffer | TemplateBuffer) and buffer.name in wanted:
+            wanted |= buffer.reads()
+            kept.append(buffer)
+    return kept[::-1]
+
+
+def _new_group(buffer: Buffer, order: int) -> Group:
+    if isinstance(buffer, TemplateBuffer):
+        return Group([buffer], order, buffer.rows * buffer.columns, (buffer.rows, buffer.columns))
+    loop = buffer.data
+    if isinstance(loop, Reduction):
+        domain = (loop.numel, loop.reduction_numel)
+        return Group([buffer], order, math.prod(domain), domain)
+    return Group([buffer], order, loop.numel, None)
+
+
+def _join(buffer: Buffer, home: dict[str, Group]) -> Group | None:
+    """The group that `buffer` is fused into: the last one it reads from, where the accesses allow it."""
+    if not isinstance(buffer, ComputedBuffer):
+        return None
+    producers = [home[name] for name in buffer.reads() if name in home]
+    if not producers:
+        return None
+    group = max(producers, key=lambda candidate: candidate.order)
+    if len(group.members) >= MAX_GROUP_MEMBERS:
+        return None
+    if group.template is not None:
+        return group if _fits_epilogue(buffer, group) and _append(buffer, group, group.domain) else None
+    for domain in _candidate_domains(buffer, group):
+        if _append(buffer, group, domain):
+            return group
+    return None
+
+
+def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[int, int]]:
+    loop = buffer.data
+    if isinstance(loop, Reduction):
+        domain = (loop.numel, loop.reduction_numel)
+        fits = domain == group.domain or (group.domain is None and group.numel == math.prod(domain))
+        return [domain] if fits and loop.reduction_numel > 1 else []
+    if group.domain is not None:
+        return [group.domain] if loop.numel in (group.numel, group.domain[0]) else []
+    return [(1, group.numel)] if loop.numel == group.numel else []
+
+
+def _append(buffer: ComputedBuffer, group: Group, domain: tuple[int, int]) -> bool:
+    """Add `buffer` to the group under `domain` if it, and after a change of domain every member, reads in step."""
+    members = [*group.members, buffer]
+    changed = group.domain is None and isinstance(buffer.data, Reduction)
+    for member in members if changed else [buffer]:
+        if isinstance(member, ComputedBuffer) and not _reads_in_step(member, members, domain):
+            return False
+    group.members.append(buffer)
+    if changed:
+        group.domain = domain
+    return True
+
+
+def _reads_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[int, int]) -> bool:
+    rows = {other.name: is_row_value(other, domain) for other in members}
+    x, _ = row_variables(domain)
+    element = element_index(domain)
+    for node in walk(body_in_domain(member, domain)):
+        if isinstance(node, Load) and node.buffer in rows:
+            expected = x if rows[node.buffer] else element
+            if node.index != expected or (is_row_value(member, domain) and not _reduces(member) and not rows[node.buffer]):
+                return False
+    return True
+
+
+def _reduces(member: ComputedBuffer) -> bool:
+    return isinstance(member.data, Reduction)
+
+
+def _fits_epilogue(buffer: ComputedBuffer, group: Group) -> bool:
+    """Whether a loop can run on the tiles of a template: elementwise, and reading with strides along the columns."""
+    if group.template.kind not in EPILOGUE_TEMPLATES or isinstance(buffer.data, Reduction):
+        return False
+    if buffer.data.numel != group.numel:
+        return False
+    _, r = row_variables(group.domain)
+    for node in walk(body_in_domain(buffer, group.domain)):
+        if isinstance(node, Masked | Indirect):
+            return False
+        index = getattr(node, "index", None)
+        if isinstance(index, Expr) and index.coefficient(r) is None:
+            return False
+    return True
+
+
+def _mark_stored(groups: list[Group], outputs: set[str]) -> None:
+    for group in groups:
+        elsewhere = outputs.union(*(other.reads() for other in groups if other is not group))
+        group.stored = {name for name in group.names if name in elsewhere}

@@ -1,0 +1,95 @@
+"""Which nodes inductor compiles: those with a lowering whose arguments it covers. The rest run as eager kernels."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from rushlight.core.dtype import bool_, float32
+from rushlight.core.tensor import Tensor
+from rushlight.fx.node import Node
+from rushlight.inductor.lowering import LOWERINGS
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.registry import aten
+
+
+def _argument(node: Node, name: str) -> object:
+    """The value of a node's argument by its schema name."""
+    op: OpOverload = node.target
+    position = op._schema.positions[name]
+    if position < len(node.args):
+        return node.args[position]
+    return node.kwargs.get(name, op._schema.arguments[position].default)
+
+
+def _value(node: Node, name: str) -> Tensor | None:
+    argument = _argument(node, name)
+    return argument.meta["val"] if isinstance(argument, Node) else None
+
+
+def _float32_result(node: Node) -> bool:
+    return _first(node).dtype is float32
+
+
+def _first(node: Node) -> Tensor:
+    value = node.meta["val"]
+    return value[0] if isinstance(value, tuple) else value
+
+
+def _attention(node: Node) -> bool:
+    mask = _value(node, "attn_mask")
+    good_mask = mask is None or mask.dtype in (float32, bool_)
+    unused_lse = all(user.args[1] == 0 for user in node.users if user.target is operator.getitem)
+    query, value = _value(node, "query"), _value(node, "value")
+    same_depth = query.size(-1) == value.size(-1) and 0 < query.size(-1) <= 256
+    return _float32_result(node) and good_mask and unused_lse and same_depth and not _argument(node, "dropout_p")
+
+
+def _batch_norm(node: Node) -> bool:
+    unused = all(user.args[1] == 0 for user in node.users if user.target is operator.getitem)
+    return not _argument(node, "training") and unused and _value(node, "running_mean") is not None
+
+
+def _convolution(node: Node) -> bool:
+    two_dimensional = _value(node, "input").dim() == 4 and _first(node).numel() > 0
+    return _float32_result(node) and two_dimensional and not _argument(node, "transposed")
+
+
+def _as_strided(node: Node) -> bool:
+    source = _argument(node, "self")
+    return source.op in ("placeholder", "get_attr") and source.meta["val"].is_contiguous()
+
+
+def _non_empty_reduction(node: Node) -> bool:
+    return _value(node, "self").numel() > 0
+
+
+CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
+    aten("mm"): _float32_result,
+    aten("addmm"): _float32_result,
+    aten("bmm"): _float32_result,
+    aten("convolution"): _convolution,
+    aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
+    aten("native_batch_norm"): _batch_norm,
+    aten("as_strided"): _as_strided,
+    aten("amax"): _non_empty_reduction,
+    aten("amin"): _non_empty_reduction,
+    aten("argmax"): _non_empty_reduction,
+    aten("argmin"): _non_empty_reduction,
+}
+
+
+def is_supported(node: Node) -> bool:
+    """Whether inductor can compile a call_function node."""
+    if node.target is operator.getitem:
+        return isinstance(node.args[0], Node) and is_supported(node.args[0])
+    if node.target not in LOWERINGS or not _plain_types(node):
+        return False
+    condition = CONDITIONS.get(node.target)
+    return condition is None or condition(node)
+
+
+def _plain_types(node: Node) -> bool:
+    values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
+    tensors = [item for value in values for item in (value if isinstance(value, tuple | list) else (value,))]
+    return not any(isinstance(tensor, Tensor) and tensor.dtype.is_complex for tensor in tensors)

@@ -1,0 +1,71 @@
+"""TensorBox: a tensor during lowering. It knows its sizes and dtype and how to make the value at an index.
+
+A box stands on a realized buffer or on a loop that no buffer holds yet; views only change how indices are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.core.dtype import dtype
+from rushlight.inductor.indexing import Expr, Var, as_expr, flatten_index, reindex_view
+from rushlight.inductor.ir import Buffer, Load, Pointwise, Value, substitute
+
+Index = Sequence[Expr]
+
+
+class StorageBox:
+    """What a box stands on: a Pointwise that is not computed yet, or a buffer. `realize` turns the one into the other."""
+
+    __slots__ = ("data", "buffer", "lines")
+
+    def __init__(self, data: Pointwise | None, buffer: Buffer | None, lines: tuple[str, ...] = ()):
+        self.data = data
+        self.buffer = buffer
+        self.lines = lines
+
+    def value(self, index: Index) -> Value:
+        """The element at `index` of the loop's ranges, or of the buffer."""
+        if self.buffer is not None:
+            layout = self.buffer.layout
+            return Load(layout.dtype, self.buffer.name, flatten_index(index, layout.stride))
+        loop = self.data
+        return substitute(loop.body, dict(zip(loop.variables, map(as_expr, index), strict=True)))
+
+
+class TensorBox:
+    """A tensor of sizes `size` and type `dtype` over a StorageBox; `reindex` maps its indices to the storage's."""
+
+    __slots__ = ("storage", "size", "dtype", "reindex")
+
+    def __init__(
+        self, storage: StorageBox, size: Sequence[int], kind: dtype, reindex: Callable[[Index], Index] | None = None
+    ):
+        self.storage = storage
+        self.size = tuple(size)
+        self.dtype = kind
+        self.reindex = reindex
+
+    def value(self, index: Index) -> Value:
+        """The element at `index`."""
+        return self.storage.value(index if self.reindex is None else self.reindex(index))
+
+    def view(self, size: Sequence[int], reindex: Callable[[Index], Index]) -> TensorBox:
+        """A box of other sizes whose index maps to this one's by `reindex`."""
+        inner = self.reindex
+        composed = reindex if inner is None else lambda index: inner(reindex(index))
+        return TensorBox(self.storage, size, self.dtype, composed)
+
+    def reshape(self, size: Sequence[int]) -> TensorBox:
+        """The same elements in row-major order under other sizes."""
+        return self if tuple(size) == self.size else self.view(size, reindex_view(self.size, tuple(size)))
+
+    @property
+    def is_realized(self) -> bool:
+        """Whether a buffer holds the elements."""
+        return self.storage.buffer is not None
+
+
+def loop_variables(ranges: Sequence[int], prefix: str = "i") -> tuple[Var, ...]:
+    """One variable per range: i0, i1, ... with those extents."""
+    return tuple(Var(f"{prefix}{position}", extent) for position, extent in enumerate(ranges))

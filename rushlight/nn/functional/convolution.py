@@ -1,0 +1,91 @@
+"""Convolutions (cross-correlations). Inputs are (N, C, sizes...) or (C, sizes...)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn.functional.common import aten
+
+Sizes = int | Sequence[int]
+
+
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Weight (out, in / groups, kernel). `padding` may be "valid" or "same"."""
+    return aten.conv1d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Weight (out, in / groups, kernel height, kernel width). `padding` may be "valid" or "same"."""
+    return aten.conv2d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes | str = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Weight (out, in / groups, kernel depth, height, width). `padding` may be "valid" or "same"."""
+    return aten.conv3d(input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The adjoint of conv1d. Weight (in, out / groups, kernel)."""
+    return aten.conv_transpose1d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The adjoint of conv2d. Weight (in, out / groups, kernel height, kernel width)."""
+    return aten.conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    output_padding: Sizes = 0,
+    groups: int = 1,
+    dilation: Sizes = 1,
+) -> Tensor:
+    """The adjoint of conv3d. Weight (in, out / groups, kernel depth, height, width)."""
+    return aten.conv_transpose3d(input, weight, bias, stride, padding, output_padding, groups, dilation)

@@ -1,0 +1,138 @@
+"""Linear maps and look-ups in tables."""
+
+from __future__ import annotations
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.tensor import Tensor
+from rushlight.nn.functional.common import aten
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """(..., in) @ (out, in)^T + (out,). RuntimeError when the sizes do not fit."""
+    return aten.linear(input, weight, bias)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """output[..., k] = input1 @ weight[k] @ input2 + bias[k], for a weight (out, in1, in2)."""
+    return aten.bilinear(input1, input2, weight, bias)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """int64 class numbers (...) to int64 (..., num_classes); -1 counts the classes."""
+    return aten.one_hot(tensor, num_classes)
+
+
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of `weight` (rows, features) that the integers (...) name, as (..., features).
+
+    The row `padding_idx` gets no gradient. With `max_norm`, named rows of a larger `norm_type`-norm are first scaled down
+    in place. `sparse` is accepted; gradients are dense.
+    """
+    padding_idx = _row_number(padding_idx, weight)
+    if max_norm is not None:
+        _limit_norms(weight, input, max_norm, norm_type)
+    return aten.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def _row_number(padding_idx: int | None, weight: Tensor) -> int:
+    if padding_idx is None:
+        return -1
+    rows = weight.shape[0]
+    if not -rows <= padding_idx < rows:
+        raise AssertionError("Padding_idx must be within num_embeddings")
+    return padding_idx % rows
+
+
+def _limit_norms(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
+    with no_grad():
+        flat = indices.reshape([-1])
+        rows = weight.index_select(0, flat)
+        norms = rows.norm(norm_type, [1], True)
+        scale = (max_norm / (norms + 1e-7)).masked_fill(norms <= max_norm, 1.0)
+        aten.index_put_.default(weight.detach(), [flat], rows * scale)
+
+
+def embedding_bag(
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
+    """The sum, mean or maximum of the rows in each bag: (bags, features).
+
+    A 2-D input has a bag per row; a 1-D input has bags that start at `offsets`. Rows equal to `padding_idx` do not count.
+    """
+    _check_bags(input, offsets, mode, per_sample_weights)
+    bags, count = _bag_numbers(input, offsets, include_last_offset)
+    flat = input.reshape([-1])
+    rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    if padding_idx is None:
+        counted = rows.detach().new_ones([flat.shape[0], 1])
+    else:
+        counted = (flat != padding_idx % weight.shape[0]).to(rows.dtype).unsqueeze(1)
+    spread = bags.unsqueeze(1).expand(rows.shape)
+    if mode == "max":
+        return _bag_maximum(rows, counted, bags, count)
+    if per_sample_weights is not None:
+        counted = counted * per_sample_weights.reshape([-1, 1])
+    total = rows.new_zeros([count, weight.shape[1]]).scatter_add(0, spread, rows * counted)
+    if mode == "sum":
+        return total
+    sizes = rows.detach().new_zeros([count, 1]).scatter_add(0, bags.unsqueeze(1), counted)
+    return total / sizes.clamp(min=1)
+
+
+def _bag_maximum(rows: Tensor, counted: Tensor, bags: Tensor, count: int) -> Tensor:
+    members = (bags == aten.arange.start_step(0, count, 1, device=bags.device).unsqueeze(1)).logical_and(
+        counted.squeeze(1) > 0
+    )
+    outside = members.logical_not().unsqueeze(2)
+    largest = rows.unsqueeze(0).masked_fill(outside, float("-inf")).max(1)[0]
+    return largest.masked_fill(members.any(1, True).logical_not(), 0.0)
+
+
+def _bag_numbers(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Tensor, int]:
+    """For each index the bag that it is in, and the number of bags."""
+    total = input.numel()
+    position = aten.arange.start_step(0, total, 1, device=input.device)
+    if input.dim() == 2:
+        count, size = input.shape
+        return position.div(max(size, 1), rounding_mode="floor"), count
+    count = offsets.shape[0] - int(include_last_offset)
+    started = position.unsqueeze(1) >= offsets[:count].unsqueeze(0)
+    return started.sum([1]) - 1, count
+
+
+def _check_bags(input: Tensor, offsets: Tensor | None, mode: str, per_sample_weights: Tensor | None) -> None:
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"mode has to be one of sum, mean or max, got {mode!r}")
+    if input.dim() == 2 and offsets is not None:
+        raise ValueError(
+            "if input is 2D, then offsets has to be None, as input is treated as a mini-batch of fixed length sequences. "
+            f"However, found offsets of type {type(offsets)}"
+        )
+    if input.dim() == 1 and (offsets is None or offsets.dim() != 1):
+        raise ValueError("offsets has to be a 1D Tensor when the input is 1D")
+    if input.dim() not in (1, 2):
+        raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
+    if per_sample_weights is not None and mode != "sum":
+        raise NotImplementedError(f"per_sample_weights is supported for mode='sum' only, got mode='{mode}'")
+    if per_sample_weights is not None and per_sample_weights.shape != input.shape:
+        raise ValueError(
+            f"per_sample_weights has shape {list(per_sample_weights.shape)}; expected that of input, {list(input.shape)}"
+        )

@@ -1,0 +1,98 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn.functional.common import aten
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Zero mean and unit variance over the last dimensions, `normalized_shape`, then times weight plus bias."""
+    return aten.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """x divided by its root mean square over the last dimensions, then times weight; eps defaults to the dtype's."""
+    return aten.rms_norm(input, normalized_shape, weight, eps)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel (dimension 1), by the batch's statistics in training and by the running ones otherwise."""
+    if training:
+        _check_values_per_channel(input, "Expected more than 1 value per channel when training")
+    return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
+
+
+def _check_values_per_channel(input: Tensor, expected: str) -> None:
+    size = input.shape
+    if size[0] * math.prod(size[2:]) == 1:
+        raise ValueError(f"{expected}, got input size {size}")
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalise each channel of each sample."""
+    if use_input_stats and math.prod(input.shape[2:]) == 1:
+        raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
+    return aten.instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
+    """Normalise each of `num_groups` groups of channels of each sample."""
+    if input.dim() < 2:
+        raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    size = input.shape
+    if num_groups and size[0] * size[1] // num_groups * math.prod(size[2:]) == 1:
+        raise ValueError(f"Expected more than 1 value per channel when training, got input size {size}")
+    return aten.group_norm(input, num_groups, weight, bias, eps)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta (Krizhevsky et al. 2012)."""
+    if input.dim() < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")
+    if input.numel() == 0:
+        return input
+    batch, channels = input.shape[:2]
+    squares = (input * input).reshape([batch, 1, channels, -1])
+    padded = aten.constant_pad_nd.default(squares, [0, 0, size // 2, (size - 1) // 2], 0)
+    mean = aten.avg_pool2d.default(padded, [size, 1], [1, 1]).reshape(input.shape)
+    return input / (mean * alpha + k).pow(beta)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """x divided by its p-norm along `dim`, or by eps where that is larger."""
+    result = input / input.norm(p, [dim] if isinstance(dim, int) else dim, True).clamp_min(eps).expand_as(input)
+    return result if out is None else out.copy_(result)

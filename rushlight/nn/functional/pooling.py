@@ -1,0 +1,296 @@
+"""Pooling. Inputs are (N, C, sizes...) or (C, sizes...); a stride of None is the kernel size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn.functional.common import as_tuple, aten
+
+Sizes = int | Sequence[int]
+
+
+def _stride(stride: Sizes | None) -> Sizes:
+    return [] if stride is None else stride
+
+
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each window, with its place in the input if `return_indices`."""
+    pool = aten.max_pool1d_with_indices if return_indices else aten.max_pool1d
+    return pool(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each window, with its place in the flattened image if `return_indices`."""
+    if not return_indices:
+        return aten.max_pool2d(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
+    kernel = as_tuple(kernel_size, 2)
+    steps = kernel if stride is None else as_tuple(stride, 2)
+    return aten.max_pool2d_with_indices(
+        input, kernel, steps, as_tuple(padding, 2), as_tuple(dilation, 2), ceil_mode
+    )
+
+
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each window, with its place in the flattened volume if `return_indices`."""
+    pool = aten.max_pool3d_with_indices if return_indices else aten.max_pool3d
+    return pool(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
+
+
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """max_pool1d that always returns the places."""
+    return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """max_pool2d that always returns the places."""
+    return max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """max_pool3d that always returns the places."""
+    return max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The mean of each window."""
+    return aten.avg_pool1d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window; or its sum divided by `divisor_override`."""
+    kernel = as_tuple(kernel_size, 2)
+    steps = kernel if stride is None or stride == [] else as_tuple(stride, 2)
+    return aten.avg_pool2d(
+        input, kernel, steps, as_tuple(padding, 2), ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """The mean of each window; or its sum divided by `divisor_override`."""
+    return aten.avg_pool3d(
+        input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """The `norm_type`-norm of each window."""
+    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """The `norm_type`-norm of each window."""
+    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """The `norm_type`-norm of each window."""
+    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _lp_pool(dims: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride, ceil_mode: bool) -> Tensor:
+    average = (avg_pool1d, avg_pool2d, avg_pool3d)[dims - 1]
+    count = 1
+    for size in as_tuple(kernel_size, dims):
+        count *= size
+    mean = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+    return (mean.sign() * mean.abs().relu() * count).pow(1.0 / norm_type)
+
+
+def _full_size(output_size: int | Sequence[int | None] | None, input: Tensor, dims: int) -> list[int]:
+    """`output_size` with the input's own sizes where it says None."""
+    wanted = [output_size] * dims if isinstance(output_size, int | None) else list(output_size)
+    if len(wanted) != dims or input.dim() <= dims:
+        raise ValueError(f"Input dimension should be at least {len(wanted) + 1}, and output_size {dims} sizes; got {wanted}")
+    return [own if size is None else size for size, own in zip(wanted, input.shape[-dims:], strict=True)]
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
+    """The mean of each of `output_size` windows."""
+    return aten.adaptive_avg_pool1d(input, output_size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """The mean of each of the windows that divide the image into `output_size`."""
+    return aten.adaptive_avg_pool2d(input, _full_size(output_size, input, 2))
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
+    """The mean of each of the windows that divide the volume into `output_size`."""
+    return aten.adaptive_avg_pool3d(input, _full_size(output_size, input, 3))
+
+
+def adaptive_max_pool1d(
+    input: Tensor, output_size: Sizes, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each of `output_size` windows."""
+    result = aten.adaptive_max_pool1d(input, output_size)
+    return result if return_indices else result[0]
+
+
+def adaptive_max_pool2d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each of the windows that divide the image into `output_size`."""
+    result = aten.adaptive_max_pool2d(input, _full_size(output_size, input, 2))
+    return result if return_indices else result[0]
+
+
+def adaptive_max_pool3d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The maximum of each of the windows that divide the volume into `output_size`."""
+    result = aten.adaptive_max_pool3d(input, _full_size(output_size, input, 3))
+    return result if return_indices else result[0]
+
+
+def max_unpool1d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Put maxima back to the places that max_pool1d gave; zero elsewhere."""
+    return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Put maxima back to the places that max_pool2d gave; zero elsewhere."""
+    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
+    """Put maxima back to the places that max_pool3d gave; zero elsewhere."""
+    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+def _max_unpool(dims: int, input: Tensor, indices: Tensor, kernel_size, stride, padding, output_size) -> Tensor:
+    if input.shape != indices.shape:
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
+            f"but got indices tensor with shape: {list(indices.shape)}"
+        )
+    kernel, borders = as_tuple(kernel_size, dims), as_tuple(padding, dims)
+    steps = kernel if stride is None else as_tuple(stride, dims)
+    sizes = _unpooled_size(input, kernel, steps, borders, output_size)
+    lead = list(input.shape[: input.dim() - dims])
+    count = 1
+    for size in sizes:
+        count *= size
+    flat = input.new_zeros([*lead, count]).scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1]))
+    return flat.view([*lead, *sizes])
+
+
+def _unpooled_size(input: Tensor, kernel, stride, padding, output_size) -> list[int]:
+    dims = len(kernel)
+    default = [
+        (size - 1) * step + width - 2 * border
+        for size, step, width, border in zip(input.shape[-dims:], stride, kernel, padding, strict=True)
+    ]
+    if output_size is None:
+        return default
+    if len(output_size) not in (dims, input.dim()):
+        raise ValueError(
+            f"output_size should be a sequence containing {dims} or {dims + 2} elements, but it has a length of "
+            f"'{len(output_size)}'"
+        )
+    wanted = list(output_size)[-dims:]
+    for size, usual, step in zip(wanted, default, stride, strict=True):
+        if not usual - step < size < usual + step:
+            raise ValueError(
+                f"invalid output_size {wanted}: each size must lie strictly within a stride of {default}"
+            )
+    return wanted

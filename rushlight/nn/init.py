@@ -1,0 +1,220 @@
+"""`torch.nn.init`: fill tensors in place with starting values, without recording gradients.
+
+Numbers are drawn in torch's order, so that the same seed gives the same weights.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.generator import Generator
+from rushlight.core.tensor import Tensor, from_numpy
+from rushlight.ops.cpu.special import erf
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+_UNIT_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid")
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the variance through a nonlinearity; `param` is leaky_relu's slope."""
+    if nonlinearity in _UNIT_GAIN:
+        return 1
+    if nonlinearity == "tanh":
+        return 5.0 / 3
+    if nonlinearity == "relu":
+        return math.sqrt(2.0)
+    if nonlinearity == "selu":
+        return 3.0 / 4
+    if nonlinearity != "leaky_relu":
+        raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
+    slope = 0.01 if param is None else param
+    if isinstance(slope, bool) or not isinstance(slope, int | float):
+        raise ValueError(f"negative_slope {param} not a valid number")
+    return math.sqrt(2.0 / (1 + slope**2))
+
+
+@no_grad()
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Numbers from the uniform distribution on [a, b)."""
+    return tensor.uniform_(a, b, generator=generator)
+
+
+@no_grad()
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Numbers from the normal distribution."""
+    return tensor.normal_(mean, std, generator=generator)
+
+
+@no_grad()
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """One number everywhere."""
+    return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """1 everywhere."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """0 everywhere."""
+    return constant_(tensor, 0.0)
+
+
+@no_grad()
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity matrix."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    return tensor.copy_(from_numpy(np.eye(*tensor.shape)))
+
+
+@no_grad()
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """The identity as a convolution weight of 3, 4 or 5 dimensions, for each of `groups` groups."""
+    if tensor.dim() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    out, channels, *kernel = tensor.shape
+    if out % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    values = np.zeros(tensor.shape)
+    centre = tuple(size // 2 for size in kernel)
+    for group in range(groups):
+        for channel in range(min(out // groups, channels)):
+            values[(group * (out // groups) + channel, channel, *centre)] = 1
+    return tensor.copy_(from_numpy(values))
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    """How many inputs an output of the layer sees, and how many outputs an input feeds."""
+    if tensor.dim() < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+_calculate_fan_in_and_fan_out = _fans
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Uniform with variance 2 gain^2 / (fan in + fan out) (Glorot and Bengio 2010)."""
+    std = gain * math.sqrt(2.0 / float(sum(_fans(tensor))))
+    bound = math.sqrt(3.0) * std
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Normal with variance 2 gain^2 / (fan in + fan out) (Glorot and Bengio 2010)."""
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / float(sum(_fans(tensor)))), generator)
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    fan = _fans(tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Uniform with variance gain^2 / fan (He et al. 2015); `a` is the slope of a leaky_relu that follows."""
+    if 0 in tensor.shape:
+        return _nothing_to_fill(tensor)
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:
+    """Normal with variance gain^2 / fan (He et al. 2015); `a` is the slope of a leaky_relu that follows."""
+    if 0 in tensor.shape:
+        return _nothing_to_fill(tensor)
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def _nothing_to_fill(tensor: Tensor) -> Tensor:
+    warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+    return tensor
+
+
+@no_grad()
+def trunc_normal_(
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Numbers from the normal distribution as far as it lies in [a, b], by inverting its cumulative function."""
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn(
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            stacklevel=2,
+        )
+    low, high = (2 * _normal_cdf((bound - mean) / std) - 1 for bound in (a, b))
+    tensor.uniform_(low, high, generator=generator)
+    quantiles = _inverse_erf(tensor.detach().double().numpy()) * (std * math.sqrt(2.0)) + mean
+    return tensor.copy_(from_numpy(np.clip(quantiles, a, b)))
+
+
+def _normal_cdf(x: float) -> float:
+    return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+
+
+def _inverse_erf(y: np.ndarray) -> np.ndarray:
+    """The inverse of erf: Winitzki's approximation, then Newton's method to double precision."""
+    y = np.clip(y, -1 + 1e-16, 1 - 1e-16)
+    logarithm = np.log1p(-y * y)
+    half = 2 / (math.pi * 0.147) + logarithm / 2
+    x = np.copysign(np.sqrt(np.sqrt(half * half - logarithm / 0.147) - half), y)
+    for _ in range(3):
+        x = x - (erf(x) - y) * (math.sqrt(math.pi) / 2) * np.exp(x * x)
+    return x
+
+
+@no_grad()
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+    """Rows or columns, whichever are fewer, orthonormal times `gain` (Saxe et al. 2013); trailing dimensions flattened."""
+    if tensor.dim() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows = tensor.shape[0]
+    drawn = tensor.new_empty([rows, tensor.numel() // rows]).normal_(0, 1, generator=generator).double().numpy()
+    q, r = np.linalg.qr(drawn if drawn.shape[0] >= drawn.shape[1] else drawn.T)
+    q = q * np.sign(np.diag(r))  # makes the decomposition unique, and the result uniformly distributed
+    if drawn.shape[0] < drawn.shape[1]:
+        q = q.T
+    return tensor.copy_(from_numpy(np.ascontiguousarray(q * gain).reshape(tensor.shape)))
+
+
+@no_grad()
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """Normal numbers, of which a share of `sparsity` in each column is set to 0 (Martens 2010)."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    tensor.normal_(0, std, generator=generator)
+    kept = np.ones((rows, columns))
+    for column in range(columns):
+        kept[aten.randperm.default(rows).numpy()[:zeros], column] = 0
+    return tensor.mul_(from_numpy(kept).to(tensor.dtype))

@@ -1,0 +1,137 @@
+"""Padding layers: an amount for every side, or (left, right, top, bottom, front, back) as far as there are dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn import functional as F
+from rushlight.nn.functional.common import as_tuple
+from rushlight.nn.modules.module import Module
+
+
+class _PadNd(Module):
+    dims: int
+    mode: str
+
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        super().__init__()
+        self.padding = as_tuple(padding, 2 * self.dims)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, self.mode)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class _ConstantPadNd(_PadNd):
+    mode = "constant"
+
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self) -> str:
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPadNd):
+    """Pads the last dimension with `value`."""
+
+    dims = 1
+
+
+class ConstantPad2d(_ConstantPadNd):
+    """Pads the last two dimensions with `value`."""
+
+    dims = 2
+
+
+class ConstantPad3d(_ConstantPadNd):
+    """Pads the last three dimensions with `value`."""
+
+    dims = 3
+
+
+class _ZeroPadNd(_ConstantPadNd):
+    def __init__(self, padding: int | Sequence[int]) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_ZeroPadNd):
+    """Pads the last dimension with zeros."""
+
+    dims = 1
+
+
+class ZeroPad2d(_ZeroPadNd):
+    """Pads the last two dimensions with zeros."""
+
+    dims = 2
+
+
+class ZeroPad3d(_ZeroPadNd):
+    """Pads the last three dimensions with zeros."""
+
+    dims = 3
+
+
+class ReflectionPad1d(_PadNd):
+    """Pads the last dimension with its mirror image."""
+
+    dims, mode = 1, "reflect"
+
+
+class ReflectionPad2d(_PadNd):
+    """Pads the last two dimensions with their mirror images."""
+
+    dims, mode = 2, "reflect"
+
+
+class ReflectionPad3d(_PadNd):
+    """Pads the last three dimensions with their mirror images."""
+
+    dims, mode = 3, "reflect"
+
+
+class ReplicationPad1d(_PadNd):
+    """Pads the last dimension with its border."""
+
+    dims, mode = 1, "replicate"
+
+
+class ReplicationPad2d(_PadNd):
+    """Pads the last two dimensions with their borders."""
+
+    dims, mode = 2, "replicate"
+
+
+class ReplicationPad3d(_PadNd):
+    """Pads the last three dimensions with their borders."""
+
+    dims, mode = 3, "replicate"
+
+
+class CircularPad1d(_PadNd):
+    """Pads the last dimension with its opposite end."""
+
+    dims, mode = 1, "circular"
+
+
+class CircularPad2d(_PadNd):
+    """Pads the last two dimensions with their opposite ends."""
+
+    dims, mode = 2, "circular"
+
+
+class CircularPad3d(_PadNd):
+    """Pads the last three dimensions with their opposite ends."""
+
+    dims, mode = 3, "circular"

@@ -1,0 +1,73 @@
+"""Bounds on gradients, in place. `foreach` is accepted for torch's sake; there is one implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def _as_list(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+@no_grad()
+def get_total_norm(
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The norm of all tensors as one vector, a 0-dim tensor; RuntimeError if not finite and `error_if_nonfinite`."""
+    norms = [tensor.norm(float(norm_type)) for tensor in _as_list(tensors)]
+    if not norms:
+        return aten.full.default([], 0.0)
+    total = aten.stack.default(norms).norm(float(norm_type))
+    if error_if_nonfinite and not bool(total.isfinite()):
+        raise RuntimeError(
+            f"The total norm of order {float(norm_type)} for gradients from `parameters` is non-finite, so it cannot be "
+            "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+            "`error_if_nonfinite=False`"
+        )
+    return total
+
+
+@no_grad()
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """Scale the gradients by max_norm / total_norm where that is below 1."""
+    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    for parameter in _as_list(parameters):
+        if parameter.grad is not None:
+            parameter.grad.mul_(scale)
+
+
+@no_grad()
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale the gradients so that their common norm is at most `max_norm`; returns the norm before."""
+    parameters = _as_list(parameters)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    total = get_total_norm(gradients, norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total)
+    return total
+
+
+@no_grad()
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Bound every element of the gradients to [-clip_value, clip_value]."""
+    for parameter in _as_list(parameters):
+        if parameter.grad is not None:
+            parameter.grad.clamp_(-float(clip_value), float(clip_value))

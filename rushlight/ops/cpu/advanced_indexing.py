@@ -1,0 +1,82 @@
+"""CPU kernels of `index` and `index_put`: indexing by tensors of integers and masks, mixed with None."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rushlight.core.dtype import int64
+from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu.common import empty
+from rushlight.ops.cpu.creation import check_writable, clone
+from rushlight.ops.cpu.indexing import add_at, check_bounds
+from rushlight.ops.cpu.results import contiguous
+from rushlight.ops.meta.advanced_indexing import MASKS, check_index_dtypes, check_index_put, index_geometry
+from rushlight.ops.registry import cpu
+
+
+def _integer_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The indices with each mask replaced by the positions where it is true, one tensor per dimension of the mask."""
+    check_index_dtypes(self, indices)
+    result: list[Tensor | None] = []
+    for index in indices:
+        if index is None or index.dtype.name not in MASKS:
+            result.append(index)
+        else:
+            result += [contiguous(found, int64) for found in np.nonzero(index._impl.array)]
+    return result
+
+
+def _bounded(self: Tensor, indices: Sequence[Tensor | None]) -> list[np.ndarray | None]:
+    """The indices as non-negative arrays; IndexError outside the dimensions."""
+    arrays: list[np.ndarray | None] = []
+    for dim, index in enumerate(indices):
+        if index is None:
+            arrays.append(None)
+            continue
+        size, array = self._impl.sizes[dim], index._impl.array
+        check_bounds(array, size, dim, IndexError, lowest=-size)
+        arrays.append(np.where(array < 0, array + size, array) if array.size and array.min() < 0 else array)
+    return arrays
+
+
+def _key(arrays: list[np.ndarray | None]) -> tuple:
+    return tuple(slice(None) if array is None else array for array in arrays)
+
+
+@cpu("index.Tensor")
+def index(self, indices):
+    whole = _integer_indices(self, indices)
+    sizes, strides = index_geometry(self, whole)
+    out = empty(sizes, self.dtype, strides)
+    out._impl.array[...] = self._impl.array[_key(_bounded(self, whole))]
+    return out
+
+
+@cpu("index_put_")
+def index_put_(self, indices, values, accumulate=False):
+    check_writable(self, "index_put_")
+    whole = _integer_indices(self, indices)
+    sizes, _ = index_geometry(self, whole)
+    check_index_put(self, values, sizes)
+    key, array, given = _key(_bounded(self, whole)), self._impl.array, values._impl.array
+    given = given.reshape(given.shape[max(given.ndim - len(sizes), 0) :])
+    if accumulate:
+        _accumulate(array, key, np.broadcast_to(given, sizes), self.dtype)
+    else:
+        array[key] = given
+    return self
+
+
+def _accumulate(array: np.ndarray, key: tuple, values: np.ndarray, kind) -> None:
+    positions = np.arange(array.size).reshape(array.shape)[key]
+    flat = array.reshape(-1)
+    add_at(flat, positions.reshape(-1), values.reshape(-1), kind)
+    if not np.shares_memory(flat, array):
+        array[...] = flat.reshape(array.shape)
+
+
+@cpu("index_put")
+def index_put(self, indices, values, accumulate=False):
+    return index_put_(clone(self), indices, values, accumulate)

@@ -1,0 +1,177 @@
+"""CPU kernels of layer and batch normalisation with their gradients, and of dropout."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rushlight.core.dtype import bool_
+from rushlight.core.generator import default_generator
+from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu.common import convert, empty, operand
+from rushlight.ops.cpu.random import fill_bernoulli
+from rushlight.ops.cpu.results import contiguous
+from rushlight.ops.meta.checks import kept_format_strides
+from rushlight.ops.meta.normalisation import (
+    batch_statistics,
+    check_batch_norm,
+    check_dropout,
+    check_layer_norm,
+    statistics_dtype,
+)
+from rushlight.ops.meta.sorting import kept_strides
+from rushlight.ops.registry import cpu
+
+
+def _wide(tensor: Tensor | None, like: np.ndarray) -> np.ndarray | None:
+    """A parameter or statistic in the dtype in which `like` is computed."""
+    return None if tensor is None else tensor._impl.array.astype(like.dtype, copy=False)
+
+
+@cpu("native_layer_norm")
+def layer_norm(input, normalized_shape, weight, bias, eps):
+    sizes, kind = check_layer_norm(input, normalized_shape, weight, bias), statistics_dtype(input, weight, bias)
+    width = math.prod(normalized_shape)
+    out = empty(input._impl.sizes, input.dtype)
+    x = operand(input, input.dtype).reshape(-1, width) if input.numel() else np.empty((0, width), input.dtype.compute)
+    rows = math.prod(sizes)
+    if not input.numel():
+        # Nothing to normalise, but rows without elements still have statistics.
+        return out, contiguous(np.zeros(sizes), kind), contiguous(np.full(sizes, 1 / math.sqrt(eps) if eps else 0), kind)
+    with np.errstate(all="ignore"):
+        mean = x.mean(axis=1, keepdims=True)
+        normal = x - mean
+        # A product of rows with themselves sums the squares without storing them.
+        variance = np.einsum("ij,ij->i", normal, normal).reshape(rows, 1) / x.dtype.type(width)
+        rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+        normal *= rstd
+        if weight is not None:
+            normal *= _wide(weight, x).reshape(-1)
+        if bias is not None:
+            normal += _wide(bias, x).reshape(-1)
+    out._impl.array[...] = normal.reshape(out._impl.sizes)
+    return out, contiguous(mean.reshape(sizes), kind), contiguous(rstd.reshape(sizes), kind)
+
+
+@cpu("native_layer_norm_backward")
+def layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
+    check_layer_norm(input, normalized_shape, weight, bias)
+    width = math.prod(normalized_shape)
+    x, grad = operand(input, input.dtype), operand(grad_out, input.dtype)
+    rows = math.prod(input._impl.sizes[: input.dim() - len(normalized_shape)])
+    x, grad = x.reshape(rows, width), grad.reshape(rows, width)
+    center, scale = _wide(mean, x).reshape(rows, 1), _wide(rstd, x).reshape(rows, 1)
+    with np.errstate(all="ignore"):
+        normal = (x - center) * scale
+        to_input = to_weight = to_bias = None
+        if output_mask[0]:
+            inner = grad if weight is None else grad * _wide(weight, x).reshape(-1)
+            moved = inner - _mean(inner, 1) - normal * _mean(inner * normal, 1)
+            to_input = contiguous((moved * scale).reshape(input._impl.sizes), input.dtype)
+        if output_mask[1] and weight is not None:
+            to_weight = contiguous((grad * normal).sum(axis=0).reshape(normalized_shape), weight.dtype)
+        if output_mask[2] and bias is not None:
+            kind = statistics_dtype(input, weight, bias)
+            to_bias = contiguous(grad.sum(axis=0).reshape(normalized_shape), kind)
+    return to_input, to_weight, to_bias
+
+
+def _mean(values: np.ndarray, axes: int | tuple[int, ...]) -> np.ndarray:
+    count = math.prod(values.shape[axis] for axis in ((axes,) if isinstance(axes, int) else axes))
+    return values.sum(axis=axes, keepdims=True) / values.dtype.type(count)
+
+
+def _other_axes(x: np.ndarray) -> tuple[int, ...]:
+    return (0, *range(2, x.ndim))
+
+
+def _per_channel(values: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return values.reshape(1, -1, *(1,) * (x.ndim - 2))
+
+
+@cpu("native_batch_norm")
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
+    channels = check_batch_norm(input, weight, bias, running_mean, running_var, training)
+    x = operand(input, input.dtype)
+    with np.errstate(all="ignore"):
+        if training:
+            mean = _mean(x, _other_axes(x))
+            variance = _mean(np.square(x - mean), _other_axes(x))
+            _update_running(running_mean, running_var, mean, variance, momentum, x.size // max(channels, 1))
+        else:
+            mean, variance = _per_channel(_wide(running_mean, x), x), _per_channel(_wide(running_var, x), x)
+        invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+        values = (x - mean) * (invstd if weight is None else invstd * _per_channel(_wide(weight, x), x))
+        if bias is not None:
+            values += _per_channel(_wide(bias, x), x)
+    out = empty(x.shape, input.dtype, kept_format_strides(x.shape, input))
+    out._impl.array[...] = values
+    count, kind = batch_statistics(input, channels, training, weight, bias)
+    return out, contiguous(mean.reshape(-1)[:count], kind), contiguous(invstd.reshape(-1)[:count], kind)
+
+
+def _update_running(
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    momentum: float,
+    count: int,
+) -> None:
+    """Move the running statistics towards the batch's, whose variance is made unbiased first."""
+    unbiased = variance * variance.dtype.type(count) / variance.dtype.type(count - 1)
+    for running, batch in ((running_mean, mean), (running_var, unbiased)):
+        if running is not None:
+            array = running._impl.array
+            moved = momentum * batch.reshape(array.shape) + (1 - momentum) * array.astype(batch.dtype)
+            array[...] = convert(moved, array.dtype)
+            if not running._impl.inference:
+                running._impl.version.value += 1
+
+
+@cpu("native_batch_norm_backward")
+def batch_norm_backward(
+    grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
+):  # fmt: skip
+    check_batch_norm(input, weight, None, running_mean, running_var, train)
+    x, grad, kind = operand(input, input.dtype), operand(grad_out, input.dtype), statistics_dtype(input, weight)
+    axes = _other_axes(x)
+    with np.errstate(all="ignore"):
+        if train:
+            mean, invstd = _wide(save_mean, x), _wide(save_invstd, x)
+        else:
+            mean, invstd = _wide(running_mean, x), 1 / np.sqrt(_wide(running_var, x) + x.dtype.type(eps))
+        invstd = _per_channel(invstd, x)
+        normal = (x - _per_channel(mean, x)) * invstd
+        to_weight, to_bias = (grad * normal).sum(axis=axes), grad.sum(axis=axes)
+        to_input = None
+        if output_mask[0]:
+            if train:
+                grad = grad - _mean(grad, axes) - normal * _mean(grad * normal, axes)
+            to_input = empty(x.shape, input.dtype, kept_format_strides(x.shape, input))
+            scale = invstd if weight is None else invstd * _per_channel(_wide(weight, x), x)
+            to_input._impl.array[...] = grad * scale
+    return (
+        to_input,
+        contiguous(to_weight, kind) if output_mask[1] else None,
+        contiguous(to_bias, kind) if output_mask[2] else None,
+    )
+
+
+@cpu("native_dropout")
+def native_dropout(input, p, train):
+    check_dropout(input, p)
+    sizes, strides = input._impl.sizes, kept_strides(input)
+    out, mask = empty(sizes, input.dtype, strides), empty(sizes, bool_, strides)
+    if train is False:
+        mask._impl.array[...] = True
+        out._impl.array[...] = input._impl.array
+        return out, mask
+    # The draws are those of a tensor of the input's dtype: only their number and order matter.
+    fill_bernoulli(mask, 1 - p, default_generator)
+    x = operand(input, input.dtype)
+    scale = x.dtype.type(0 if p == 1 else 1 / (1 - p))
+    with np.errstate(all="ignore"):
+        out._impl.array[...] = x * mask._impl.array * scale
+    return out, mask

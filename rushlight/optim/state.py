@@ -1,0 +1,60 @@
+"""The state dicts of optimizers: groups packed by number, and states unpacked and copied to their parameters."""
+
+from __future__ import annotations
+
+import copy
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+
+
+def pack_groups(groups: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, int]]:
+    """The groups with numbers in place of parameters, and the numbers by the parameters' ids."""
+    numbers: dict[int, int] = {}
+    packed = []
+    for group in groups:
+        for parameter in group["params"]:
+            numbers.setdefault(id(parameter), len(numbers))
+        options = {name: value for name, value in group.items() if name != "params"}
+        packed.append({**options, "params": [numbers[id(parameter)] for parameter in group["params"]]})
+    return packed, numbers
+
+
+def check_compatible(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) -> None:
+    """ValueError unless saved groups have the number and the sizes of an optimizer's groups."""
+    if len(groups) != len(saved):
+        raise ValueError(
+            "loaded state dict has a different number of parameter groups: "
+            f"the optimizer has {len(groups)}, the state dict {len(saved)}"
+        )
+    for position, (own, other) in enumerate(zip(groups, saved, strict=True)):
+        if len(own["params"]) != len(other["params"]):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group: "
+                f"group {position} has {len(own['params'])} parameters, and {len(other['params'])} in the state dict"
+            )
+
+
+def restore_state(saved: dict[Hashable, Any], by_number: dict[Hashable, Tensor]) -> defaultdict[Hashable, Any]:
+    """A copy of a saved state, keyed by parameters; entries of no parameter keep their key."""
+    restored: defaultdict[Hashable, Any] = defaultdict(dict)
+    for key, value in saved.items():
+        if key in by_number:
+            restored[by_number[key]] = _copied(value, by_number[key], None)
+        else:
+            restored[key] = copy.deepcopy(value)
+    return restored
+
+
+def _copied(value: Any, parameter: Tensor, name: Hashable) -> Any:
+    """A copy of a state in which floating tensors have the dtype of their parameter. The step count keeps its own."""
+    if isinstance(value, Tensor):
+        made = value.detach().clone()
+        return made.to(parameter.dtype) if parameter.is_floating_point() and name != "step" else made
+    if isinstance(value, dict):
+        return {key: _copied(part, parameter, key) for key, part in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        return type(value)(_copied(part, parameter, name) for part in value)
+    return copy.deepcopy(value)

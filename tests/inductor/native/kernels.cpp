@@ -1,0 +1,194 @@
+// Entry points for test_headers.py: each exposes one piece of rushlight/*.h to ctypes.
+#include <rushlight/attention.h>
+#include <rushlight/conv.h>
+#include <rushlight/gemm.h>
+#include <rushlight/math.h>
+#include <rushlight/reduce.h>
+
+using namespace rl;
+
+// ---- pointwise -----------------------------------------------------------------------------------------------------
+
+// As vectors with a scalar rest, and as scalars throughout: both must agree.
+#define UNARY(name, T)                                                                                   \
+  extern "C" void name##_##T(const T* in, T* out, long n) {                                              \
+    for_each(n, [&](auto lane, long i) { lane.store(out + i, rl::name(lane.load(in + i))); });           \
+  }                                                                                                      \
+  extern "C" void name##_##T##_scalar(const T* in, T* out, long n) {                                     \
+    for (long i = 0; i < n; ++i) scalar_lane{}.store(out + i, rl::name(scalar_lane{}.load(in + i)));     \
+  }
+#define BINARY(name, T)                                                                                     \
+  extern "C" void name##_##T(const T* a, const T* b, T* out, long n) {                                      \
+    for_each(n, [&](auto lane, long i) { lane.store(out + i, rl::name(lane.load(a + i), lane.load(b + i))); }); \
+  }
+#define COMPARE(name, T)                                                                                    \
+  extern "C" void name##_##T(const T* a, const T* b, bool* out, long n) {                                   \
+    for_each(n, [&](auto lane, long i) { lane.store(out + i, rl::name(lane.load(a + i), lane.load(b + i))); }); \
+  }
+
+#define ROUNDINGS(T) UNARY(floor, T) UNARY(ceil, T) UNARY(round, T) UNARY(trunc, T) UNARY(abs, T) UNARY(neg, T)
+#define REALS(T) \
+  ROUNDINGS(T) UNARY(sqrt, T) UNARY(rsqrt, T) UNARY(reciprocal, T) UNARY(relu, T) UNARY(sign, T) UNARY(sigmoid, T) \
+  UNARY(silu, T) UNARY(gelu_erf, T) UNARY(gelu_tanh, T) UNARY(exp, T) UNARY(exp2, T) UNARY(expm1, T) UNARY(log, T) \
+  UNARY(log2, T) UNARY(log10, T) UNARY(log1p, T) UNARY(sin, T) UNARY(cos, T) UNARY(tan, T) UNARY(tanh, T)          \
+  UNARY(erf, T) UNARY(erfc, T) UNARY(atan, T)                                                                      \
+  BINARY(copysign, T) BINARY(atan2, T)
+REALS(float)
+REALS(double)
+UNARY(exp_nonpositive, float)
+
+#define ARITHMETIC(T) \
+  BINARY(maximum, T) BINARY(minimum, T) BINARY(remainder, T) BINARY(fmod, T) BINARY(floor_div, T) BINARY(div, T) \
+  BINARY(pow, T) BINARY(add, T) BINARY(sub, T) BINARY(mul, T)                                                     \
+  COMPARE(eq, T) COMPARE(ne, T) COMPARE(lt, T) COMPARE(le, T) COMPARE(gt, T) COMPARE(ge, T)
+#define BITS(T) \
+  BINARY(bitwise_and, T) BINARY(bitwise_or, T) BINARY(bitwise_xor, T) BINARY(shift_left, T) BINARY(shift_right, T)
+#define INTEGERS(T) ARITHMETIC(T) BITS(T) UNARY(abs, T) UNARY(sign, T) UNARY(bitwise_not, T)
+ARITHMETIC(float)
+ARITHMETIC(double)
+INTEGERS(int8_t)
+INTEGERS(int16_t)
+INTEGERS(int32_t)
+INTEGERS(int64_t)
+INTEGERS(uint8_t)
+
+extern "C" void where_double(const bool* m, const double* a, const double* b, double* out, long n) {
+  for_each(n, [&](auto lane, long i) { lane.store(out + i, where(lane.load(m + i), lane.load(a + i), lane.load(b + i))); });
+}
+extern "C" void where_int8_t(const bool* m, const int8_t* a, const int8_t* b, int8_t* out, long n) {
+  for_each(n, [&](auto lane, long i) { lane.store(out + i, where(lane.load(m + i), lane.load(a + i), lane.load(b + i))); });
+}
+extern "C" void logic(const bool* a, const bool* b, bool* out, long n) {  // (a and not b) xor (a or b)
+  for_each(n, [&](auto lane, long i) {
+    const auto x = lane.load(a + i), y = lane.load(b + i);
+    lane.store(out + i, logical_xor(logical_and(x, logical_not(y)), logical_or(x, y)));
+  });
+}
+
+#define CAST(From, To)                                                                                     \
+  extern "C" void cast_##From##_##To(const From* in, To* out, long n) {                                    \
+    for_each(n, [&](auto lane, long i) { lane.store(out + i, cast<To, From>(lane.load(in + i))); });       \
+  }
+#define CASTS_FROM(From) \
+  CAST(From, float) CAST(From, double) CAST(From, int8_t) CAST(From, uint8_t) CAST(From, int16_t) \
+  CAST(From, int32_t) CAST(From, int64_t) CAST(From, bool) CAST(From, half) CAST(From, bfloat16)
+CASTS_FROM(float) CASTS_FROM(double) CASTS_FROM(int8_t) CASTS_FROM(uint8_t) CASTS_FROM(int16_t) CASTS_FROM(int32_t)
+CASTS_FROM(int64_t) CASTS_FROM(bool) CASTS_FROM(half) CASTS_FROM(bfloat16)
+
+// Every kind of access in one: out[2 i] = in[3 i] + table[index[i]] + (5 + 7 i).
+extern "C" void accesses(const float* in, const float* table, const int64_t* index, float* out, long n) {
+  for_each(n, [&](auto lane, long i) {
+    const auto sum = lane.load_strided(in + 3 * i, 3) + lane.gather(table, lane.load(index + i));
+    lane.store_strided(out + 2 * i, 2, sum + cast<float, int64_t>(lane.index(5 + 7 * i, 7)) + lane.broadcast(-0.0f));
+  });
+}
+
+// ---- reductions ----------------------------------------------------------------------------------------------------
+
+#define REDUCE(Op, T)                                                                        \
+  extern "C" T Op##_##T(const T* in, long n) {                                               \
+    accumulator<Op, T> all_of;                                                               \
+    for_each(n, [&](auto lane, long i) { all_of.add(lane, lane.load(in + i)); });            \
+    return all_of.finish();                                                                  \
+  }                                                                                          \
+  extern "C" void Op##_columns_##T(const T* in, T* out, long rows, long columns) {           \
+    for_each(columns, [&](auto lane, long i) {                                               \
+      column_accumulator<Op, decltype(lane.load(in))> all_of;                                \
+      for (long r = 0; r < rows; ++r) all_of.add(lane.load(in + r * columns + i));           \
+      lane.store(out + i, all_of.finish());                                                  \
+    });                                                                                      \
+  }
+#define REDUCES(T) REDUCE(sum, T) REDUCE(prod, T) REDUCE(max, T) REDUCE(min, T)
+REDUCES(float) REDUCES(double) REDUCES(int32_t) REDUCES(int64_t)
+REDUCE(max, uint8_t) REDUCE(min, int8_t) REDUCE(any, bool) REDUCE(all, bool)
+
+#define PLACE(Op, T)                                                                                    \
+  extern "C" int64_t Op##_##T(const T* in, long n) {                                                    \
+    accumulator<Op, T> all_of;                                                                          \
+    for_each(n, [&](auto lane, long i) { all_of.add(lane, lane.load(in + i), lane.index(i)); });        \
+    return all_of.finish();                                                                             \
+  }
+PLACE(argmax, float) PLACE(argmin, float) PLACE(argmax, double) PLACE(argmin, int32_t) PLACE(argmax, uint8_t)
+
+extern "C" void moments_float(const float* in, long n, float* out) {
+  welford<float> all_of;
+  for_each(n, [&](auto lane, long i) { all_of.add(lane, lane.load(in + i)); });
+  const auto result = all_of.finish();
+  out[0] = result.mean, out[1] = result.m2, out[2] = result.count;
+}
+
+// ---- products ------------------------------------------------------------------------------------------------------
+
+extern "C" long packed_floats(long depth, long columns) { return packed_size(depth, columns); }
+
+// out = a b + bias; b by its strides.
+template <long M> void product(long m, const float* a, long a_row, const float* b, long b_row, long b_column,
+                               const float* bias, float* packed, float* out, long columns, long depth) {
+#pragma omp parallel
+  {
+    pack_b(b, b_row, b_column, depth, columns, packed);
+    const auto emit = [&](auto lane, long row, long column, auto value) {
+      lane.store(out + row * columns + column, value + lane.load(bias + column));
+    };
+    if constexpr (M > 0) gemm<M>(a, a_row, packed, columns, depth, emit);
+    else gemm(m, a, a_row, packed, columns, depth, emit);
+  }
+}
+
+#define PRODUCT(M)                                                                                                  \
+  extern "C" void gemm_##M(long m, const float* a, long a_row, const float* b, long b_row, long b_column,           \
+                           const float* bias, float* packed, float* out, long columns, long depth) {                \
+    product<M>(m, a, a_row, b, b_row, b_column, bias, packed, out, columns, depth);                                 \
+  }
+PRODUCT(0) PRODUCT(1) PRODUCT(3) PRODUCT(13) PRODUCT(37) PRODUCT(128)
+
+extern "C" long bgemm_bytes(long depth) { return bgemm_scratch_bytes(depth); }
+
+extern "C" void bgemm_any(long m, long batches, const float* a, const long* a_at, const float* b, const long* b_at,
+                          float* out, long columns, long depth, void* scratch) {
+#pragma omp parallel
+  bgemm(m, batches, [&](long i) { return a + i * a_at[0]; }, a_at[1], a_at[2], [&](long i) { return b + i * b_at[0]; },
+        b_at[1], b_at[2], columns, depth, scratch, [&](auto lane, long batch, long row, long column, auto value) {
+          lane.store(out + (batch * m + row) * columns + column, value);
+        });
+}
+
+// ---- attention -----------------------------------------------------------------------------------------------------
+
+static head_strides strides(const long* at) { return {at[0], at[1], at[2], at[3]}; }
+
+template <int D, class Mask>
+void attend_all(const float* q, const long* q_at, const float* k, const long* k_at, const float* v, const long* v_at,
+                float* out, const long* out_at, float* lse, const long* sizes, float scale, bool causal, Mask mask) {
+#pragma omp parallel
+  attention<D>(q, strides(q_at), k, strides(k_at), v, strides(v_at), out, strides(out_at), lse, sizes[0], sizes[1],
+               sizes[2], sizes[3], scale, causal, mask);
+}
+
+#define ATTENTION(D)                                                                                                   \
+  extern "C" void attention_##D(const float* q, const long* q_at, const float* k, const long* k_at, const float* v,    \
+                                const long* v_at, float* out, const long* out_at, float* lse, const long* sizes,       \
+                                float scale, bool causal, const float* added, const bool* kept, const long* mask_at) { \
+    const auto run = [&](auto mask) {                                                                                  \
+      attend_all<D>(q, q_at, k, k_at, v, v_at, out, out_at, lse, sizes, scale, causal, mask);                          \
+    };                                                                                                                 \
+    if (added) run(attention_mask<float>{added, mask_at[0], mask_at[1], mask_at[2], mask_at[3]});                      \
+    else if (kept) run(attention_mask<bool>{kept, mask_at[0], mask_at[1], mask_at[2], mask_at[3]});                    \
+    else run(no_mask{});                                                                                               \
+  }
+ATTENTION(32) ATTENTION(37)
+
+// ---- convolution ---------------------------------------------------------------------------------------------------
+
+extern "C" long conv_bytes(const conv_shape* shape) { return conv2d_scratch_bytes(*shape); }
+
+#define CONVOLUTION(Outputs)                                                                                       \
+  extern "C" void conv_##Outputs(const float* x, const float* weight, const float* bias, float* out,               \
+                                 const conv_shape* shape, void* scratch) {                                         \
+    const long pixels = shape->out_height() * shape->out_width();                                                  \
+    _Pragma("omp parallel")                                                                                        \
+    conv2d<Outputs>(x, weight, *shape, scratch, [&](auto lane, long n, long o, long pixel, auto value) {           \
+      lane.store(out + (n * shape->outputs + o) * pixels + pixel, value + lane.broadcast(bias[o]));                \
+    });                                                                                                            \
+  }
+CONVOLUTION(0) CONVOLUTION(24)

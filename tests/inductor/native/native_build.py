@@ -1,0 +1,83 @@
+"""Compiles kernels.cpp for one instruction set and wraps its functions for NumPy arrays.
+
+In: the name of a target below. Out: a `Kernels` object whose attribute access gives a callable that takes arrays, ints
+and floats. Used by the tests of rushlight/inductor/include.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).parent
+INCLUDE = HERE.parents[2] / "rushlight" / "inductor" / "include"
+FLAGS = "-std=c++17 -O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -shared -fPIC -Wall -Wextra -Wno-psabi"
+TARGETS = {
+    "native": ["-march=native", "-mprefer-vector-width=512"],
+    "avx2": ["-mavx2", "-mfma", "-mno-avx512f"],
+    "baseline": [],
+}
+
+
+def cpu_flags() -> set[str]:
+    """The processor's feature names on Linux x86-64; empty elsewhere."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((set(line.split()[2:]) for line in lines if line.startswith("flags")), set())
+
+
+def available(target: str) -> bool:
+    if shutil.which("g++") is None:
+        return False
+    return target != "avx2" or (platform.machine() == "x86_64" and {"avx2", "fma"} <= cpu_flags())
+
+
+def pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+class Kernels:
+    """The shared library of one target; `kernels.name(*arguments)` calls a function that returns nothing."""
+
+    def __init__(self, target: str, folder: Path) -> None:
+        library = folder / f"{target}.so"
+        command = ["g++", *FLAGS.split(), *TARGETS[target], f"-I{INCLUDE}", str(HERE / "kernels.cpp"), "-o", str(library)]
+        built = subprocess.run(command, capture_output=True, text=True)
+        assert built.returncode == 0, built.stderr
+        assert built.stderr == "", f"warnings:\n{built.stderr}"
+        self.library = ctypes.CDLL(str(library))
+
+    def call(self, name: str, *arguments: object, result: object = None) -> object:
+        function = getattr(self.library, name)
+        function.restype = result
+        return function(*[self.convert(argument) for argument in arguments])
+
+    @staticmethod
+    def convert(argument: object) -> object:
+        if isinstance(argument, np.ndarray):
+            return pointer(argument)
+        if isinstance(argument, bool):
+            return ctypes.c_bool(argument)
+        if isinstance(argument, int):
+            return ctypes.c_long(argument)
+        if isinstance(argument, float):
+            return ctypes.c_float(argument)
+        return argument
+
+    def map(self, name: str, *inputs: np.ndarray, out: object = None) -> np.ndarray:
+        """Runs a pointwise function over arrays of one length; `out` is the result's dtype, by default the input's."""
+        result = np.empty(inputs[0].shape, inputs[0].dtype if out is None else out)
+        self.call(name, *inputs, result, len(result))
+        return result
+
+
+def aligned(count: int) -> np.ndarray:
+    """`count` float32 zeros on a 64-byte boundary."""
+    raw = np.zeros(count + 16, np.float32)
+    start = -raw.ctypes.data % 64 // 4
+    return raw[start : start + count]

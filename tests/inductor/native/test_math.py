@@ -1,0 +1,121 @@
+"""rushlight/math.h against float64, in units in the last place, over all exponents, with the special values."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+SPECIALS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-45, 1.1754944e-38, 3.4028235e38, -3.4028235e38,
+                     88.72284, -87.33655, -103.9721, -104.0, 0.5, -0.5, 2.0, 10.0], np.float32)
+erf = np.vectorize(math.erf, otypes=[np.float64])
+erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def every_exponent(count: int = 200_003) -> np.ndarray:
+    """Floats of uniformly random bits, an odd number of them, and the special values."""
+    bits = np.random.default_rng(0).integers(0, 2**32, count, dtype=np.uint32)
+    return np.concatenate([bits.view(np.float32), SPECIALS])
+
+
+def between(low: float, high: float, count: int = 200_003) -> np.ndarray:
+    return np.random.default_rng(1).uniform(low, high, count).astype(np.float32)
+
+
+def largest_error(got: np.ndarray, exact: np.ndarray) -> float:
+    """The largest distance in float32 units in the last place; NaN, infinity and signs of zero must agree outright."""
+    with np.errstate(over="ignore", under="ignore"):
+        rounded = exact.astype(np.float32)
+    special = ~np.isfinite(rounded) | ~np.isfinite(got)
+    near_overflow = special & np.isfinite(got) & (np.abs(exact) < 3.402824e38)
+    np.testing.assert_array_equal(got[special & ~near_overflow], rounded[special & ~near_overflow])
+    zero = exact == 0
+    np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(exact[zero]))
+    finite = ~special
+    unit = np.spacing(np.abs(rounded[finite])).astype(np.float64)
+    return float(np.max(np.abs(got[finite].astype(np.float64) - exact[finite]) / unit, initial=0.0))
+
+
+def log_range() -> np.ndarray:
+    return np.concatenate([between(0.5, 2.0), between(0, 100)])
+
+
+# name: definition in float64, inputs where it matters most, permitted error. 2 where promised; a little more elsewhere.
+FUNCTIONS = {
+    "exp": (np.exp, lambda: between(-105, 90), 2),
+    "exp2": (np.exp2, lambda: between(-150, 129), 2),
+    "expm1": (np.expm1, lambda: between(-20, 90), 2),
+    "log": (np.log, log_range, 2),
+    "log2": (np.log2, log_range, 2.5),
+    "log10": (np.log10, log_range, 2.5),
+    "log1p": (np.log1p, lambda: np.concatenate([between(-1, 1), between(-0.01, 0.01)]), 2.5),
+    "sin": (np.sin, lambda: np.concatenate([between(-10, 10), between(-3e5, 3e5)]), 2),
+    "cos": (np.cos, lambda: np.concatenate([between(-10, 10), between(-3e5, 3e5)]), 2),
+    "tan": (np.tan, lambda: between(-10, 10), 4),
+    "tanh": (np.tanh, lambda: between(-10, 10), 2),
+    "erf": (erf, lambda: between(-5, 5), 2),
+    "erfc": (erfc, lambda: between(-5, 10), 4),
+    "atan": (np.arctan, lambda: between(-5, 5), 2),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), lambda: between(-80, 80), 4),
+    "sqrt": (np.sqrt, lambda: between(0, 5), 0.5000001),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), lambda: between(0, 5), 2),
+    "reciprocal": (lambda x: 1 / x, lambda: between(-5, 5), 0.5000001),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_float_functions(kernels, name):
+    definition, dense, permitted = FUNCTIONS[name]
+    x = np.concatenate([every_exponent(), dense()])
+    if name == "sigmoid":
+        x = x[~(x < -80)]  # 1 / (1 + inf) flushes what would be subnormal, as torch does
+    with np.errstate(all="ignore"):
+        exact = definition(x.astype(np.float64))
+    got = kernels.map(f"{name}_float", x)
+    assert largest_error(got, exact) <= permitted
+    # The compiler may fuse other products in the scalar copy of the same code, so not bit for bit.
+    assert largest_error(kernels.map(f"{name}_float_scalar", x), exact) <= permitted
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "log1p", "sin", "tanh", "erf", "sqrt", "expm1"])
+def test_double_functions(kernels, name):
+    x = np.concatenate([between(-5, 5), SPECIALS]).astype(np.float64)
+    with np.errstate(all="ignore"):
+        exact = FUNCTIONS[name][0](x)
+    np.testing.assert_allclose(kernels.map(f"{name}_double", x), exact, rtol=1e-14, atol=0)
+
+
+def test_exp_nonpositive(kernels):
+    x = np.concatenate([between(-110, 0), np.array([-np.inf, np.nan, 0.0, -0.0, -87, -88], np.float32)])
+    exact = np.where(x < -87, 0, np.exp(x.astype(np.float64)))
+    assert largest_error(kernels.map("exp_nonpositive_float", x), exact) <= 2
+
+
+def normal_cdf(x):
+    return 0.5 * erfc(-x / math.sqrt(2))
+
+
+ACTIVATIONS = {
+    "gelu_erf": lambda x: x * normal_cdf(x),
+    "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("dtype, tolerance", [(np.float32, 2e-7), (np.float64, 1e-14)])
+def test_activations(kernels, name, dtype, tolerance):
+    x = np.concatenate([between(-12, 12), np.array([0, -0.0, 1e30, -1e30, 1e-40, np.nan, np.inf], np.float32)]).astype(dtype)
+    with np.errstate(all="ignore"):
+        exact = ACTIVATIONS[name](x.astype(np.float64))
+    got = kernels.map(f"{name}_{'float' if dtype is np.float32 else 'double'}", x)
+    np.testing.assert_allclose(got, exact, rtol=tolerance * 4, atol=tolerance)
+    zero = x == 0
+    np.testing.assert_array_equal(np.signbit(got[zero]), np.signbit(x[zero]))
+
+
+def test_huge_angles_go_through_the_library(kernels):
+    x = np.array([1e10, -3e38, 262144.0, 262143.98, 1e6], np.float32)
+    got = kernels.map("sin_float", x)
+    np.testing.assert_allclose(got, np.sin(x.astype(np.float64)), rtol=2e-7)

@@ -1,0 +1,67 @@
+"""Run one piece of code with Rushlight and with PyTorch on the same numbers, and compare results and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+
+import rushlight
+from rushlight import nn as _nn  # noqa: F401  (makes rushlight.nn an attribute)
+
+
+def arrays(*shapes: Sequence[int], seed: int = 0, dtype=np.float64) -> list[np.ndarray]:
+    """Normal numbers in each of the shapes."""
+    generator = np.random.default_rng(seed)
+    return [generator.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def flat(result) -> list:
+    """The tensors in nested tuples."""
+    if isinstance(result, list | tuple):
+        return [tensor for part in result for tensor in flat(part)]
+    return [] if result is None else [result]
+
+
+def run(library, function: Callable, inputs: Sequence[np.ndarray], gradients: bool) -> list[np.ndarray]:
+    """Outputs of `function(library, *tensors)`, then gradients of the floating inputs for a fixed weighting of them."""
+    tensors = [library.from_numpy(np.array(value)) for value in inputs]
+    if gradients:
+        tensors = [t.requires_grad_() if t.is_floating_point() else t for t in tensors]
+    # In-place variants need a non-leaf.
+    outputs = flat(function(library, *[t * 1 if gradients and t.requires_grad else t for t in tensors]))
+    results = [np.array(output.detach().numpy()) for output in outputs]
+    if gradients:
+        total = 0
+        for output in outputs:
+            if output.requires_grad:
+                weights = np.cos(np.arange(output.numel()) + 1.0).reshape(tuple(output.shape))
+                total = total + (output * library.from_numpy(weights).to(output.dtype)).sum()
+        total.backward()
+        leaves = [t for t in tensors if t.requires_grad]
+        results += [np.zeros(tuple(t.shape)) if t.grad is None else t.grad.numpy() for t in leaves]
+    return results
+
+
+def agree(
+    function: Callable, *inputs: np.ndarray, gradients: bool = True, rtol: float = 1e-8, atol: float = 1e-9
+) -> None:
+    """Assert that `function(library, *tensors)` gives the same with both libraries."""
+    torch = pytest.importorskip("torch")
+    expected = run(torch, function, inputs, gradients)
+    actual = run(rushlight, function, inputs, gradients)
+    assert len(actual) == len(expected)
+    for mine, theirs in zip(actual, expected, strict=True):
+        assert mine.shape == theirs.shape
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol)
+
+
+def same_error(function: Callable, *inputs: np.ndarray) -> str:
+    """Assert that both libraries raise the same type of exception; returns Rushlight's message."""
+    torch = pytest.importorskip("torch")
+    with pytest.raises(Exception) as theirs:
+        run(torch, function, inputs, False)
+    with pytest.raises(theirs.type) as mine:
+        run(rushlight, function, inputs, False)
+    return str(mine.value)
