@@ -53,6 +53,7 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
     windows = make_windows(self, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
     x = operand(self, self.dtype)
     lowest = -np.inf if x.dtype.kind == "f" else 0 if x.dtype.kind == "b" else np.iinfo(x.dtype).min
+    has_nan = x.dtype.kind == "f" and bool(np.isnan(x.max(initial=lowest)))
     x = _padded(x, windows, lowest)
     sizes = pooled_sizes(self, windows)
     height, width = windows
@@ -61,8 +62,9 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
     where[...] = _first_inside(height)[:, None] * width.inputs + _first_inside(width)
     for row, column, met in _positions(windows):
         candidate = x[met]
-        # NaN compares as not less or equal, so that it wins over everything.
-        better = ~(candidate <= best)
+        better = candidate > best
+        if has_nan:
+            better |= np.isnan(candidate)
         np.copyto(best, candidate, where=better)
         place = _coordinates(height, row)[:, None] * width.inputs + _coordinates(width, column)
         np.copyto(where, place, where=better)

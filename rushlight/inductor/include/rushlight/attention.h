@@ -94,7 +94,7 @@ template <int D> RL_INLINE void fold_softmax(softmax_state& state, float* scores
     vec<float> top = state.maximum[j];
     for (long s = 0; s < keys; ++s) {
       const vec<float> score = lane.load(column + s * tile_columns);
-      top = where(gt(score, top), score, top);
+      top = larger(score, top);
     }
     const vec<float> base = where(eq(top, splat<vec<float>>(-__builtin_inff())), vec<float>{}, top);
     const vec<float> shrink = exp_nonpositive(state.maximum[j] - base);

@@ -42,6 +42,10 @@
 #endif
 #endif
 
+#if RL_LANES == 16 && defined(__AVX512F__) && !defined(__clang__)
+#define RL_GCC_AVX512  // GCC's builtins for vec<float> are there
+#endif
+
 namespace rl {
 
 constexpr int lanes = RL_LANES;

@@ -31,7 +31,8 @@ def log_softmax(self, dim, dtype=None):
 def safe_softmax(self, dim, dtype=None):
     """softmax, but zero instead of NaN where every entry is -inf."""
     nothing_allowed = (self == -math.inf).all(dim, True)
-    return softmax(self, dim, dtype).masked_fill(nothing_allowed, 0.0)
+    # Filled before as well: NaN would spoil the gradient.
+    return softmax(self.masked_fill(nothing_allowed, 0.0), dim, dtype).masked_fill(nothing_allowed, 0.0)
 
 
 @composite("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")

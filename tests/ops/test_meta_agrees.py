@@ -1,0 +1,59 @@
+"""The Meta kernel of every primitive gives the sizes, strides and dtypes that the CPU kernel gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from rushlight.core.device import META
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import empty_meta_impl
+from tests.ops.samples import Sample, primitives_without_samples, samples
+
+WITHOUT_TENSORS = ("empty", "full", "arange", "randperm")
+READS_VALUES = ("_local_scalar_dense", "equal", "nonzero")
+
+
+def to_meta(tensor: Tensor) -> Tensor:
+    """A meta tensor of the same sizes, strides and offset over a storage of the same size."""
+    impl = tensor._impl
+    made = empty_meta_impl(impl.sizes, impl.dtype, META, impl.strides)
+    made.storage.nbytes = impl.storage.nbytes
+    made.storage_offset = impl.storage_offset
+    return wrap(made)
+
+
+def geometry(result: object) -> list:
+    """Sizes, strides, offset and dtype of each result."""
+    results = result if isinstance(result, tuple | list) else (result,)
+    return [
+        (tuple(r.shape), r.stride(), r.storage_offset(), r.dtype) if isinstance(r, Tensor) else r for r in results
+    ]
+
+
+SAMPLES = samples()
+
+
+def on_meta(sample: Sample) -> object:
+    """The result of the sample's call with meta tensors."""
+    moved = sample.mapped(to_meta)
+    if any(sample.op._schema.name.startswith(name) for name in WITHOUT_TENSORS):
+        return moved.op(*moved.args, **moved.kwargs, device="meta")
+    return moved.call()
+
+
+def test_every_primitive_has_a_sample():
+    assert primitives_without_samples() == set()
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_meta_gives_the_geometry_of_cpu(sample: Sample):
+    if sample.data_dependent:
+        with pytest.raises(NotImplementedError, match="depends on the values"):
+            on_meta(sample)
+        sample.call()
+        return
+    if sample.op._schema.name in READS_VALUES:
+        with pytest.raises(RuntimeError):
+            on_meta(sample)
+        return
+    assert geometry(on_meta(sample)) == geometry(sample.call())
