@@ -21,13 +21,14 @@ TEST_PATHS ?= tests
 SOURCES := $(wildcard rushlight/csrc/*.[ch])
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint oracle bench peers test-pythons clean
+.PHONY: help setup demo test lint stubs oracle bench peers test-pythons clean
 
 help:
 	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
 	@echo "demo          sentence similarity with MiniLM-L6, then training on handwritten digits"
 	@echo "test          ruff, import contracts, pytest (against PyTorch too, after make oracle)"
 	@echo "lint          ruff and import contracts only"
+	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
 	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
@@ -56,7 +57,12 @@ $(VENV)/.peers: | $(VENV)/.installed
 	$(PIP) onnxruntime openvino jax onnx
 	@touch $@
 
-setup: $(VENV)/.installed $(VENV)/.weights
+setup: $(VENV)/.installed $(VENV)/.weights bytecode
+
+# An editable install has no compiled bytecode, and Python may be told not to write any: imports would compile every time.
+.PHONY: bytecode
+bytecode: | $(VENV)/.installed
+	@$(BIN)/python -m compileall -q rushlight examples benchmarks
 
 oracle: setup $(VENV)/.oracle-$(TORCH_VERSION)
 
@@ -69,6 +75,9 @@ demo: setup
 lint: setup
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
+
+stubs: setup
+	$(BIN)/python tools/generate_stubs.py
 
 test: lint
 	$(BIN)/python -m pytest -n auto $(PYTEST_FLAGS)

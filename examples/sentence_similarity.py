@@ -29,9 +29,9 @@ SENTENCES = Path(__file__).parent / "data" / "alice.txt"
 QUERIES = (
     "she is shrinking",
     "swimming in salt water",
-    "a person who misses her pet",
+    "talking about cats to a mouse",
     "who gets the award?",
-    "I am going to be late",
+    "doubting one's own identity",
 )
 NEIGHBOURS = 3
 TOLERANCE = 1e-4  # of a vector of length 1, in float32

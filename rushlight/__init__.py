@@ -36,6 +36,7 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.dtype import bool_ as bool
 from rushlight.core.layout import channels_last, contiguous_format, layout, memory_format, preserve_format, strided
+from rushlight.core.parallel import get_num_threads, set_num_threads
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, from_dlpack, from_numpy

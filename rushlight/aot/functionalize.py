@@ -1,47 +1,190 @@
-"""Functionalization: in-place operators on values made inside the graph become their functional forms.
+"""Functionalization: a graph that writes to memory becomes one that does not, up to write-backs at its end.
 
-Requires: an aten graph in which the result of a mutating node stands for the written tensor from then on.
-Guarantees: `name_` nodes whose target is neither an input, a constant nor a view, and has no views, are replaced by `name`.
-Others stay, and run as eager kernels in order.
+Requires: an aten graph that passes `lint`, with fake values in `meta["val"]`, in which a write is a node whose first result
+is the written tensor. Fakes of tensors that share memory share a storage.
+Guarantees: the same results, aliases and final contents of inputs and constants. Only these operators write afterwards:
+`copy_` to an input or constant, just before the output; and operators without a functional form (random fills, batch
+normalisation in training), to a clone that is made for them. Where that cannot be guaranteed the graph is left as it was,
+and `module.meta["keep_eager"]` says why; it must then run node by node.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from rushlight.aot.memory import INVERSES, WrittenMemory, is_write, storage_of, written_arguments
+from rushlight.core.layout import contiguous_format
+from rushlight.core.tensor import Tensor
+from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import Node
+from rushlight.fx.node import Node, map_arg
 from rushlight.ops.dispatcher import OpOverload
-from rushlight.ops.registry import INPLACE_OF
+from rushlight.ops.registry import INPLACE_OF, aten
+
+FUNCTIONAL = {**INPLACE_OF, aten("index_put_"): aten("index_put")}
 
 
 def functionalize(module: GraphModule) -> None:
-    """Replace the in-place nodes of `module` that can be; see the module's docstring."""
-    for node in list(module.graph.nodes):
-        if node.op == "call_function" and isinstance(node.target, OpOverload):
-            functional = INPLACE_OF.get(node.target)
-            if functional is not None and _is_private(node.args[0]) and _keeps_type(node):
-                _replace(module, node, functional)
+    """Rewrite `module` in place; see the module's docstring."""
+    memory = WrittenMemory(module.graph)
+    if not memory.writes:
+        return
+    reason = memory.obstacle()
+    if reason:
+        module.meta["keep_eager"] = reason
+    else:
+        _Functionalizer(module, memory).run()
 
 
-def _is_private(target: Node) -> bool:
-    """Whether the written value belongs to the graph alone and nothing else sees its memory."""
-    if target.op != "call_function" or not isinstance(target.target, OpOverload) or target.target.is_view:
-        return False
-    return not any(_views(user) for user in target.users)
+class _Functionalizer:
+    """Walks the nodes in order and keeps, for each written storage, the node that holds its contents now.
+
+    `current` holds the contents of a storage's root, `version` counts its writes, and `known` remembers which node is the
+    value of a node of the original graph, as of a version.
+    """
+
+    def __init__(self, module: GraphModule, memory: WrittenMemory):
+        self.graph = module.graph
+        self.memory = memory
+        self.current = dict(memory.root)
+        self.version = dict.fromkeys(memory.root, 0)
+        self.known: dict[Node, tuple[int, Node]] = {}
+        self.place: Node | None = None
+        self.fakes = FakeTensorMode()
+
+    def run(self) -> None:
+        """Rewrite the graph."""
+        for node in list(self.graph.nodes):
+            self.place = node
+            if node.op == "output":
+                self._write_back()
+                node.args = map_arg(node.args, self._fresh_value)
+            elif is_write(node):
+                self._write(node)
+            elif node.op == "call_function":
+                self._redirect(node)
+        for node in reversed(self.memory.writes):
+            if not node.users and storage_of(node) in self.memory.root:
+                self.graph.erase_node(node)
+
+    # Reading
+
+    def value(self, node: Node) -> Node:
+        """The node that holds what `node` would show now."""
+        storage = storage_of(node)
+        if not self.version.get(storage):
+            return node
+        version, found = self.known.get(node, (-1, node))
+        if version != self.version[storage]:
+            found = self._view_again(node, self.value)
+            self.known[node] = (self.version[storage], found)
+        return found
+
+    def _fresh_value(self, node: Node) -> Node:
+        """`value`, made as a view of the storage's root, so that results share memory where the original's did."""
+        return self._view_again(node, self._fresh_value) if self.version.get(storage_of(node)) else node
+
+    def _view_again(self, node: Node, value: Callable[[Node], Node]) -> Node:
+        source = self.memory.source[node]
+        if source is None:
+            return self.current[storage_of(node)]
+        if is_write(node):
+            return value(source)
+        return self._emit(node.target, value(source), *node.args[1:], **node.kwargs)
+
+    def _redirect(self, node: Node) -> None:
+        node.args, node.kwargs = map_arg(node.args, self.value), map_arg(node.kwargs, self.value)
+        if storage_of(node) in self.version:
+            self.known[node] = (self.version[storage_of(node)], node)
+
+    # Writing
+
+    def _write(self, node: Node) -> None:
+        target = node.args[0]
+        args, kwargs = map_arg(node.args, self.value), map_arg(node.kwargs, self.value)
+        if node.target is aten("copy_"):
+            self._set(target, self._copied(args[1], target))
+        elif node.target is aten("fill_.Scalar"):
+            value = target.meta["val"]
+            self._set(target, self._emit(aten("full"), list(value.shape), args[1], dtype=value.dtype))
+        elif node.target in FUNCTIONAL:
+            self._set(target, self._as_type(self._emit(FUNCTIONAL[node.target], *args, **kwargs), target))
+        else:
+            self._write_to_clones(node)
+
+    def _write_to_clones(self, node: Node) -> None:
+        """Let an operator that can only write do so to clones of its targets, and take those as the new contents."""
+        targets = dict(written_arguments(node))
+        clones = {name: self._emit(aten("clone"), self.value(target)) for name, target in targets.items()}
+        names = [argument.name for argument in node.target._schema.arguments]
+        arguments = dict(zip(names, node.args, strict=False)) | dict(node.kwargs)
+        arguments = {name: clones.get(name, map_arg(value, self.value)) for name, value in arguments.items()}
+        with self.graph.inserting_before(node):
+            made = self.graph.create_node("call_function", node.target, (), {}, name=node.target._schema.name)
+        made.args = tuple(arguments.pop(name) for name in names[: len(node.args)])
+        made.kwargs = arguments
+        made.meta = dict(node.meta)
+        if storage_of(node) is None:
+            node.replace_all_uses_with(made)
+            self.graph.erase_node(node)
+        else:
+            made.meta["val"] = clones[names[0]].meta["val"]
+        for name, target in targets.items():
+            self._set(target, clones[name] if storage_of(node) is None else made)
+
+    def _set(self, node: Node, new: Node) -> None:
+        """Make `new` what `node` shows from now on, and with it everything that shares its memory."""
+        storage, shown = storage_of(node), node
+        changed = new
+        while (source := self.memory.source[node]) is not None:
+            if not is_write(node):
+                changed = INVERSES[node.target](self._emit, node, self.value(source), changed)
+            node = source
+        self.current[storage] = self._in_layout(changed, self.memory.root[storage].meta["val"])
+        self.version[storage] += 1
+        self.known[shown] = (self.version[storage], new)
+
+    def _write_back(self) -> None:
+        """Copy the new contents of inputs and constants to them; from then on they are read from there."""
+        for storage, root in self.memory.root.items():
+            if self.version[storage] and root.op in ("placeholder", "get_attr"):
+                written = self._emit(aten("copy_"), root, self.current[storage])
+                written.meta["val"] = root.meta["val"]
+                self.current[storage] = root
+                self.version[storage] += 1
+
+    # Nodes
+
+    def _emit(self, op: OpOverload, *args, **kwargs) -> Node:
+        """A new node in front of the one at hand, with its value."""
+        with self.graph.inserting_before(self.place):
+            made = self.graph.create_node("call_function", op, args, kwargs, name=op._schema.name)
+        fake_args, fake_kwargs = map_arg(args, _fake), map_arg(kwargs, _fake)
+        with self.fakes:
+            made.meta = dict(self.place.meta, val=op(*fake_args, **fake_kwargs))
+        return made
+
+    def _copied(self, source: Node, target: Node) -> Node:
+        """A copy of `source` in the target's shape and dtype."""
+        value = target.meta["val"]
+        if source.meta["val"].shape != value.shape:
+            source = self._emit(aten("expand"), source, list(value.shape))
+        return self._emit(aten("_to_copy"), source, dtype=value.dtype)
+
+    def _as_type(self, made: Node, target: Node) -> Node:
+        kind = target.meta["val"].dtype
+        return made if made.meta["val"].dtype is kind else self._emit(aten("_to_copy"), made, dtype=kind)
+
+    def _in_layout(self, node: Node, wanted: Tensor) -> Node:
+        """`node` in memory order as `wanted`, so that the same views can be taken of it."""
+        value = node.meta["val"]
+        order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), dim))
+        moved = value.permute(order) if value.dim() else value
+        if moved.is_contiguous():
+            return node
+        packed = self._emit(aten("clone"), self._emit(aten("permute"), node, order), memory_format=contiguous_format)
+        return self._emit(aten("permute"), packed, sorted(range(len(order)), key=order.__getitem__))
 
 
-def _keeps_type(node: Node) -> bool:
-    """Whether the functional form has the written tensor's dtype: all operands have it."""
-    kinds = {used.meta["val"].dtype for used in node.all_input_nodes}
-    return len(kinds) == 1
-
-
-def _views(user: Node) -> bool:
-    return user.op == "output" or (isinstance(user.target, OpOverload) and user.target.is_view)
-
-
-def _replace(module: GraphModule, node: Node, functional: OpOverload) -> None:
-    with module.graph.inserting_before(node):
-        made = module.graph.create_node("call_function", functional, node.args, node.kwargs, name=functional._schema.name)
-    made.meta = dict(node.meta)
-    node.replace_all_uses_with(made)
-    module.graph.erase_node(node)
+def _fake(node: Node) -> object:
+    return node.meta["val"]

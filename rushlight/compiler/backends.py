@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.settings import Settings
+from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
@@ -30,13 +32,30 @@ def inductor(settings: Settings, log: StageLog) -> Backend:
     """Native code. Where none can be made, a warning says why and the interpreter runs the graph."""
 
     def compile_module(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
-        try:
-            return compile_fx(module, Options(settings.threads, settings.debug_cpp), log)
-        except (CompilerMissing, BuildError, OSError) as error:
-            warnings.warn(f"compile: running the graph through the interpreter, because {error}", stacklevel=2)
+        reason = module.meta.get("keep_eager")
+        if reason:
+            log("graph_breaks", lambda: f"run as eager kernels: {reason}")
             return aot_eager(module, example_inputs)
+        try:
+            return compile_fx(module, Options(settings.threads or get_num_threads(), settings.debug_cpp), log)
+        except CompilerMissing as error:
+            _warn_once(str(error))
+        except (BuildError, OSError) as error:
+            _warn(str(error))
+        except Exception as error:  # the program is right whatever is wrong with its compilation
+            _warn(f"of an error in the compiler, which should be reported: {type(error).__name__}: {error}")
+        return aot_eager(module, example_inputs)
 
     return compile_module
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(f"compile: running the graph through the interpreter, because {reason}", stacklevel=2)
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    _warn(reason)
 
 
 _BACKENDS: dict[str, Backend] = {"eager": eager, "aot_eager": aot_eager}

@@ -43,6 +43,8 @@ class Compiled:
         self.backend = backend
         self.settings = settings
         self.entries: dict[tuple, Entry] = {}
+        self._parts: list[Module] = []
+        self._tree: tuple | None = None
         self._lock = threading.Lock()
         self._warned: set[str] = set()
         self.name = getattr(function, "__qualname__", type(module).__name__ if module is not None else "function")
@@ -66,11 +68,17 @@ class Compiled:
         return entry.capture.unflatten(entry.run(*_distinct(tensors)))
 
     def _module_state(self) -> tuple:
-        """The module's mode and which tensors it holds: an entry is valid only for these."""
+        """The module's mode and which tensors and submodules it holds: an entry is valid only for these."""
         if self.module is None:
             return ()
-        held = [(part.training, *map(id, part._parameters.values()), *map(id, part._buffers.values()))
-                for part in self.module.modules()]  # fmt: skip
+        if tuple([id(child) for part in self._parts for child in part._modules.values()]) != self._tree:
+            self._parts = list(self.module.modules())
+            self._tree = tuple([id(child) for part in self._parts for child in part._modules.values()])
+        held: list = [self._tree]
+        for part in self._parts:
+            held.append(part.training)
+            held.extend(map(id, part._parameters.values()))
+            held.extend(map(id, part._buffers.values()))
         return tuple(held)
 
     def _needs_grad(self, tensors: list[Tensor]) -> bool:

@@ -6,14 +6,6 @@ import os
 from dataclasses import dataclass
 
 
-def default_threads() -> int:
-    """`OMP_NUM_THREADS`, or the number of processors this process may use."""
-    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if given.isdigit() and int(given) > 0:
-        return int(given)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass(frozen=True)
 class Settings:
     """What the compiler does beside its arguments."""
@@ -27,8 +19,8 @@ class Settings:
     debug_cpp: bool = False
     """RUSHLIGHT_DEBUG_CPP: build generated C++ without optimisation and with debug information."""
 
-    threads: int = 1
-    """RUSHLIGHT_THREADS: threads of compiled code; OMP_NUM_THREADS or the processors of this process if it is not set."""
+    threads: int = 0
+    """RUSHLIGHT_THREADS: threads of compiled code; 0 for `get_num_threads()` at the time of compilation."""
 
     recompile_limit: int = 16
     """RUSHLIGHT_RECOMPILE_LIMIT: signatures that one function is compiled for; calls beyond run in eager."""
@@ -49,6 +41,6 @@ def from_environment() -> Settings:
         logs=logs,
         dump=os.environ.get("RUSHLIGHT_DUMP", ""),
         debug_cpp=os.environ.get("RUSHLIGHT_DEBUG_CPP", "0") not in ("", "0"),
-        threads=int(os.environ.get("RUSHLIGHT_THREADS") or default_threads()),
+        threads=int(os.environ.get("RUSHLIGHT_THREADS") or 0),
         recompile_limit=int(os.environ.get("RUSHLIGHT_RECOMPILE_LIMIT") or 16),
     )

@@ -9,14 +9,17 @@ import numpy as np
 class dtype:
     """An element type. Instances are singletons (`float32`, `int64`, ...); compare them with `is` or `==`.
 
-    Attributes: `name`, `itemsize` in bytes, `is_floating_point`, `is_complex`, `is_signed`, `numpy` (the NumPy dtype),
+    Attributes: `name`, `scalar_name` (torch's C++ name, as in messages: "Float"), `itemsize` in bytes, `is_floating_point`, `is_complex`, `is_signed`, `numpy` (the NumPy dtype),
     `compute` (the NumPy dtype that eager kernels calculate in: float32 for the 16-bit floats).
     """
 
-    __slots__ = ("name", "itemsize", "is_floating_point", "is_complex", "is_signed", "numpy", "compute", "category")
+    __slots__ = (
+        "name", "scalar_name", "itemsize", "is_floating_point", "is_complex", "is_signed", "numpy", "compute", "category",
+    )  # fmt: skip
 
-    def __init__(self, name: str, numpy_type: type, category: int):
+    def __init__(self, name: str, scalar_name: str, numpy_type: type, category: int):
         self.name = name
+        self.scalar_name = scalar_name
         self.numpy = np.dtype(numpy_type)
         self.itemsize = self.numpy.itemsize
         self.category = category
@@ -48,18 +51,18 @@ class dtype:
 
 BOOLEAN, INTEGRAL, FLOATING, COMPLEX = range(4)
 
-bool_ = dtype("bool", np.bool_, BOOLEAN)
-uint8 = dtype("uint8", np.uint8, INTEGRAL)
-int8 = dtype("int8", np.int8, INTEGRAL)
-int16 = dtype("int16", np.int16, INTEGRAL)
-int32 = dtype("int32", np.int32, INTEGRAL)
-int64 = dtype("int64", np.int64, INTEGRAL)
-float16 = dtype("float16", np.float16, FLOATING)
-bfloat16 = dtype("bfloat16", ml_dtypes.bfloat16, FLOATING)
-float32 = dtype("float32", np.float32, FLOATING)
-float64 = dtype("float64", np.float64, FLOATING)
-complex64 = dtype("complex64", np.complex64, COMPLEX)
-complex128 = dtype("complex128", np.complex128, COMPLEX)
+bool_ = dtype("bool", "Bool", np.bool_, BOOLEAN)
+uint8 = dtype("uint8", "Byte", np.uint8, INTEGRAL)
+int8 = dtype("int8", "Char", np.int8, INTEGRAL)
+int16 = dtype("int16", "Short", np.int16, INTEGRAL)
+int32 = dtype("int32", "Int", np.int32, INTEGRAL)
+int64 = dtype("int64", "Long", np.int64, INTEGRAL)
+float16 = dtype("float16", "Half", np.float16, FLOATING)
+bfloat16 = dtype("bfloat16", "BFloat16", ml_dtypes.bfloat16, FLOATING)
+float32 = dtype("float32", "Float", np.float32, FLOATING)
+float64 = dtype("float64", "Double", np.float64, FLOATING)
+complex64 = dtype("complex64", "ComplexFloat", np.complex64, COMPLEX)
+complex128 = dtype("complex128", "ComplexDouble", np.complex128, COMPLEX)
 
 ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
 _BY_NAME = {d.name: d for d in ALL}

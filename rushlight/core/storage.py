@@ -28,7 +28,8 @@ class StorageImpl:
     def data_ptr(self) -> int:
         """The address of the first byte; 0 when there is no data."""
         if self._data_ptr is None:
-            self._data_ptr = self.buffer.ctypes.data if self.nbytes else 0
+            buffer = self.buffer
+            self._data_ptr = buffer.ctypes.data if isinstance(buffer, np.ndarray) else buffer.data_ptr
         return self._data_ptr
 
     def bytes(self) -> np.ndarray:
@@ -40,8 +41,7 @@ class StorageImpl:
 
 def allocate(nbytes: int) -> StorageImpl:
     """A fresh CPU storage from the caching allocator, 64-byte aligned, uninitialised."""
-    block = _C.allocate(nbytes)
-    return StorageImpl(block, nbytes, CPU, block.data_ptr)
+    return StorageImpl(_C.allocate(nbytes), nbytes, CPU)
 
 
 def without_data(nbytes: int) -> StorageImpl:

@@ -102,10 +102,15 @@ class TensorImpl:
             raise RuntimeError(
                 f"Cannot read the data of a tensor of shape {list(self.sizes)} on device 'meta' or a fake tensor: it has none"
             )
-        itemsize = self.dtype.itemsize
-        byte_strides = tuple(stride * itemsize for stride in self.strides)
-        buffer = self.storage.buffer
-        return np.ndarray(self.sizes, self.dtype.numpy, buffer, self.storage_offset * itemsize, byte_strides)
+        sizes, element_type, buffer = self.sizes, self.dtype, self.storage.buffer
+        if 0 in sizes:
+            # An empty view may lie past the end of its storage, where NumPy refuses to look.
+            return np.empty(sizes, element_type.numpy)
+        itemsize = element_type.itemsize
+        start = self.storage_offset * itemsize
+        if self.strides == contiguous_strides(sizes):
+            return np.ndarray(sizes, element_type.numpy, buffer, start)
+        return np.ndarray(sizes, element_type.numpy, buffer, start, [stride * itemsize for stride in self.strides])
 
     @property
     def data_ptr(self) -> int:
@@ -133,9 +138,11 @@ class TensorImpl:
 
 def empty_impl(sizes: tuple[int, ...], element_type: dtype, strides: tuple[int, ...] | None = None) -> TensorImpl:
     """An uninitialised CPU impl; row-major unless `strides` are given (they must fit the sizes without gaps)."""
-    strides = strides or contiguous_strides(sizes)
+    row_major = contiguous_strides(sizes)
     storage = allocate(math.prod(sizes) * element_type.itemsize)
-    made = TensorImpl(storage, sizes, strides, 0, element_type, CPU, CPU_KEYS)
+    made = TensorImpl(storage, sizes, strides or row_major, 0, element_type, CPU, CPU_KEYS)
+    if strides is None or strides == row_major:
+        made._array = np.ndarray(sizes, element_type.numpy, storage.buffer)
     made.inference = state.inference
     return made
 

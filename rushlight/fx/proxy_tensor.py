@@ -26,8 +26,10 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
+from rushlight.ops.registry import aten
 from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
 
+_CLONE = aten("clone")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -47,8 +49,10 @@ class ProxyMode(DispatchMode):
         node.meta["val"] = tensor
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
-        if op._schema.name in ("lift_fresh", "detach", "alias"):
+        if op._schema.name in ("detach", "alias"):
             return self._same_value(args[0])
+        if op._schema.name == "lift_fresh":
+            op = _CLONE  # a tensor literal is made anew by every call of the program
         node_args = _map(self.argument, args)
         node_kwargs = {name: _map(self.argument, value) for name, value in kwargs.items()}
         with ExcludeKeys(AUTOGRAD_BITS):

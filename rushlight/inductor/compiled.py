@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 
 import rushlight._C as _C
 from rushlight.core.device import CPU
@@ -18,6 +19,15 @@ from rushlight.inductor.graph import LoweredGraph
 TILE_COLUMNS = 64  # upper bound of the padding of a packed matrix's columns
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """Constants as one call sees them. A call holds on to the record, so that a change meanwhile frees nothing it reads."""
+
+    state: list[tuple[int, StorageImpl]]
+    pointers: list[int]
+    packed: list[StorageImpl]
+
+
 class CompiledGraph:
     """Runs a program. Constants are packed at the first call and again when they were written to since."""
 
@@ -31,9 +41,8 @@ class CompiledGraph:
         self._expected = [(buffer.layout.size, buffer.layout.stride, buffer.layout.dtype) for buffer in self.inputs]
         self._output_bytes = self._sizes_of_outputs(lowered)
         self._dtypes = {buffer.name: buffer.layout.dtype for buffer in lowered.buffers}
-        self._packed: list[StorageImpl] = []
-        self._state: tuple | None = None
-        self._constant_pointers: list[int] = []
+        self._layouts = [(buffer.layout.size, buffer.layout.stride, buffer.layout.dtype) for buffer in program.constants]
+        self._prepared: _Prepared | None = None
         self._lock = threading.Lock()
 
     def _sizes_of_outputs(self, lowered: LoweredGraph) -> dict[str, int]:
@@ -43,11 +52,11 @@ class CompiledGraph:
     def __call__(self, *tensors: Tensor) -> tuple:
         """The flat outputs for inputs of the compiled sizes, strides and dtypes; RuntimeError for any others."""
         self._check(tensors)
-        constants = self._prepared()
+        prepared = self._prepare()
         made = {name: allocate(nbytes) for name, nbytes in self._output_bytes.items()}
         arena = _C.allocate(self.library.arena_bytes)
         pointers = [tensor._impl.data_ptr for tensor in tensors]
-        pointers += constants
+        pointers += prepared.pointers
         pointers += [storage.data_ptr for storage in made.values()]
         pointers.append(arena.data_ptr)
         if _C.launch(self.library.entry, pointers):
@@ -66,23 +75,28 @@ class CompiledGraph:
                     f"{list(stride)}, got {impl.dtype} of size {list(impl.sizes)} and stride {list(impl.strides)}"
                 )
 
-    def _prepared(self) -> list[int]:
-        """Addresses of the constants and of their packed forms, which are made anew after a change."""
-        current = tuple([(tensor._impl.version.value, tensor._impl.data_ptr) for tensor in self.constants])
-        if current != self._state:
+    def _prepare(self) -> _Prepared:
+        """The constants and their packed forms, which are made anew after a constant was written to or given new memory."""
+        state_now = [(tensor._impl.version.value, tensor._impl.storage) for tensor in self.constants]
+        prepared = self._prepared
+        if prepared is None or prepared.state != state_now:
             with self._lock:
-                self._pack()
-                self._state = current
-        return self._constant_pointers
+                prepared = self._prepared = self._pack(state_now)
+        return prepared
 
-    def _pack(self) -> None:
+    def _pack(self, state_now: list) -> _Prepared:
+        for buffer, tensor, expected in zip(self.program.constants, self.constants, self._layouts, strict=True):
+            if (tensor._impl.sizes, tensor._impl.strides, tensor._impl.dtype) != expected:
+                raise RuntimeError(
+                    f"{buffer.target} had size {list(expected[0])} and dtype {expected[2]} when the graph was compiled, and "
+                    f"has now {list(tensor.shape)} and {tensor.dtype}; compile the model again"
+                )
         pointers = [tensor._impl.data_ptr for tensor in self.constants]
         packed = [allocate(4 * operand.depth * (operand.columns + TILE_COLUMNS)) for operand in self.program.packed]
-        addresses = [storage.data_ptr for storage in packed]
+        pointers += [storage.data_ptr for storage in packed]
         if packed:
-            _C.launch(self.library.prepare, pointers + addresses)
-        self._packed = packed
-        self._constant_pointers = pointers + addresses
+            _C.launch(self.library.prepare, pointers)
+        return _Prepared(state_now, pointers, packed)
 
     def _output(self, view, made: dict[str, StorageImpl], tensors: tuple[Tensor, ...]) -> object:
         if not view.buffer:

@@ -110,7 +110,7 @@ class GraphLowering:
             moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
             copied = builder.copy(moved)
             found = builder.operand(copied.view(box.size, lambda index: [index[dim] for dim in order]), box.size)
-        return OutputView(found.buffer, box.size, found.strides, found.offset)
+        return OutputView(found.buffer, box.size, tuple(fake.stride()), found.offset)
 
 
 def _unpermute(index, order):

@@ -12,13 +12,12 @@ import numpy as np
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.generator import Generator
-from rushlight.core.tensor import Tensor, from_numpy
-from rushlight.ops.cpu.special import erf
+from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 
-_UNIT_GAIN = ("linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid")
+_UNIT_GAIN = ("linear", "sigmoid", *(f"conv{kind}{dims}d" for kind in ("", "_transpose") for dims in (1, 2, 3)))
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -163,36 +162,48 @@ def trunc_normal_(
     b: float = 2.0,
     generator: Generator | None = None,
 ) -> Tensor:
-    """Numbers from the normal distribution as far as it lies in [a, b], by inverting its cumulative function."""
+    """Numbers from the normal distribution as far as it lies in [a, b]."""
+    if tensor.is_meta:
+        return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
+            "The distribution of values may be incorrect.",
             stacklevel=2,
         )
-    low, high = (2 * _normal_cdf((bound - mean) / std) - 1 for bound in (a, b))
-    tensor.uniform_(low, high, generator=generator)
-    quantiles = _inverse_erf(tensor.detach().double().numpy()) * (std * math.sqrt(2.0)) + mean
-    return tensor.copy_(from_numpy(np.clip(quantiles, a, b)))
+    propose = _normal_proposals if _normal_share(mean, std, a, b) > 0.3 else _uniform_proposals
+    values, accepted = propose(tensor, mean, std, a, b, generator)
+    while not accepted.all():
+        # Whole tensors are drawn, as torch draws them, to fill what is missing.
+        more, accepted_now = propose(tensor, mean, std, a, b, generator)
+        values = np.where(accepted, values, more)
+        accepted = accepted | accepted_now
+    return tensor.copy_(tensor_from_array(values))
 
 
-def _normal_cdf(x: float) -> float:
-    return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+def _normal_share(mean: float, std: float, a: float, b: float) -> float:
+    """How much of the normal distribution lies in [a, b]."""
+    low, high = ((1.0 + math.erf((bound - mean) / std / math.sqrt(2.0))) / 2.0 for bound in (a, b))
+    return high - low
 
 
-def _inverse_erf(y: np.ndarray) -> np.ndarray:
-    """The inverse of erf: Winitzki's approximation, then Newton's method to double precision."""
-    y = np.clip(y, -1 + 1e-16, 1 - 1e-16)
-    logarithm = np.log1p(-y * y)
-    half = 2 / (math.pi * 0.147) + logarithm / 2
-    x = np.copysign(np.sqrt(np.sqrt(half * half - logarithm / 0.147) - half), y)
-    for _ in range(3):
-        x = x - (erf(x) - y) * (math.sqrt(math.pi) / 2) * np.exp(x * x)
-    return x
+def _normal_proposals(tensor: Tensor, mean, std, a, b, generator) -> tuple[np.ndarray, np.ndarray]:
+    values = tensor.new_empty(tensor.shape).normal_(mean, std, generator=generator).numpy()
+    return values, (values >= values.dtype.type(a)) & (values <= values.dtype.type(b))
+
+
+def _uniform_proposals(tensor: Tensor, mean, std, a, b, generator) -> tuple[np.ndarray, np.ndarray]:
+    """Uniform numbers, accepted as often as the density there is of its highest value in [a, b]."""
+    values = tensor.new_empty(tensor.shape).uniform_(a, b, generator=generator).numpy()
+    heights = tensor.new_empty(tensor.shape).uniform_(generator=generator).numpy()
+    peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    with np.errstate(divide="ignore"):
+        return values, np.log(heights) <= -0.5 * ((values - mean) / std) ** 2 - peak
 
 
 @no_grad()
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
-    """Rows or columns, whichever are fewer, orthonormal times `gain` (Saxe et al. 2013); trailing dimensions flattened."""
+    """Rows or columns, whichever are fewer, orthonormal times `gain` (Saxe et al. 2013); trailing dimensions as one."""
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:

@@ -176,7 +176,9 @@ def _names(group: str) -> list[str]:
 
 
 define_inplace(name for name in _names(UNARY) if name not in ("isnan", "isinf"))
+NOT_IN_PLACE = "maximum minimum where.self pow.Scalar threshold_backward gelu_backward".split()
 define_inplace(
-    name for name in _names(BINARY) if name not in ("where.self", "pow.Scalar", "threshold_backward", "gelu_backward")
+    (name for name in _names(BINARY) if name not in NOT_IN_PLACE),
+    overloads={"Tensor_Tensor": "Tensor", "Tensor_Scalar": "Scalar"},
 )
 define_inplace(("addmm", "cumsum", "scatter.src", "scatter_add"))

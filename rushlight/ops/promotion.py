@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rushlight.core.dtype import dtype, get_default_dtype, of_number, promote_types
+from rushlight.core.dtype import (
+    BOOLEAN,
+    COMPLEX,
+    FLOATING,
+    INTEGRAL,
+    dtype,
+    get_default_dtype,
+    of_number,
+    promote_types,
+)
 from rushlight.core.tensor import Tensor
 
 
@@ -14,6 +23,10 @@ def result_type(*operands: Tensor | bool | int | float | complex) -> dtype:
     Tensors with dimensions decide first; 0-dim tensors, then Python numbers, only raise the category (bool, integer,
     floating, complex) when theirs is higher.
     """
+    if len(operands) == 2:
+        certain = _of_pair(*operands)
+        if certain is not None:
+            return certain
     kinds = []
     for operand in operands:
         if isinstance(operand, Tensor):
@@ -24,6 +37,18 @@ def result_type(*operands: Tensor | bool | int | float | complex) -> dtype:
 
 
 DIMENSIONED, ZERO_DIM, NUMBER = range(3)
+_CATEGORY_OF_NUMBER = {bool: BOOLEAN, int: INTEGRAL, float: FLOATING, complex: COMPLEX}
+
+
+def _of_pair(first: object, second: object) -> dtype | None:
+    """The result type in the frequent cases: two tensors of one dtype, or a tensor and a number that it can hold."""
+    if isinstance(first, Tensor):
+        kind = first._impl.dtype
+        if isinstance(second, Tensor):
+            return kind if kind is second._impl.dtype else None
+        if kind.category >= _CATEGORY_OF_NUMBER.get(type(second), COMPLEX):
+            return kind
+    return None
 
 
 def promote_kinds(kinds: Iterable[tuple[dtype, int]]) -> dtype:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.dtype import can_cast
+from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator
+from rushlight.ops.meta.checks import check_writable
 from rushlight.ops.schema import Argument, FunctionSchema, parse_schema
 
 PRIMITIVES: list[OpOverload] = []
@@ -66,28 +70,66 @@ def inplace_schema(functional: FunctionSchema) -> FunctionSchema:
 INPLACE_OF: dict[OpOverload, OpOverload] = {}
 
 
-def define_inplace(names: Iterable[str]) -> None:
-    """For each functional operator, define `name_`, which computes it and copies the result into `self`."""
+def define_inplace(names: Iterable[str], overloads: dict[str, str] | None = None) -> None:
+    """For each functional operator, define `name_`, which computes it and copies the result into `self`.
+
+    `overloads` renames overloads, where ATen calls those of the two variants differently.
+    """
     for name in names:
         functional = aten(name)
-        op = define("aten", inplace_schema(functional._schema))
+        schema = inplace_schema(functional._schema)
+        op = define("aten", replace(schema, overload=(overloads or {}).get(schema.overload, schema.overload)))
         INPLACE_OF[op] = functional
-        op.register(DispatchKey.CPU, Kernel(_write_back(functional, check=True)))
-        op.register(DispatchKey.Meta, Kernel(_write_back(functional, check=False)))
+        for key in (DispatchKey.CPU, DispatchKey.Meta):
+            op.register(key, Kernel(_write_back(functional, key)))
 
 
-def _write_back(functional: OpOverload, check: bool) -> Callable:
+def _write_back(functional: OpOverload, key: DispatchKey) -> Callable:
     def inplace(self, *args, **kwargs):
-        result = functional(self, *args, **kwargs)
-        check_inplace_result(functional, self, result)
-        if check:
-            self._impl.array[...] = result._impl.array
-        return self
+        result = functional.redispatch(1 << key, self, *args, **kwargs)
+        return store_result(functional, self, result)
 
     return inplace
 
 
-def check_inplace_result(functional: OpOverload, self, result) -> None:
+def elementwise(*names: str) -> Callable:
+    """Register a CPU kernel with a keyword `out`, and make of it the CPU kernels of the in-place variants.
+
+    The kernel writes into `out` when that fits its result; otherwise it returns a new tensor.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        for name in names:
+            functional = aten(name)
+            functional.register(DispatchKey.CPU, Kernel(function))
+            for op, original in INPLACE_OF.items():
+                if original is functional:
+                    op.register(DispatchKey.CPU, Kernel(_write_directly(functional, function)))
+        return function
+
+    return decorate
+
+
+def _write_directly(functional: OpOverload, function: Callable) -> Callable:
+    def inplace(self, *args, **kwargs):
+        check_writable(self, functional._schema.name + "_")
+        result = function(self, *args, **kwargs, out=self)
+        return self if result is self else store_result(functional, self, result)
+
+    return inplace
+
+
+def store_result(functional: OpOverload, self: Tensor, result: Tensor) -> Tensor:
+    """Copy `result` into `self`; RuntimeError unless shape and dtype fit."""
+    check_writable(self, functional._schema.name + "_")
+    check_inplace_result(functional, self, result)
+    impl, made = self._impl, result._impl
+    if impl.storage.buffer is not None:
+        impl.array[...] = made.array
+    return self
+
+
+def check_inplace_result(functional: OpOverload, self: Tensor, result: Tensor) -> None:
     """RuntimeError unless `result` fits into `self`: the same shape, and a dtype that casts to its dtype."""
     from_dtype, to_dtype = result._impl.dtype, self._impl.dtype
     if result._impl.sizes != self._impl.sizes:
@@ -95,20 +137,8 @@ def check_inplace_result(functional: OpOverload, self, result) -> None:
             f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)} "
             f"(in {functional._schema.name}_)"
         )
-    lowers = from_dtype.is_complex > to_dtype.is_complex or (from_dtype.is_floating_point and to_dtype.is_integral)
-    if lowers or (to_dtype.name == "bool" and from_dtype.name != "bool"):
+    if not can_cast(from_dtype, to_dtype):
         raise RuntimeError(
-            f"result type {_scalar_name(from_dtype)} can't be cast to the desired output type {_scalar_name(to_dtype)} "
+            f"result type {from_dtype.scalar_name} can't be cast to the desired output type {to_dtype.scalar_name} "
             f"(in {functional._schema.name}_)"
         )
-
-
-_SCALAR_NAMES = {
-    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
-    "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}  # fmt: skip
-
-
-def _scalar_name(element_type) -> str:
-    return _SCALAR_NAMES[element_type.name]

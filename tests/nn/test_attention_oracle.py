@@ -111,6 +111,7 @@ def test_transformer_layers():
     torch = pytest.importorskip("torch")
     source, target = arrays((4, 3, 8), (5, 3, 8))
     for options in ({}, {"norm_first": True, "activation": "gelu"}, {"bias": False}):
+
         def encoder(library, **o):
             return library.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, **o)
 
@@ -140,7 +141,9 @@ def test_transformer():
 
     same(mine, theirs, call, source, target)
     padding = np.array([[False, False, True, True], [False] * 4, [False, True, True, True]])
-    same(mine, theirs, lambda m, library, x, y: m(x, y, src_key_padding_mask=library.from_numpy(padding)), source, target)
+    same(
+        mine, theirs, lambda m, library, x, y: m(x, y, src_key_padding_mask=library.from_numpy(padding)), source, target
+    )
 
 
 def test_errors_of_multihead_attention():

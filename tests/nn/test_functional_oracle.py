@@ -74,7 +74,12 @@ def test_prelu_and_glu():
     agree(lambda torch, x, w: torch.nn.functional.prelu(x, w), x, *arrays((4,), seed=1))
     agree(lambda torch, x, w: torch.nn.functional.prelu(x, w), *arrays((5,), (1,)))
     agree(lambda torch, x: torch.nn.functional.glu(x, 1), x)
-    agree(lambda torch, x: torch.nn.functional.softmax(x, 1, dtype=torch.float64), x.astype(np.float32), rtol=1e-6, atol=1e-7)
+    agree(
+        lambda torch, x: torch.nn.functional.softmax(x, 1, dtype=torch.float64),
+        x.astype(np.float32),
+        rtol=1e-6,
+        atol=1e-7,
+    )
 
 
 LINEAR = {
@@ -122,6 +127,7 @@ def test_embedding_limits_norms_in_place():
 def test_embedding_bag(mode):
     (weight,) = arrays((6, 3))
     flat, offsets = np.array([0, 2, 5, 1, 1]), np.array([0, 2, 2])
+
     def bag(torch, i, w, o, **options):
         return torch.nn.functional.embedding_bag(i, w, o, mode=mode, **options)
 
@@ -253,7 +259,8 @@ POOLS = {
     "adaptive_max2d_unbatched": (lambda F, x: F.adaptive_max_pool2d(x, 2), (3, 7, 8)),
     "adaptive_max3d": (lambda F, x: F.adaptive_max_pool3d(x, 2, return_indices=True), (2, 3, 4, 5, 6)),
     "unpool1d": (lambda F, x: F.max_unpool1d(*F.max_pool1d(x, 2, return_indices=True), 2), (2, 3, 8)),
-    "unpool2d": (lambda F, x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(7, 8)), (2, 3, 7, 8)),
+    "unpool2d": (
+        lambda F, x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=(7, 8)), (2, 3, 7, 8)),
     "unpool3d": (lambda F, x: F.max_unpool3d(*F.max_pool3d(x, 2, return_indices=True), 2), (2, 3, 4, 4, 6)),
 }  # fmt: skip
 
@@ -265,7 +272,8 @@ def test_pooling(name):
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular", "constant"])
-@pytest.mark.parametrize("shape, pad", [((2, 3, 5), (2, 1)), ((2, 3, 5, 6), (1, 2, 3, 0)), ((2, 3, 4, 5, 6), (1, 2, 2, 1, 1, 1)),
+@pytest.mark.parametrize("shape, pad", [((2, 3, 5), (2, 1)), ((2, 3, 5, 6), (1, 2, 3, 0)),
+                                        ((2, 3, 4, 5, 6), (1, 2, 2, 1, 1, 1)),
                                         ((3, 5), (2, 1)), ((2, 3, 5, 6), (-1, 2, 3, -2))])  # fmt: skip
 def test_pad(mode, shape, pad):
     agree(lambda torch, x: torch.nn.functional.pad(x, pad, mode), *arrays(shape))

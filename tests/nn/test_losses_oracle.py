@@ -25,7 +25,8 @@ ELEMENTWISE = {
     "kl_div": (lambda F, x, y, r: F.kl_div(x, y, reduction=r), INPUT, PROBABILITIES),
     "kl_div_log": (lambda F, x, y, r: F.kl_div(x, y, reduction=r, log_target=True), INPUT, TARGET),
     "poisson": (lambda F, x, y, r: F.poisson_nll_loss(x, y, reduction=r), INPUT, 3 * PROBABILITIES),
-    "poisson_full": (lambda F, x, y, r: F.poisson_nll_loss(x, y, False, True, reduction=r), PROBABILITIES, 3 * PROBABILITIES),
+    "poisson_full": (
+        lambda F, x, y, r: F.poisson_nll_loss(x, y, False, True, reduction=r), PROBABILITIES, 3 * PROBABILITIES),
     "soft_margin": (lambda F, x, y, r: F.soft_margin_loss(x, y, reduction=r), INPUT, SIGNS),
     "hinge": (lambda F, x, y, r: F.hinge_embedding_loss(x, y, 0.6, reduction=r), INPUT, SIGNS),
     "multilabel_soft": (lambda F, x, y, r: F.multilabel_soft_margin_loss(x, y, reduction=r), INPUT, PROBABILITIES),
@@ -48,10 +49,13 @@ def test_weights_of_elements(reduction):
     for name in ("mse_loss", "l1_loss", "huber_loss"):
         agree(lambda torch, x, y, w, name=name: getattr(torch.nn.functional, name)(x, y, reduction=reduction, weight=w),
               INPUT, TARGET, weight)  # fmt: skip
-    agree(lambda torch, x, y, w: torch.nn.functional.binary_cross_entropy(x, y, w, reduction=reduction),
-          PROBABILITIES, PROBABILITIES[::-1].copy(), weight[:1])  # fmt: skip
-    agree(lambda torch, x, y, w, p: torch.nn.functional.binary_cross_entropy_with_logits(
-        x, y, w, reduction=reduction, pos_weight=p), INPUT, PROBABILITIES, weight, np.array([1.0, 2.0, 3.0, 0.5]))  # fmt: skip
+    agree(lambda torch, x, y: torch.nn.functional.binary_cross_entropy(
+        x, y, torch.from_numpy(weight[:1].copy()), reduction=reduction),
+        PROBABILITIES, PROBABILITIES[::-1])  # fmt: skip
+    positive = np.array([1.0, 2.0, 3.0, 0.5])
+    agree(lambda torch, x, y: torch.nn.functional.binary_cross_entropy_with_logits(
+        x, y, torch.from_numpy(weight.copy()), reduction=reduction, pos_weight=torch.from_numpy(positive)),
+        INPUT, PROBABILITIES)  # fmt: skip
 
 
 def test_binary_cross_entropy_of_certain_probabilities():
@@ -88,7 +92,9 @@ def test_gaussian_nll(shape, full):
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("shape, labels", [((5, 4), (5,)), ((4,), ()), ((2, 4, 3), (2, 3)), ((2, 4, 2, 3), (2, 2, 3))])
-@pytest.mark.parametrize("options", [{}, {"ignore_index": 1}, {"label_smoothing": 0.2}, {"ignore_index": 1, "label_smoothing": 0.1}])
+@pytest.mark.parametrize(
+    "options", [{}, {"ignore_index": 1}, {"label_smoothing": 0.2}, {"ignore_index": 1, "label_smoothing": 0.1}]
+)
 def test_cross_entropy(shape, labels, reduction, options):
     (x,) = arrays(shape)
     target = np.arange(int(np.prod(labels)), dtype=np.int64).reshape(labels) % 4
@@ -109,7 +115,11 @@ def test_cross_entropy_with_probabilities(shape, reduction, smoothing):
     x, y = arrays(shape, shape)
     y = np.abs(y)
     weight = np.array([0.5, 1.0, 2.0, 1.5])
-    agree(lambda torch, x, y: torch.nn.functional.cross_entropy(x, y, reduction=reduction, label_smoothing=smoothing), x, y)
+    agree(
+        lambda torch, x, y: torch.nn.functional.cross_entropy(x, y, reduction=reduction, label_smoothing=smoothing),
+        x,
+        y,
+    )
     agree(lambda torch, x, y: torch.nn.functional.cross_entropy(
         x, y, torch.from_numpy(weight), reduction=reduction, label_smoothing=smoothing), x, y)  # fmt: skip
 
@@ -122,5 +132,7 @@ def test_margins_over_classes(reduction):
         agree(lambda torch, x, p=p: torch.nn.functional.multi_margin_loss(
             x, torch.from_numpy(target), p, 0.7, torch.from_numpy(weight), reduction=reduction), x)  # fmt: skip
     labels = np.array([[3, 0, -1, 1], [-1, 0, 0, 0], [0, 1, 2, 3], [2, -1, 2, -1], [1, 3, -1, -1]])
-    agree(lambda torch, x: torch.nn.functional.multilabel_margin_loss(x, torch.from_numpy(labels), reduction=reduction), x)
+    agree(
+        lambda torch, x: torch.nn.functional.multilabel_margin_loss(x, torch.from_numpy(labels), reduction=reduction), x
+    )
     agree(lambda torch, x: torch.nn.functional.multi_margin_loss(x, torch.tensor(2), reduction=reduction), x[0])

@@ -38,10 +38,13 @@ def _overwritten(grad, indices, accumulate):
 for _name in ("index_put", "index_put_"):
     derivative(_name, self=_overwritten, values=lambda grad, indices: aten.index.Tensor(grad, indices))
 
-derivative(
-    "index_select",
-    self=lambda grad, self_sizes, dim, index: aten.index_add(grad.new_zeros(self_sizes), dim, index, grad),
-)
+
+
+def _index_select(grad, self_sizes, dim, index):
+    return aten.index_add(grad.new_zeros(self_sizes), dim, index, grad) if self_sizes else grad
+
+
+derivative("index_select", self=_index_select)
 derivative(
     "gather", self=lambda grad, self_sizes, dim, index: aten.scatter_add(grad.new_zeros(self_sizes), dim, index, grad)
 )

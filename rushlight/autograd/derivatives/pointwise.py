@@ -80,7 +80,9 @@ derivative("add.Tensor", self=lambda grad: grad, other=lambda grad, alpha: times
 derivative("sub.Tensor", self=lambda grad: grad, other=lambda grad, alpha: times(-grad, alpha))
 derivative("mul.Tensor", self=lambda grad, other: grad * other, other=lambda grad, self: grad * self)
 derivative(
-    "div.Tensor", self=lambda grad, other: grad / other, other=lambda grad, self, other: -grad * ((self / other) / other)
+    "div.Tensor",
+    self=lambda grad, other: grad / other,
+    other=lambda grad, self, other: -grad * ((self / other) / other),
 )
 derivative(
     "div.Tensor_mode",
@@ -98,7 +100,9 @@ def _quotient(self, other, rounding_mode: str) -> Tensor:
 derivative(
     "remainder.Tensor", self=lambda grad: grad, other=lambda grad, self, other: -grad * _quotient(self, other, "floor")
 )
-derivative("fmod.Tensor", self=lambda grad: grad, other=lambda grad, self, other: -grad * _quotient(self, other, "trunc"))
+derivative(
+    "fmod.Tensor", self=lambda grad: grad, other=lambda grad, self, other: -grad * _quotient(self, other, "trunc")
+)
 
 
 def _power_base(grad, self, exponent):

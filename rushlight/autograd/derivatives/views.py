@@ -63,8 +63,8 @@ def _as_strided(grad, self, size, stride, storage_offset):
     gathered = aten.as_strided(storage, own[0], own[1], own[2] - first)
     if has_internal_overlap(*own[:2]):
         raise RuntimeError(
-            f"as_strided backward: the input, of shape {list(own[0])} and strides {list(own[1])}, overlaps itself in memory, "
-            "so that its gradient is not defined; use .contiguous() first"
+            f"as_strided backward: the input, of shape {list(own[0])} and strides {list(own[1])}, overlaps itself in "
+            "memory, so that its gradient is not defined; use .contiguous() first"
         )
     return gathered
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.types import c_type, compute_type, literal
 from rushlight.inductor.indexing import Var, to_cpp
-from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Load, Masked, Value, walk
+from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Load, Masked, Value, substitute, walk
 
 SCALAR = "rl::scalar_lane{}"
 INFIX = {"add": "+", "sub": "-", "mul": "*"}
@@ -37,27 +37,32 @@ def depends_on(value: Value, column: Var) -> bool:
 class StatementWriter:
     """Writes values as `const auto tmpN = ...;` lines. The same text is written once per scope.
 
-    `local` maps buffers to the names of values at hand (`value` in an epilogue, a row's scalar, a temporary).
+    `local` maps buffers to the names of elements at hand (`value` in an epilogue, a temporary), and `row_values` to the names
+    of scalars that hold for the whole row. Names start with `prefix`.
     """
 
-    def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype], lane: str = "lane"):
+    def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype],
+                 lane: str = "lane", prefix: str = "tmp"):  # fmt: skip
         self.column = column
         self.pointer = pointer
         self.element_type = element_type
         self.lane = lane
+        self.prefix = prefix
         self.lines: list[str] = []
         self.local: dict[str, str] = {}
+        self.row_values: dict[str, str] = {}
         self._texts: dict[str, str] = {}
-        self._nodes: dict[int, str] = {}
+        self._nodes: dict[tuple[int, str], str] = {}
         self._kept: list[Value] = []
         self._count = 0
         self._indent = ""
 
     def write(self, value: Value) -> str:
         """The name that holds `value`."""
-        found = self._nodes.get(id(value))
+        key = (id(value), self.lane)
+        found = self._nodes.get(key)
         if found is None:
-            found = self._nodes[id(value)] = self._write(value)
+            found = self._nodes[key] = self._write(value)
             self._kept.append(value)
         return found
 
@@ -65,10 +70,13 @@ class StatementWriter:
         """A name for an expression."""
         found = self._texts.get(text)
         if found is None:
-            found = self._texts[text] = f"tmp{self._count}"
-            self._count += 1
+            found = self._texts[text] = self._fresh_name()
             self.lines.append(f"{self._indent}const auto {found} = {text};")
         return found
+
+    def _fresh_name(self) -> str:
+        self._count += 1
+        return f"{self.prefix}{self._count - 1}"
 
     def _write(self, value: Value) -> str:
         if isinstance(value, Load):
@@ -85,7 +93,17 @@ class StatementWriter:
             return self._masked(value)
         return self._call(value)
 
+    def _scalar(self, value: Value) -> str:
+        """The name of one number that holds for all lanes."""
+        outer, self.lane = self.lane, SCALAR
+        found = self.write(value)
+        self.lane = outer
+        return found
+
     def _load(self, value: Load) -> str:
+        if value.buffer in self.row_values:
+            scalar = self.row_values[value.buffer]
+            return scalar if self.lane == SCALAR else self.bind(f"{self.lane}.broadcast({scalar})")
         local = self.local.get(value.buffer)
         if local is not None:
             return local
@@ -107,23 +125,14 @@ class StatementWriter:
         return self.bind(f"{self.lane}.index({text}, {stride}L)")
 
     def _indirect(self, value: Indirect) -> str:
-        outer = self.lane
-        self.lane = SCALAR
-        index = self.write(value.index)
-        self.lane = outer
         wrap = "true" if value.wrap else "false"
-        self.lines.append(
-            f"{self._indent}const long {value.variable.name} = rl::checked_index<{wrap}>({index}, {value.size}L, status);"
-        )
-        return self.write(value.body)
+        place = self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {value.size}L, status)")
+        # One variable can stand for several positions in a body that was made from several elements.
+        return self.write(substitute(value.body, {value.variable: Var(place, value.size)}))
 
     def _masked(self, value: Masked) -> str:
-        outer = self.lane
-        self.lane = SCALAR
-        mask = self.write(value.mask)
-        self.lane = outer
-        name = f"tmp{self._count}"
-        self._count += 1
+        mask = self._scalar(value.mask)
+        name = self._fresh_name()
         self.lines.append(f"{self._indent}auto {name} = {self.lane}.broadcast({literal(0, value.dtype)});")
         self._branch(f"if ({mask}) {{", name, value.body)
         self._branch("} else {", name, value.other)
@@ -142,7 +151,7 @@ class StatementWriter:
         arguments = [self.write(argument) for argument in value.arguments]
         if value.name == "cast":
             source, target = value.arguments[0].dtype, value.dtype
-            if compute_type(source) == compute_type(target) and source.itemsize <= target.itemsize:
+            if compute_type(source) == compute_type(target) and (source is target or source.itemsize < target.itemsize):
                 return arguments[0]
             return self.bind(f"rl::cast<{c_type(target)}, {compute_type(source)}>({arguments[0]})")
         if value.name in INFIX and value.dtype.name in ("float32", "float64"):

@@ -20,7 +20,7 @@ ACCUMULATORS = {
     "sum": "rl::sum", "prod": "rl::prod", "max": "rl::max", "min": "rl::min", "any": "rl::any", "all": "rl::all",
     "argmax": "rl::argmax", "argmin": "rl::argmin",
 }  # fmt: skip
-ROW_LIMIT = 16384  # elements of a row kept on the stack between two passes over it
+STACK_BYTES = 1 << 18  # of rows that a thread keeps between two passes over them; more go to the arena
 CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 
 
@@ -124,9 +124,7 @@ class LoopKernel(KernelWriter):
         rows = self.domain[0]
         body = self._row()
         if rows == 1:
-            self.kernel.body = ["#pragma omp single", "{", "  constexpr long x = 0;", *_indented(body), "}"]
-            if "x" not in "".join(body):
-                self.kernel.body.pop(2)
+            self.kernel.body = ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;", *_indented(body), "}"]
         else:
             head = ["#pragma omp for schedule(static)", f"for (long x = 0; x < {rows}L; ++x) {{"]
             self.kernel.body = [*head, *_indented(body), "}"]
@@ -150,16 +148,18 @@ class LoopKernel(KernelWriter):
         return lines
 
     def _scratch_rows(self) -> dict[str, str]:
-        """Members whose values a later pass reads, and that are not stored anyway."""
+        """Members whose values a later pass reads, and that are not stored anyway; those beyond STACK_BYTES are stored."""
         needed: dict[str, str] = {}
+        free = STACK_BYTES
         for member in self.group.members:
             number = self.passes.get(member.name, self.after.get(member.name, 0))
             for name in member.reads():
-                if name in self.passes and name not in self.stored and self.passes[name] < number:
-                    needed.setdefault(name, f"row{len(needed)}")
-        if self.domain[1] > ROW_LIMIT:
-            self.stored |= set(needed)
-            return {}
+                if name in self.passes and name not in self.stored and name not in needed and self.passes[name] < number:
+                    free -= self.domain[1] * max(4, self.element_type(name).itemsize)
+                    if free < 0:
+                        self.stored = self.stored | {name}
+                    else:
+                        needed[name] = f"row{len(needed)}"
         return needed
 
     def _in_pass(self, number: int) -> list[ComputedBuffer]:
@@ -201,7 +201,7 @@ class LoopKernel(KernelWriter):
 
     def _writer(self, scalars: dict[str, str]) -> StatementWriter:
         writer = StatementWriter(self.r, self.pointer, self.element_type)
-        writer.local = {name: f"lane.broadcast({text})" for name, text in scalars.items()}
+        writer.row_values = scalars
         return writer
 
     def _element(self, member, writer: StatementWriter, accumulators: dict, scratch: dict[str, str], number: int) -> None:
@@ -228,15 +228,14 @@ class LoopKernel(KernelWriter):
         for member in self.group.members:
             if self.after.get(member.name) != number or isinstance(member.data, Reduction):
                 continue
-            writer = StatementWriter(self.r, self.pointer, self.element_type, lane=SCALAR)
-            writer.local = dict(scalars)
             self.note_status(self.bodies[member.name])
+            name = f"value_{len(scalars)}"
+            writer = StatementWriter(self.r, self.pointer, self.element_type, lane=SCALAR, prefix=f"{name}_")
+            writer.row_values = scalars
             result = writer.write(self.bodies[member.name])
-            scalars[member.name] = f"value_{len(scalars)}"
-            prefix = f"{scalars[member.name]}_"
-            lines += [line.replace("tmp", prefix) for line in writer.lines]
-            lines.append(f"const auto {scalars[member.name]} = {result.replace('tmp', prefix)};")
-            lines += self._store_row_value(member.name, scalars[member.name])
+            lines += [*writer.lines, f"const auto {name} = {result};"]
+            scalars[member.name] = name
+            lines += self._store_row_value(member.name, name)
         return lines
 
     def _store_row_value(self, name: str, value: str) -> list[str]:

@@ -78,6 +78,40 @@ def _below(position, bound: int) -> Call:
     return call("lt", bool_, index_value(position, int64), Constant(int64, bound))
 
 
+@lowering("select_scatter")
+def select_scatter(graph, self, src, dim, index):
+    dim = wrap_dim(dim, len(self.size))
+    return slice_scatter(graph, self, _unsqueezed(src, dim), dim, index % self.size[dim], index % self.size[dim] + 1)
+
+
+@lowering("slice_scatter")
+def slice_scatter(graph, self, src, dim=0, start=None, end=None, step=1):
+    dim = wrap_dim(dim, len(self.size))
+    first, last, _ = slice(start, end).indices(self.size[dim])
+    graph.realize(self)
+    graph.realize(src)
+
+    def inner(index):
+        moved = index[dim] - first
+        body = cast(src.value([*index[:dim], moved // step, *index[dim + 1 :]]), self.dtype)
+        return Masked(self.dtype, _within(moved, last - first, step), body, self.value(index))
+
+    return graph.pointwise(self.size, self.dtype, inner)
+
+
+def _unsqueezed(box, dim: int):
+    return box.view((*box.size[:dim], 1, *box.size[dim:]), lambda index: [*index[:dim], *index[dim + 1 :]])
+
+
+def _within(position, length: int, step: int) -> Call:
+    """Whether 0 <= position < length, at a multiple of `step`."""
+    at = index_value(position, int64)
+    inside = call("logical_and", bool_, call("ge", bool_, at, Constant(int64, 0)), _below(position, length))
+    if step == 1:
+        return inside
+    return call("logical_and", bool_, inside, call("eq", bool_, index_value(position % step), Constant(int64, 0)))
+
+
 @lowering("constant_pad_nd")
 def constant_pad_nd(graph, self, pad, value=0):
     graph.realize(self)

@@ -40,7 +40,7 @@ def _define(table: dict[str, str], make) -> None:
 def _same_type(function: str):
     def rule(graph: GraphBuilder, self: TensorBox) -> TensorBox:
         if self.dtype.is_integral and function in _INTEGER_IDENTITY:
-            return self
+            return clone(graph, self)
         name = _BOOLEAN_NAMES.get(function, function) if self.dtype is bool_ else function
         return graph.elementwise(name, self.dtype, self.dtype, self)
 

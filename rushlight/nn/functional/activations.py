@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from rushlight.core.dtype import dtype as element_type
+from rushlight.core.dtype import finfo
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
 
@@ -82,7 +83,7 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """x times the normal distribution's cumulative function; approximate="tanh" estimates it (Hendrycks, Gimpel 2016)."""
+    """x times the normal distribution's cumulative function; approximate="tanh" estimates that (arXiv:1606.08415)."""
     return aten.gelu(input, approximate=approximate)
 
 
@@ -206,7 +207,9 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
     `eps` has no effect; it is there because callers of older torch versions pass it.
     """
-    gumbels = -logits.new_empty(logits.shape).exponential_().log()
+    uniform = logits.detach().new_empty(logits.shape).uniform_()
+    exponential = (-(-uniform).log1p()).clamp(min=finfo(logits.dtype).tiny)
+    gumbels = -exponential.log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft

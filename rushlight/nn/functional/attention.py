@@ -28,7 +28,7 @@ def scaled_dot_product_attention(
     A bool mask is True where attending is allowed, a float mask is added. `is_causal` allows keys up to the query's own
     place. The scale defaults to 1 / sqrt(features). `enable_gqa` lets fewer key and value heads serve all query heads.
     """
-    return aten.scaled_dot_product_attention(
+    return aten.scaled_dot_product_attention.default(
         query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
 
@@ -78,24 +78,25 @@ def multi_head_attention_forward(
         q, k, v = _project_separately(query, key, value, weights, in_proj_bias)
     else:
         q, k, v = _project_packed(query, key, value, in_proj_weight, in_proj_bias)
-    attn_mask = _three_dimensional(attn_mask, query, key, num_heads)
+    batch, target, source = query.shape[1], query.shape[0], key.shape[0]
+    attn_mask = _four_dimensional(attn_mask, batch, num_heads, target, source)
     if bias_k is not None and bias_v is not None:
         k, v = _append_row(k, bias_k, 0), _append_row(v, bias_v, 0)
         attn_mask, key_padding_mask = _widen(attn_mask), _widen(key_padding_mask)
     q = _split_heads(q, num_heads)
-    k = _split_heads(k, num_heads) if static_k is None else static_k
-    v = _split_heads(v, num_heads) if static_v is None else static_v
+    k = _split_heads(k, num_heads) if static_k is None else _given_heads(static_k, batch)
+    v = _split_heads(v, num_heads) if static_v is None else _given_heads(static_v, batch)
     if add_zero_attn:
-        k, v = _append_row(k, k.new_zeros([]), 1), _append_row(v, v.new_zeros([]), 1)
+        k, v = _append_row(k, k.new_zeros([]), 2), _append_row(v, v.new_zeros([]), 2)
         attn_mask, key_padding_mask = _widen(attn_mask), _widen(key_padding_mask)
-    mask = _merge_masks(attn_mask, key_padding_mask, query.shape[1], num_heads, k.shape[1])
+    mask = _merge_masks(attn_mask, key_padding_mask, batch, k.shape[2])
     dropout_p = dropout_p if training else 0.0
     if need_weights:
         context, attention = _attend_with_weights(q, k, v, mask, dropout_p)
     else:
-        context, attention = _attend(q, k, v, mask, dropout_p, is_causal, query.shape[1]), None
-    output = linear(_join_heads(context, query.shape), out_proj_weight, out_proj_bias)
-    return _shape_results(output, attention, query.shape[1], average_attn_weights, batched)
+        context, attention = scaled_dot_product_attention(q, k, v, mask, dropout_p, is_causal), None
+    output = linear(_join_heads(context), out_proj_weight, out_proj_bias)
+    return _shape_results(output, attention, average_attn_weights, batched)
 
 
 def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -142,9 +143,7 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, embed_dim: int, num_
     if given % num_heads:
         raise AssertionError(f"embed_dim {given} not divisible by num_heads {num_heads}")
     if separate and key.shape[:2] != value.shape[:2]:
-        raise AssertionError(
-            f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-        )
+        raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
     if not separate and key.shape != value.shape:
         raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
 
@@ -184,21 +183,22 @@ def _project_packed(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, b
 
 def _project_separately(query: Tensor, key: Tensor, value: Tensor, weights: tuple, bias: Tensor | None):
     if any(weight is None for weight in weights):
-        raise AssertionError("use_separate_proj_weight is True but q_proj_weight, k_proj_weight or v_proj_weight is None")
+        raise AssertionError("use_separate_proj_weight is True but q_, k_ or v_proj_weight is None")
     biases = (None, None, None) if bias is None else bias.chunk(3)
     return tuple(linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True))
 
 
-def _three_dimensional(attn_mask: Tensor | None, query: Tensor, key: Tensor, num_heads: int) -> Tensor | None:
+def _four_dimensional(attn_mask: Tensor | None, batch: int, num_heads: int, target: int, source: int) -> Tensor | None:
+    """The mask as (batch or 1, heads or 1, target, source)."""
     if attn_mask is None:
         return None
-    target, batch, source = query.shape[0], query.shape[1], key.shape[0]
-    expected = (target, source) if attn_mask.dim() == 2 else (batch * num_heads, target, source)
+    flat = attn_mask.dim() == 2
+    expected = (target, source) if flat else (batch * num_heads, target, source)
     if tuple(attn_mask.shape) != expected:
         raise RuntimeError(
             f"The shape of the {attn_mask.dim()}D attn_mask is {attn_mask.shape}, but should be {expected}."
         )
-    return attn_mask.unsqueeze(0) if attn_mask.dim() == 2 else attn_mask
+    return attn_mask.view([1, 1, target, source] if flat else [batch, num_heads, target, source])
 
 
 def _append_row(x: Tensor, row: Tensor, dim: int) -> Tensor:
@@ -212,51 +212,41 @@ def _widen(mask: Tensor | None) -> Tensor | None:
 
 
 def _split_heads(x: Tensor, num_heads: int) -> Tensor:
-    """(tokens, batch, features) to (batch * heads, tokens, features of a head)."""
+    """(tokens, batch, features) to (batch, heads, tokens, features of a head)."""
     tokens, batch, features = x.shape
-    return x.reshape([tokens, batch * num_heads, features // num_heads]).transpose(0, 1)
+    return x.view([tokens, batch, num_heads, features // num_heads]).permute([1, 2, 0, 3])
 
 
-def _join_heads(context: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """(batch * heads, tokens, features of a head) to (tokens, batch, features)."""
-    return context.transpose(0, 1).reshape(shape)
+def _given_heads(x: Tensor, batch: int) -> Tensor:
+    """(batch * heads, tokens, features of a head) to (batch, heads, tokens, features of a head)."""
+    return x.view([batch, x.shape[0] // batch, *x.shape[1:]])
 
 
-def _merge_masks(attn_mask, key_padding_mask, batch: int, num_heads: int, source: int) -> Tensor | None:
+def _join_heads(context: Tensor) -> Tensor:
+    """(batch, heads, tokens, features of a head) to (tokens, batch, features)."""
+    batch, heads, tokens, size = context.shape
+    return context.permute([2, 0, 1, 3]).reshape([tokens, batch, heads * size])
+
+
+def _merge_masks(attn_mask: Tensor | None, key_padding_mask: Tensor | None, batch: int, source: int) -> Tensor | None:
     if key_padding_mask is None:
         return attn_mask
     if tuple(key_padding_mask.shape) != (batch, source):
-        raise AssertionError(
-            f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}"
-        )
-    spread = key_padding_mask.view([batch, 1, 1, source]).expand([-1, num_heads, -1, -1])
-    spread = spread.reshape([batch * num_heads, 1, source])
-    return spread if attn_mask is None else attn_mask + spread
+        raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got {key_padding_mask.shape}")
+    padding = key_padding_mask.view([batch, 1, 1, source])
+    return padding if attn_mask is None else attn_mask + padding
 
 
 def _attend_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float):
-    scores = (q * math.sqrt(1.0 / q.shape[-1])).bmm(k.transpose(-2, -1))
+    scores = (q * math.sqrt(1.0 / q.shape[-1])).matmul(k.transpose(-2, -1))
     attention = softmax(scores if mask is None else scores + mask, -1)
     if dropout_p > 0.0:
         attention = dropout(attention, dropout_p)
-    return attention.bmm(v), attention
+    return attention.matmul(v), attention
 
 
-def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float, is_causal: bool, batch: int) -> Tensor:
-    heads = q.shape[0] // batch
-
-    def four_dimensional(x: Tensor) -> Tensor:
-        return x.reshape([batch, heads, *x.shape[1:]])
-
-    if mask is not None:
-        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else four_dimensional(mask)
-    context = scaled_dot_product_attention(*map(four_dimensional, (q, k, v)), mask, dropout_p, is_causal)
-    return context.reshape([batch * heads, *context.shape[2:]])
-
-
-def _shape_results(output: Tensor, attention: Tensor | None, batch: int, average: bool, batched: bool):
+def _shape_results(output: Tensor, attention: Tensor | None, average: bool, batched: bool):
     if attention is not None:
-        attention = attention.reshape([batch, attention.shape[0] // batch, *attention.shape[1:]])
         attention = attention.mean([1]) if average else attention
         attention = attention if batched else attention.squeeze(0)
     return (output if batched else output.squeeze(1)), attention

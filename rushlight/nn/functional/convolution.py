@@ -20,7 +20,8 @@ def conv1d(
     groups: int = 1,
 ) -> Tensor:
     """Weight (out, in / groups, kernel). `padding` may be "valid" or "same"."""
-    return aten.conv1d(input, weight, bias, stride, padding, dilation, groups)
+    convolve = aten.conv1d.padding if isinstance(padding, str) else aten.conv1d.default
+    return convolve(input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -33,7 +34,8 @@ def conv2d(
     groups: int = 1,
 ) -> Tensor:
     """Weight (out, in / groups, kernel height, kernel width). `padding` may be "valid" or "same"."""
-    return aten.conv2d(input, weight, bias, stride, padding, dilation, groups)
+    convolve = aten.conv2d.padding if isinstance(padding, str) else aten.conv2d.default
+    return convolve(input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(
@@ -46,7 +48,8 @@ def conv3d(
     groups: int = 1,
 ) -> Tensor:
     """Weight (out, in / groups, kernel depth, height, width). `padding` may be "valid" or "same"."""
-    return aten.conv3d(input, weight, bias, stride, padding, dilation, groups)
+    convolve = aten.conv3d.padding if isinstance(padding, str) else aten.conv3d.default
+    return convolve(input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv_transpose1d(
@@ -60,7 +63,7 @@ def conv_transpose1d(
     dilation: Sizes = 1,
 ) -> Tensor:
     """The adjoint of conv1d. Weight (in, out / groups, kernel)."""
-    return aten.conv_transpose1d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return aten.conv_transpose1d.default(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose2d(
@@ -74,7 +77,7 @@ def conv_transpose2d(
     dilation: Sizes = 1,
 ) -> Tensor:
     """The adjoint of conv2d. Weight (in, out / groups, kernel height, kernel width)."""
-    return aten.conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return aten.conv_transpose2d.input(input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def conv_transpose3d(
@@ -88,4 +91,4 @@ def conv_transpose3d(
     dilation: Sizes = 1,
 ) -> Tensor:
     """The adjoint of conv3d. Weight (in, out / groups, kernel depth, height, width)."""
-    return aten.conv_transpose3d(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return aten.conv_transpose3d.input(input, weight, bias, stride, padding, output_padding, groups, dilation)

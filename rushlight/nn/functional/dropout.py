@@ -25,9 +25,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     check_probability(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. Note that dropout1d exists to "
-            "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch "
-            "dimension (i.e. 2D or 3D inputs)."
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. It drops channels of "
+            "inputs with 1 spatial dimension, a channel dimension and an optional batch dimension."
         )
     batched = input.dim() == 3
     result = _feature_dropout(input if batched else input.unsqueeze(0), p, training, inplace)
@@ -63,4 +62,5 @@ def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> 
 
 def _warn_unless(input: Tensor, dims: tuple[int, ...], name: str, meant: str) -> None:
     if input.dim() not in dims:
-        warnings.warn(f"{name}: Received a {input.dim()}-D input; it drops channels of inputs with {meant}.", stacklevel=3)
+        given = f"{name}: Received a {input.dim()}-D input"
+        warnings.warn(f"{given}; it drops channels of inputs with {meant}.", stacklevel=3)

@@ -33,8 +33,8 @@ def embedding(
 ) -> Tensor:
     """The rows of `weight` (rows, features) that the integers (...) name, as (..., features).
 
-    The row `padding_idx` gets no gradient. With `max_norm`, named rows of a larger `norm_type`-norm are first scaled down
-    in place. `sparse` is accepted; gradients are dense.
+    The row `padding_idx` gets no gradient. With `max_norm`, named rows of a larger `norm_type`-norm are first scaled
+    down in place. `sparse` is accepted; gradients are dense.
     """
     padding_idx = _row_number(padding_idx, weight)
     if max_norm is not None:
@@ -75,7 +75,7 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or maximum of the rows in each bag: (bags, features).
 
-    A 2-D input has a bag per row; a 1-D input has bags that start at `offsets`. Rows equal to `padding_idx` do not count.
+    A 2-D input has a bag per row; a 1-D input has bags that start at `offsets`. `padding_idx` does not count.
     """
     _check_bags(input, offsets, mode, per_sample_weights)
     bags, count = _bag_numbers(input, offsets, include_last_offset)
@@ -123,8 +123,8 @@ def _check_bags(input: Tensor, offsets: Tensor | None, mode: str, per_sample_wei
         raise ValueError(f"mode has to be one of sum, mean or max, got {mode!r}")
     if input.dim() == 2 and offsets is not None:
         raise ValueError(
-            "if input is 2D, then offsets has to be None, as input is treated as a mini-batch of fixed length sequences. "
-            f"However, found offsets of type {type(offsets)}"
+            "if input is 2D, then offsets has to be None, as input is treated as a mini-batch of fixed length "
+            f"sequences. However, found offsets of type {type(offsets)}"
         )
     if input.dim() == 1 and (offsets is None or offsets.dim() != 1):
         raise ValueError("offsets has to be a 1D Tensor when the input is 1D")
@@ -134,5 +134,5 @@ def _check_bags(input: Tensor, offsets: Tensor | None, mode: str, per_sample_wei
         raise NotImplementedError(f"per_sample_weights is supported for mode='sum' only, got mode='{mode}'")
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise ValueError(
-            f"per_sample_weights has shape {list(per_sample_weights.shape)}; expected that of input, {list(input.shape)}"
+            f"per_sample_weights has shape {list(per_sample_weights.shape)}; expected {list(input.shape)}, as input"
         )

@@ -25,11 +25,16 @@ def _warn_about_sizes(input: Tensor, target: Tensor) -> None:
         )
 
 
-def _weighted(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
-    """Elementwise losses times weights; the mean divides by the weights' sum."""
+def _weighted(loss: Tensor, weight: Tensor) -> Tensor:
+    """Elementwise losses times weights."""
     if weight.shape != loss.shape:
         raise ValueError(f"Weights and input must have the same size; got {weight.shape} and {loss.shape}")
-    loss = loss * weight
+    return loss * weight
+
+
+def _weighted_mean(loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    """Losses times weights, reduced; their mean divides by the weights' sum."""
+    loss = _weighted(loss, weight)
     return loss.sum() / weight.sum() if reduction == "mean" else reduced(loss, reduction)
 
 
@@ -45,7 +50,7 @@ def mse_loss(
     _warn_about_sizes(input, target)
     reduction = reduction_name(size_average, reduce, reduction)
     if weight is not None:
-        return _weighted(aten.mse_loss(input, target, 0), weight, reduction)
+        return _weighted_mean(aten.mse_loss(input, target, 0), weight, reduction)
     return aten.mse_loss(input, target, reduction_code(reduction))
 
 
@@ -61,7 +66,7 @@ def l1_loss(
     _warn_about_sizes(input, target)
     reduction = reduction_name(size_average, reduce, reduction)
     if weight is not None:
-        return _weighted(aten.l1_loss(input, target, 0), weight, reduction)
+        return _weighted_mean(aten.l1_loss(input, target, 0), weight, reduction)
     return aten.l1_loss(input, target, reduction_code(reduction))
 
 
@@ -84,7 +89,7 @@ def huber_loss(
     """0.5 * difference ** 2 where |difference| < delta, delta * (|difference| - 0.5 * delta) elsewhere."""
     _warn_about_sizes(input, target)
     if weight is not None:
-        return _weighted(aten.huber_loss(input, target, 0, delta), weight, reduction)
+        return reduced(_weighted(aten.huber_loss(input, target, 0, delta), weight), reduction)
     return aten.huber_loss(input, target, reduction_code(reduction), delta)
 
 

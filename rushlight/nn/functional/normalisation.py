@@ -17,7 +17,7 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Zero mean and unit variance over the last dimensions, `normalized_shape`, then times weight plus bias."""
-    return aten.layer_norm(input, normalized_shape, weight, bias, eps)
+    return aten.layer_norm.default(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(
@@ -77,9 +77,7 @@ def group_norm(
     return aten.group_norm(input, num_groups, weight, bias, eps)
 
 
-def local_response_norm(
-    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Tensor:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """x / (k + alpha * mean of squares over `size` neighbouring channels) ** beta (Krizhevsky et al. 2012)."""
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.dim()} dimensions)")

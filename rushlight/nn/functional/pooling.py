@@ -39,12 +39,10 @@ def max_pool2d(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """The maximum of each window, with its place in the flattened image if `return_indices`."""
     if not return_indices:
-        return aten.max_pool2d(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
+        return aten.max_pool2d.default(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
     kernel = as_tuple(kernel_size, 2)
     steps = kernel if stride is None else as_tuple(stride, 2)
-    return aten.max_pool2d_with_indices(
-        input, kernel, steps, as_tuple(padding, 2), as_tuple(dilation, 2), ceil_mode
-    )
+    return aten.max_pool2d_with_indices(input, kernel, steps, as_tuple(padding, 2), as_tuple(dilation, 2), ceil_mode)
 
 
 def max_pool3d(
@@ -124,7 +122,7 @@ def avg_pool2d(
     """The mean of each window; or its sum divided by `divisor_override`."""
     kernel = as_tuple(kernel_size, 2)
     steps = kernel if stride is None or stride == [] else as_tuple(stride, 2)
-    return aten.avg_pool2d(
+    return aten.avg_pool2d.default(
         input, kernel, steps, as_tuple(padding, 2), ceil_mode, count_include_pad, divisor_override
     )
 
@@ -139,9 +137,7 @@ def avg_pool3d(
     divisor_override: int | None = None,
 ) -> Tensor:
     """The mean of each window; or its sum divided by `divisor_override`."""
-    return aten.avg_pool3d(
-        input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override
-    )
+    return aten.avg_pool3d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def lp_pool1d(
@@ -178,7 +174,9 @@ def _full_size(output_size: int | Sequence[int | None] | None, input: Tensor, di
     """`output_size` with the input's own sizes where it says None."""
     wanted = [output_size] * dims if isinstance(output_size, int | None) else list(output_size)
     if len(wanted) != dims or input.dim() <= dims:
-        raise ValueError(f"Input dimension should be at least {len(wanted) + 1}, and output_size {dims} sizes; got {wanted}")
+        raise ValueError(
+            f"Input dimension should be at least {len(wanted) + 1}, and output_size have {dims} sizes; got {wanted}"
+        )
     return [own if size is None else size for size, own in zip(wanted, input.shape[-dims:], strict=True)]
 
 
@@ -290,7 +288,5 @@ def _unpooled_size(input: Tensor, kernel, stride, padding, output_size) -> list[
     wanted = list(output_size)[-dims:]
     for size, usual, step in zip(wanted, default, stride, strict=True):
         if not usual - step < size < usual + step:
-            raise ValueError(
-                f"invalid output_size {wanted}: each size must lie strictly within a stride of {default}"
-            )
+            raise ValueError(f"invalid output_size {wanted}: each size must lie strictly within a stride of {default}")
     return wanted

@@ -29,9 +29,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     return aten.channel_shuffle(input, groups)
 
 
-def unfold(
-    input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
-) -> Tensor:
+def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
     """(N, C, H, W) to (N, C * kernel elements, blocks): each sliding block as a column."""
     return aten.im2col(input, *(as_tuple(value, 2) for value in (kernel_size, dilation, padding, stride)))
 
@@ -59,7 +57,7 @@ def interpolate(
 ) -> Tensor:
     """Resize the dimensions after the channels to `size`, or by `scale_factor`.
 
-    `mode` is "nearest", "nearest-exact", "area", "linear" (3-D input), "bilinear" or "bicubic" (4-D), "trilinear" (5-D).
+    `mode`: "nearest", "nearest-exact", "area", "linear" (3-D input), "bilinear", "bicubic" (4-D) or "trilinear" (5-D).
     """
     weighted = mode in _WEIGHTED
     if align_corners is not None and not weighted:
@@ -101,9 +99,9 @@ def _per_dimension(value, input: Tensor, name: str) -> list:
     values = list(as_tuple(value, dims))
     if len(values) != dims:
         raise ValueError(
-            f"Input and {name} must have the same number of spatial dimensions, but got input with spatial dimensions of "
-            f"{list(input.shape[2:])} and {name} of {value}. Please provide input tensor in (N, C, d1, d2, ...,dK) format "
-            f"and {name} in (o1, o2, ...,oK) format."
+            f"Input and {name} must have the same number of spatial dimensions, but got input with spatial dimensions "
+            f"of {list(input.shape[2:])} and {name} of {value}. Please provide input tensor in (N, C, d1, ..., dK) "
+            f"format and {name} in (o1, ..., oK) format."
         )
     return values
 

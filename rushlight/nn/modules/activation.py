@@ -87,7 +87,8 @@ class Hardtanh(_InPlace):
         super().__init__(inplace)
         for old, new in (("min_value", "min_val"), ("max_value", "max_val")):
             if (min_value if old == "min_value" else max_value) is not None:
-                warnings.warn(f"keyword argument `{old}` is deprecated and rename to `{new}`", FutureWarning, stacklevel=2)
+                message = f"keyword argument `{old}` is deprecated and rename to `{new}`"
+                warnings.warn(message, FutureWarning, stacklevel=2)
         self.min_val = min_val if min_value is None else min_value
         self.max_val = max_val if max_value is None else max_value
         if self.max_val <= self.min_val:

@@ -64,7 +64,7 @@ class _NormBase(Module):
 
     def extra_repr(self) -> str:
         text = f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
-        return text + f", track_running_stats={self.track_running_stats}"
+        return text + f", bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, *args: Any) -> None:
         # The count came with version 2 of the layer: older files lack it.

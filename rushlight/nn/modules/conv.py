@@ -121,8 +121,9 @@ class _Convolution(_ConvNd):
     ) -> None:
         super().__init__()
         self._set_up(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
-        )
+            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode,
+            device, dtype,
+        )  # fmt: skip
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
@@ -173,8 +174,8 @@ class _TransposedConvolution(_ConvNd):
     ) -> None:
         super().__init__()
         self._set_up(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode,
-            device, dtype,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias,
+            padding_mode, device, dtype,
         )  # fmt: skip
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
@@ -188,8 +189,8 @@ class _TransposedConvolution(_ConvNd):
             output_size = output_size[-self.dims :]
         if len(output_size) != self.dims:
             raise ValueError(
-                f"ConvTranspose{self.dims}D: for {input.dim()}D input, output_size must have {self.dims} or {input.dim()} "
-                f"elements (got {len(output_size)})"
+                f"ConvTranspose{self.dims}D: for {input.dim()}D input, output_size must have {self.dims} "
+                f"or {input.dim()} elements (got {len(output_size)})"
             )
         smallest = [
             (size - 1) * step - 2 * border + gap * (width - 1) + 1

@@ -132,9 +132,7 @@ class EmbeddingBag(_Table):
         self.include_last_offset = include_last_offset
         self._make_weight(_weight, False, device, dtype)
 
-    def forward(
-        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         return F.embedding_bag(
             input,
             self.weight,

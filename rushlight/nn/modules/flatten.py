@@ -29,9 +29,10 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         if not isinstance(dim, int):
-            raise TypeError("unflattened_size must be a tuple of ints for a dim of type int; named dims are not supported")
+            raise TypeError(f"dim must be an int, as there are no named dimensions, but found {type(dim).__name__}")
         if not isinstance(unflattened_size, tuple | list):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+            found = type(unflattened_size).__name__
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {found}")
         for index, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(

@@ -1,4 +1,4 @@
-"""Padding layers: an amount for every side, or (left, right, top, bottom, front, back) as far as there are dimensions."""
+"""Padding layers: an amount for every side, or (left, right, top, bottom, front, back) for as many dimensions."""
 
 from __future__ import annotations
 

@@ -260,7 +260,8 @@ class Transformer(Module):
     ) -> None:
         super().__init__()
         options = (
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias, device, dtype
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
+            device, dtype,
         )  # fmt: skip
         self.encoder, self.decoder = custom_encoder, custom_decoder
         if custom_encoder is None:

@@ -9,10 +9,11 @@ import numpy as np
 from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import empty
-from rushlight.ops.cpu.creation import check_writable, clone
+from rushlight.ops.cpu.creation import clone
 from rushlight.ops.cpu.indexing import add_at, check_bounds
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.advanced_indexing import MASKS, check_index_dtypes, check_index_put, index_geometry
+from rushlight.ops.meta.checks import check_writable
 from rushlight.ops.registry import cpu
 
 

@@ -70,7 +70,7 @@ def attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=No
 
 
 def _exponentials(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Turn scores into exponentials relative to their maxima, in place; the log of their sums and the sums (one per row).
+    """Turn scores into exponentials relative to their maxima, in place; per row, the log of their sum and the sum.
 
     A row that is masked altogether gives zeros, and 0 as the log of its sum.
     """

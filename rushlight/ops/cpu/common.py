@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import dtype
-from rushlight.core.strides import broadcast_shapes, elementwise_strides
+from rushlight.core.dtype import FLOATING, bool_, dtype
+from rushlight.core.strides import broadcast_shapes, contiguous_strides, elementwise_strides
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_impl, impl_from_array
+from rushlight.ops.cpu.quiet import quietly
+from rushlight.ops.meta.checks import not_implemented
 
 
 def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | None = None) -> Tensor:
@@ -29,17 +31,16 @@ def make(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
 
 def convert(array: np.ndarray, target: np.dtype) -> np.ndarray:
     """`array` in another dtype as C converts: NaN and out-of-range floats give unspecified integers, without warnings."""
-    with np.errstate(all="ignore"):
-        if array.dtype.kind == "c" and target.kind != "c" and target.kind != "b":
-            array = array.real
-        return array.astype(target)
+    if array.dtype.kind == "c" and target.kind != "c" and target.kind != "b":
+        array = array.real
+    return quietly(array.astype, target)
 
 
 def operand(value: Tensor | complex | float | int | bool, element_type: dtype) -> np.ndarray | np.generic:
     """A tensor's elements or a Python number in the dtype that `element_type` is computed in."""
     if isinstance(value, Tensor):
-        array = value._impl.array
-        return array if array.dtype == element_type.compute else convert(array, element_type.compute)
+        impl = value._impl
+        return impl.array if impl.dtype.numpy is element_type.compute else convert(impl.array, element_type.compute)
     if isinstance(value, np.generic | bool | int | float | complex):
         return number(value, element_type.compute)
     raise TypeError(f"expected a Tensor or a number, got {type(value).__name__}")
@@ -52,30 +53,58 @@ def number(value: complex | float | int | bool, target: np.dtype) -> np.generic:
         value &= (1 << bits) - 1
         if target.kind == "i" and value >> (bits - 1):
             value -= 1 << bits
-    with np.errstate(all="ignore"):
-        return target.type(value)
+    return quietly(target.type, value)
 
 
 def layout_of(operands: Sequence[object]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Sizes and strides of an elementwise result over the tensors among `operands`."""
     impls: list[TensorImpl] = [value._impl for value in operands if isinstance(value, Tensor)]
     first = impls[0]
-    if len(impls) == 1 or (len(impls) == 2 and first.sizes == impls[1].sizes and first.strides == impls[1].strides):
-        sizes = first.sizes
-    else:
-        sizes = broadcast_shapes(*[impl.sizes for impl in impls])
+    sizes, strides = first.sizes, first.strides
+    if strides == contiguous_strides(sizes):
+        for impl in impls:
+            if impl.sizes != sizes or impl.strides != strides:
+                break
+        else:
+            return sizes, strides
+    sizes = broadcast_shapes(*[impl.sizes for impl in impls])
     return sizes, elementwise_strides(sizes, [(impl.sizes, impl.strides) for impl in impls])
 
 
-def apply(ufunc: Callable, compute: dtype, result: dtype, *operands: object) -> Tensor:
-    """An elementwise NumPy ufunc over tensors and numbers, computed in `compute` and returned in `result`."""
+def apply(
+    ufunc: Callable, compute: dtype, result: dtype, *operands: object, out: Tensor | None = None
+) -> Tensor:
+    """An elementwise NumPy ufunc over tensors and numbers, computed in `compute` and returned in `result`.
+
+    The elements are written to `out` where that has the result's shape and dtype, to a new tensor otherwise.
+    NotImplementedError where NumPy does not know the operation for the dtype.
+    """
     sizes, strides = layout_of(operands)
-    out = empty(sizes, result, strides)
-    arrays = [operand(value, compute) for value in operands]
+    if out is None or out._impl.sizes != sizes or out._impl.dtype is not result:
+        out = wrap(empty_impl(sizes, result, strides))
+    arrays = [_argument(value, compute) for value in operands]
     target = out._impl.array
-    with np.errstate(all="ignore"):
-        if target.dtype == compute.compute or target.dtype.kind == "b":
-            ufunc(*arrays, out=target)
+    try:
+        if result.numpy is compute.compute or result is bool_:
+            quietly(ufunc, *arrays, target)
         else:
-            target[...] = ufunc(*arrays)
+            quietly(_write, ufunc, arrays, target)
+    except TypeError:
+        if not isinstance(ufunc, np.ufunc):
+            raise
+        raise not_implemented(f"{ufunc.__name__}_cpu", compute) from None
     return out
+
+
+def _argument(value: object, compute: dtype) -> np.ndarray | np.generic | float:
+    if isinstance(value, Tensor):
+        impl = value._impl
+        return impl.array if impl.dtype.numpy is compute.compute else convert(impl.array, compute.compute)
+    if compute.category == FLOATING and type(value) in (float, int):
+        # NumPy rounds a Python number to the dtype of the array beside it.
+        return float(value)
+    return operand(value, compute)
+
+
+def _write(ufunc: Callable, arrays: list[np.ndarray], target: np.ndarray) -> None:
+    target[...] = ufunc(*arrays)

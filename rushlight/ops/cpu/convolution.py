@@ -1,7 +1,7 @@
 """CPU kernels of convolution and its gradients: windows gathered into columns, one matrix product per image and group.
 
-Three linear maps make up everything: from input to output (`_forward`), its adjoint (`_adjoint`), and the gradient of the
-kernel (`_kernel_gradient`). A transposed convolution is the adjoint of a plain one.
+Three linear maps make up everything: from input to output (`_forward`), its adjoint (`_adjoint`), and the gradient of
+the kernel (`_kernel_gradient`). A transposed convolution is the adjoint of a plain one.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry
 
 
 def _adjoint(y: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
-    """The gradient of the input (of spatial `sizes`) for that of the output, `y`: what a transposed convolution computes."""
+    """The gradient of the input (of spatial `sizes`) for the output's, `y`: what a transposed convolution computes."""
     taps, groups, rank = kernel.shape[2:], geometry.groups, kernel.ndim - 2
     whole = [size + 2 * pad for size, pad in zip(sizes, geometry.padding, strict=True)]
     total = np.zeros((y.shape[0], kernel.shape[1] * groups, *whole), y.dtype)

@@ -7,43 +7,15 @@ import math
 import numpy as np
 
 from rushlight.core.device import META, as_device
-from rushlight.core.dtype import dtype, get_default_dtype, int64, of_number
-from rushlight.core.layout import channels_last, contiguous_format, memory_format
-from rushlight.core.strides import (
-    broadcast_shapes,
-    channels_last_strides,
-    contiguous_strides,
-    elementwise_strides,
-    has_internal_overlap,
-    is_non_overlapping_and_dense,
-    storage_extent,
-)
+from rushlight.core.dtype import get_default_dtype, of_number
+from rushlight.core.storage import allocate
+from rushlight.core.strides import broadcast_shapes, storage_extent
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import empty_impl
-from rushlight.core.storage import allocate
 from rushlight.ops.cpu.common import convert, empty, make, number
+from rushlight.ops.meta.checks import check_writable
+from rushlight.ops.meta.creation import arange_dtype, arange_length, check_sizes, format_strides
 from rushlight.ops.registry import aten, cpu
-
-
-def check_sizes(sizes) -> tuple[int, ...]:
-    """The sizes as a tuple of ints; RuntimeError for negative ones."""
-    sizes = tuple(int(size) for size in sizes)
-    if any(size < 0 for size in sizes):
-        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
-    return sizes
-
-
-def format_strides(sizes: tuple, strides: tuple | None, wanted: memory_format | None) -> tuple[int, ...]:
-    """Strides of a copy: row-major, channels last, or (preserve) those of the source when it is dense."""
-    if wanted is channels_last:
-        if len(sizes) != 4:
-            raise RuntimeError(f"required rank 4 tensor to use channels_last format, got rank {len(sizes)}")
-        return channels_last_strides(sizes)
-    if wanted is contiguous_format or strides is None:
-        return contiguous_strides(sizes)
-    if is_non_overlapping_and_dense(sizes, strides):
-        return strides
-    return elementwise_strides(sizes, [(sizes, strides)])
 
 
 @cpu("empty.memory_format")
@@ -67,22 +39,6 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
     made = empty(check_sizes(size), kind)
     made._impl.array.fill(number(fill_value, kind.numpy))
     return made
-
-
-def arange_length(start, end, step) -> int:
-    """How many values `arange` gives; RuntimeError when `step` leads away from `end` or is 0."""
-    if step == 0:
-        raise RuntimeError("step must be nonzero")
-    if not all(math.isfinite(value) for value in (start, end)):
-        raise RuntimeError(f"unsupported range: {start} -> {end}")
-    if (end - start) * step < 0:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    return math.ceil((end - start) / step)
-
-
-def arange_dtype(values, given: dtype | None) -> dtype:
-    """int64 for ints, the default dtype when a float is among them."""
-    return given or (get_default_dtype() if any(isinstance(value, float) for value in values) else int64)
 
 
 @cpu("arange.start_step")
@@ -112,16 +68,6 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
     made = empty(impl.sizes, kind, strides)
     made._impl.array[...] = impl.array if kind is impl.dtype else convert(impl.array, kind.numpy)
     return made
-
-
-def check_writable(self: Tensor, name: str) -> None:
-    """RuntimeError when several indices of `self` name one element."""
-    impl = self._impl
-    if has_internal_overlap(impl.sizes, impl.strides):
-        raise RuntimeError(
-            f"unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            f"Please clone() the tensor before performing the operation. ({name})"
-        )
 
 
 @cpu("copy_")

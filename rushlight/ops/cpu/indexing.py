@@ -168,7 +168,9 @@ def constant_pad_nd(self, pad, value=0):
     out = empty(sizes, self.dtype, pad_strides(self, pad, sizes))
     target, array = out._impl.array, self._impl.array
     target[...] = number(value, self.dtype.numpy)
-    inner = tuple(slice(max(before, 0), size - max(after, 0)) for (before, after), size in zip(pairs, sizes, strict=True))
+    inner = tuple(
+        slice(max(before, 0), size - max(after, 0)) for (before, after), size in zip(pairs, sizes, strict=True)
+    )
     kept = tuple(
         slice(max(-before, 0), size - max(-after, 0)) for (before, after), size in zip(pairs, array.shape, strict=True)
     )

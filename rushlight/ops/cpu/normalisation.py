@@ -38,7 +38,8 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
     rows = math.prod(sizes)
     if not input.numel():
         # Nothing to normalise, but rows without elements still have statistics.
-        return out, contiguous(np.zeros(sizes), kind), contiguous(np.full(sizes, 1 / math.sqrt(eps) if eps else 0), kind)
+        rstd = np.full(sizes, 1 / math.sqrt(eps) if eps else np.inf)
+        return out, contiguous(np.zeros(sizes), kind), contiguous(rstd, kind)
     with np.errstate(all="ignore"):
         mean = x.mean(axis=1, keepdims=True)
         normal = x - mean
@@ -119,15 +120,17 @@ def _update_running(
     momentum: float,
     count: int,
 ) -> None:
-    """Move the running statistics towards the batch's, whose variance is made unbiased first."""
+    """Move the running statistics towards the batch's, whose variance is made unbiased first.
+
+    Their version counters stay, as in torch: several forward passes may come before one backward pass, which needs the
+    statistics only in evaluation mode.
+    """
     unbiased = variance * variance.dtype.type(count) / variance.dtype.type(count - 1)
     for running, batch in ((running_mean, mean), (running_var, unbiased)):
         if running is not None:
             array = running._impl.array
             moved = momentum * batch.reshape(array.shape) + (1 - momentum) * array.astype(batch.dtype)
             array[...] = convert(moved, array.dtype)
-            if not running._impl.inference:
-                running._impl.version.value += 1
 
 
 @cpu("native_batch_norm_backward")

@@ -14,7 +14,7 @@ from rushlight.core.dtype import bool_, dtype, float16, float32, float64, int64
 from rushlight.core.generator import Generator, default_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import convert, make
-from rushlight.ops.cpu.creation import check_writable
+from rushlight.ops.meta.checks import check_writable, not_implemented
 from rushlight.ops.registry import cpu
 
 _CHUNK = 1 << 20
@@ -24,7 +24,7 @@ _MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
 def _check_floating(self: Tensor, name: str) -> None:
     if not self.dtype.is_floating_point:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{self.dtype.name}': it fills floating tensors")
+        raise not_implemented(name, self.dtype)
 
 
 def _fill(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
@@ -129,7 +129,7 @@ def random_from(self, *bounds, generator=None, **named):
     low, high = _bounds(bounds, named, ("from", "to"), (0, None), "random_")
     kind = self.dtype
     if kind.is_complex:
-        raise NotImplementedError(f"\"random_\" not implemented for '{kind.name}'")
+        raise not_implemented("random_", kind)
     end = _largest(kind) + 1 if high is None else high
     if low >= end:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={end}")

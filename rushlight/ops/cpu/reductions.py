@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from rushlight.core.dtype import bool_, dtype, int64, uint8
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.common import convert, make
+from rushlight.ops.cpu.common import convert
+from rushlight.ops.cpu.quiet import quietly
+from rushlight.ops.cpu.results import contiguous
+from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.meta.common import reduced_dims
+from rushlight.ops.meta.reductions import check_extremum, sum_dtype
 from rushlight.ops.registry import cpu
 
 
@@ -17,53 +24,37 @@ def _array(self: Tensor, kind: dtype) -> np.ndarray:
     return array if array.dtype == kind.compute else convert(array, kind.compute)
 
 
-def sum_dtype(self: Tensor, given: dtype | None) -> dtype:
-    """What sums and products return: int64 for integers and bool, the input's dtype otherwise."""
-    return given or (int64 if self.dtype.is_integral else self.dtype)
+def _reduce(ufunc: np.ufunc, self: Tensor, kind: dtype, dim: Sequence[int] | None, keepdim: bool) -> Tensor:
+    axes = reduced_dims(len(self._impl.sizes), dim)
+    return contiguous(quietly(ufunc.reduce, _array(self, kind), axes, kind.compute, None, keepdim), kind)
 
 
 @cpu("sum.dim_IntList")
 def sum_(self, dim, keepdim=False, *, dtype=None):
-    kind = sum_dtype(self, dtype)
-    axes = reduced_dims(self.dim(), dim)
-    with np.errstate(all="ignore"):
-        return make(np.add.reduce(_array(self, kind), axis=axes, keepdims=keepdim, dtype=kind.compute), kind)
+    return _reduce(np.add, self, sum_dtype(self, dtype), dim, keepdim)
 
 
 @cpu("prod.dim_int")
 def prod(self, dim, keepdim=False, *, dtype=None):
-    kind = sum_dtype(self, dtype)
-    axes = reduced_dims(self.dim(), dim)
-    with np.errstate(all="ignore"):
-        return make(np.multiply.reduce(_array(self, kind), axis=axes, keepdims=keepdim, dtype=kind.compute), kind)
-
-
-def _check_not_empty(self: Tensor, axes: tuple[int, ...], name: str) -> None:
-    if any(self.shape[axis] == 0 for axis in axes):
-        raise IndexError(
-            f"{name}(): Expected reduction dim {axes[0]} to have non-zero size, but got a tensor of shape {list(self.shape)}"
-        )
-
-
-def _extremum(self, dim, keepdim, ufunc, name):
-    axes = reduced_dims(self.dim(), dim)
-    _check_not_empty(self, axes, name)
-    return make(ufunc.reduce(_array(self, self.dtype), axis=axes, keepdims=keepdim), self.dtype)
+    return _reduce(np.multiply, self, sum_dtype(self, dtype), dim, keepdim)
 
 
 @cpu("amax")
 def amax(self, dim=(), keepdim=False):
-    return _extremum(self, dim, keepdim, np.maximum, "amax")
+    check_extremum(self, dim, "amax")
+    return _reduce(np.maximum, self, self.dtype, dim, keepdim)
 
 
 @cpu("amin")
 def amin(self, dim=(), keepdim=False):
-    return _extremum(self, dim, keepdim, np.minimum, "amin")
+    check_extremum(self, dim, "amin")
+    return _reduce(np.minimum, self, self.dtype, dim, keepdim)
 
 
-def _quantifier(self, dim, keepdim, ufunc):
+def _quantifier(self: Tensor, dim: Sequence[int] | None, keepdim: bool, ufunc: np.ufunc) -> Tensor:
     kind = uint8 if self.dtype is uint8 else bool_
-    return make(ufunc.reduce(self._impl.array, axis=reduced_dims(self.dim(), dim), keepdims=keepdim, dtype=np.bool_), kind)
+    axes = reduced_dims(self.dim(), dim) if dim is None or len(dim) else ()
+    return contiguous(ufunc.reduce(self._impl.array, axis=axes, keepdims=keepdim, dtype=np.bool_), kind)
 
 
 @cpu("any.dims")
@@ -76,18 +67,20 @@ def all_(self, dim=None, keepdim=False):
     return _quantifier(self, dim, keepdim, np.logical_and)
 
 
-def _position(self, dim, keepdim, function, name):
+def _position(self: Tensor, dim: int | None, keepdim: bool, function: Callable, name: str) -> Tensor:
+    if self.dtype.is_complex or self.dtype is bool_:
+        raise not_implemented(f"{name}_cpu", self.dtype)
     array = _array(self, self.dtype)
     if dim is None:
         if array.size == 0:
             raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim.")
         found = np.asarray(function(array))
-        return make(found.reshape((1,) * array.ndim) if keepdim else found, int64)
+        return contiguous(found.reshape((1,) * array.ndim) if keepdim else found, int64)
     axis = wrap_dim(dim, array.ndim)
     if array.ndim == 0:
-        return make(np.zeros((), np.int64), int64)
-    _check_not_empty(self, (axis,), name)
-    return make(function(array, axis=axis, keepdims=keepdim), int64)
+        return contiguous(np.zeros((), np.int64), int64)
+    check_extremum(self, (axis,), name)
+    return contiguous(function(array, axis=axis, keepdims=keepdim), int64)
 
 
 @cpu("argmax")
@@ -104,14 +97,14 @@ def argmin(self, dim=None, keepdim=False):
 def var(self, dim=None, *, correction=None, keepdim=False):
     if self.dtype.is_integral:
         raise RuntimeError("std and var only support floating point and complex dtypes")
-    axes = reduced_dims(self.dim(), dim)
-    kind = self.dtype.to_real()
-    array = _array(self, self.dtype)
-    count = np.prod([array.shape[axis] for axis in axes]) if axes else 1
-    with np.errstate(all="ignore"):
-        mean = np.add.reduce(array, axis=axes, keepdims=True) / array.dtype.type(count)
-        deviation = np.abs(array - mean)
-        total = np.add.reduce(deviation * deviation, axis=axes, keepdims=keepdim)
-        divisor = max(0.0, float(count) - (1 if correction is None else correction))
-        return make(total / kind.compute.type(divisor), kind)
+    array, axes = _array(self, self.dtype), reduced_dims(self.dim(), dim)
+    count = math.prod(array.shape[axis] for axis in axes)
+    divisor = max(0.0, float(count) - (1 if correction is None else correction))
+    return contiguous(quietly(_mean_square, array, axes, keepdim, count, divisor), self.dtype.to_real())
 
+
+def _mean_square(array: np.ndarray, axes: tuple[int, ...], keepdim: bool, count: int, divisor: float) -> np.ndarray:
+    mean = np.add.reduce(array, axis=axes, keepdims=True) / array.dtype.type(count)
+    deviation = np.abs(array - mean)
+    total = np.add.reduce(deviation * deviation, axis=axes, keepdims=keepdim)
+    return total / total.dtype.type(divisor)

@@ -1,6 +1,6 @@
 """Checks and Meta rules of `index` and `index_put`: indexing by tensors of integers, mixed with None.
 
-Boolean masks must have been turned into integers by then; only the CPU kernel can do that, because it needs their values.
+Masks must have been turned into integers by then; only the CPU kernel can do that, because it needs their values.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _check_mask(self: Tensor, index: Tensor, first: int) -> None:
     if index.dtype.name not in MASKS:
         return
     if not index.dim():
-        raise IndexError("a 0-dim mask selects along no dimension: give self and the mask a dimension with unsqueeze(0)")
+        raise IndexError("a 0-dim mask selects along no dimension: give self and the mask one with unsqueeze(0)")
     sizes = self._impl.sizes
     for offset, size in enumerate(index._impl.sizes):
         if first + offset >= len(sizes):
@@ -101,8 +101,8 @@ def check_index_put(self: Tensor, values: Tensor, sizes: tuple[int, ...]) -> Non
     )
     if not fits:
         raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of shape "
-            f"{list(sizes)}"
+            f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to indexing result of "
+            f"shape {list(sizes)}"
         )
 
 

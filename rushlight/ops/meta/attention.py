@@ -23,8 +23,8 @@ def check_attention(
             raise RuntimeError(f"{NAME}: expected {role} of 4 dimensions, but got shape {list(tensor.shape)}")
         if tensor.dtype is not query.dtype:
             raise RuntimeError(
-                f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype}, key.dtype: "
-                f"{key.dtype}, and value.dtype: {value.dtype}"
+                f"Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype}, "
+                f"key.dtype: {key.dtype}, and value.dtype: {value.dtype}"
             )
     require_floating(NAME, query)
     batch, heads, _, width = query._impl.sizes

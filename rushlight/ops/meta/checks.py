@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.core.dtype import dtype, int32, int64
-from rushlight.core.strides import channels_last_strides
+from rushlight.core.strides import channels_last_strides, has_internal_overlap
 from rushlight.core.tensor import Tensor
+
+
+def not_implemented(name: str, kind: dtype) -> NotImplementedError:
+    """What an operator raises for a dtype that it does not take."""
+    return NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_name}'")
 
 
 def require_floating(name: str, tensor: Tensor) -> None:
     """NotImplementedError unless the tensor's dtype is a (real) floating one."""
     if not tensor.dtype.is_floating_point:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{tensor.dtype.name}': expected a floating-point tensor")
+        raise not_implemented(name, tensor.dtype)
 
 
 def require_index(name: str, index: Tensor) -> None:
@@ -28,13 +33,23 @@ def require_same_dtype(name: str, expected: dtype, **others: Tensor | None) -> N
             raise RuntimeError(f"{name}: expected {role} to have dtype {expected}, but got {tensor.dtype}")
 
 
+def check_writable(self: Tensor, name: str) -> None:
+    """RuntimeError when several indices of `self` name one element."""
+    impl = self._impl
+    if 0 in impl.strides and has_internal_overlap(impl.sizes, impl.strides):
+        raise RuntimeError(
+            f"unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            f"Please clone() the tensor before performing the operation. ({name})"
+        )
+
+
 def dims_of(value: int | Sequence[int], count: int, name: str, role: str) -> tuple[int, ...]:
     """One int per spatial dimension, from an int, a list of one, or a list of `count`; RuntimeError otherwise."""
     values = (value,) if isinstance(value, int) else tuple(int(item) for item in value)
     if len(values) == 1:
         return values * count
     if len(values) != count:
-        raise RuntimeError(f"{name}: {role} must either be a single int, or a tuple of {count} ints, got {list(values)}")
+        raise RuntimeError(f"{name}: {role} must be a single int or a tuple of {count} ints, but got {list(values)}")
     return values
 
 

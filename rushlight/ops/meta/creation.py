@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import get_default_dtype, int64, of_number
-from rushlight.core.strides import broadcast_shapes
-from rushlight.ops.cpu.creation import arange_dtype, arange_length, check_sizes, check_writable, format_strides
+import math
+
+from rushlight.core.dtype import dtype, get_default_dtype, int64, of_number
+from rushlight.core.layout import channels_last, contiguous_format, memory_format
+from rushlight.core.strides import (
+    broadcast_shapes,
+    channels_last_strides,
+    contiguous_strides,
+    elementwise_strides,
+    is_non_overlapping_and_dense,
+)
+from rushlight.ops.meta.checks import check_writable
 from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
+
+
+def check_sizes(sizes) -> tuple[int, ...]:
+    """The sizes as a tuple of ints; RuntimeError for negative ones."""
+    sizes = tuple(int(size) for size in sizes)
+    if any(size < 0 for size in sizes):
+        raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
+    return sizes
+
+
+def format_strides(sizes: tuple, strides: tuple | None, wanted: memory_format | None) -> tuple[int, ...]:
+    """Strides of a copy: row-major, channels last, or (preserve) those of the source when it is dense."""
+    if wanted is channels_last:
+        if len(sizes) != 4:
+            raise RuntimeError(f"required rank 4 tensor to use channels_last format, got rank {len(sizes)}")
+        return channels_last_strides(sizes)
+    if wanted is contiguous_format or strides is None:
+        return contiguous_strides(sizes)
+    if is_non_overlapping_and_dense(sizes, strides):
+        return strides
+    return elementwise_strides(sizes, [(sizes, strides)])
 
 
 @meta("empty.memory_format")
@@ -23,6 +53,22 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
 @meta("full")
 def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None):
     return empty(check_sizes(size), dtype or of_number(fill_value))
+
+
+def arange_length(start, end, step) -> int:
+    """How many values `arange` gives; RuntimeError when `step` leads away from `end` or is 0."""
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if not all(math.isfinite(value) for value in (start, end)):
+        raise RuntimeError(f"unsupported range: {start} -> {end}")
+    if (end - start) * step < 0:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    return math.ceil((end - start) / step)
+
+
+def arange_dtype(values, given: dtype | None) -> dtype:
+    """int64 for ints, the default dtype when a float is among them."""
+    return given or (get_default_dtype() if any(isinstance(value, float) for value in values) else int64)
 
 
 @meta("arange.start_step")

@@ -12,8 +12,8 @@ from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import meta
 
 DATA_DEPENDENT = (
-    "the shape of the result depends on the values of the input, which meta and fake tensors do not have. Under compile, "
-    "such an operator cannot be captured."
+    "the shape of the result depends on the values of the input, which meta and fake tensors do not have. Under "
+    "compile, such an operator cannot be captured."
 )
 
 
@@ -87,8 +87,8 @@ def check_gather(self: Tensor, dim: int, index: Tensor) -> int:
         _check_ranks(self, index)
         if not _no_larger(index, self, axis):
             raise RuntimeError(
-                f"Size does not match at dimension {_first_larger(index, self, axis)} expected index {list(index.shape)} "
-                f"to be no larger than self {list(self.shape)} apart from dimension {axis}"
+                f"Size does not match at dimension {_first_larger(index, self, axis)} expected index "
+                f"{list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension {axis}"
             )
     return axis
 

@@ -20,11 +20,11 @@ def check_nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reductio
     if len(sizes) == 2 and target._impl.sizes != sizes[:1]:
         raise RuntimeError(f"size mismatch (got input: {list(sizes)}, target: {list(target.shape)}) in nll_loss")
     if target.dtype.name not in ("int64", "uint8"):
-        raise RuntimeError(f"expected scalar type Long but found {target.dtype} for target (nll_loss)")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target.dtype.scalar_name} (nll_loss)")
     if weight is not None and weight._impl.sizes != sizes[-1:]:
         raise RuntimeError(
-            f"weight tensor should be defined either for all {sizes[-1]} classes or no classes but got weight tensor of "
-            f"shape: {list(weight.shape)}"
+            f"weight tensor should be defined either for all {sizes[-1]} classes or no classes but got weight tensor "
+            f"of shape: {list(weight.shape)}"
         )
     require_floating("nll_loss", self)
     require_same_dtype("nll_loss", self.dtype, weight=weight)

@@ -25,13 +25,14 @@ def check_layer_norm(
     for role, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None and tensor._impl.sizes != shape:
             raise RuntimeError(
-                f"Expected {role} to be of same shape as normalized_shape, but got {role} of shape {list(tensor.shape)} "
-                f"and normalized_shape = {list(shape)}"
+                f"Expected {role} to be of same shape as normalized_shape, but got {role} of shape "
+                f"{list(tensor.shape)} and normalized_shape = {list(shape)}"
             )
     if len(sizes) < len(shape) or sizes[len(sizes) - len(shape) :] != shape:
         wanted = ", ".join(map(str, ("*", *shape)))
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but got input of size{list(sizes)}"
+            f"Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but got input of "
+            f"size{list(sizes)}"
         )
     require_floating("LayerNormKernelImpl", input)
     _check_parameter_dtypes("native_layer_norm", input, weight=weight, bias=bias)
@@ -85,9 +86,10 @@ def check_batch_norm(
     for role, tensor in parameters.items():
         if tensor is not None and tensor.numel() != channels:
             raise RuntimeError(f"{role} should contain {channels} elements not {tensor.numel()}")
-    if not training and (running_mean is None or running_var is None):
-        missing = "running_mean" if running_mean is None else "running_var"
-        raise RuntimeError(f"{missing} must be defined in evaluation mode")
+    if (running_mean is None) != (running_var is None):
+        raise ValueError("running_mean and running_var must either both be None or neither be None")
+    if not training and running_mean is None:
+        raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
     require_floating("batch_norm", input)
     _check_parameter_dtypes("native_batch_norm", input, **parameters)
     return channels

@@ -7,7 +7,7 @@ from rushlight.ops.meta.common import pointwise
 from rushlight.ops.promotion import float_type, result_type
 from rushlight.ops.registry import meta
 
-SAME_TYPE = "neg abs sign floor ceil round trunc relu bitwise_not".split()
+SAME_TYPE = "neg sign floor ceil round trunc relu bitwise_not".split()
 FLOAT_TYPE = "exp expm1 log log1p log2 sqrt rsqrt reciprocal sin cos tanh erf sigmoid".split()
 PROMOTING = """add.Tensor sub.Tensor mul.Tensor remainder.Tensor fmod.Tensor pow.Tensor_Tensor pow.Tensor_Scalar pow.Scalar
 maximum minimum bitwise_and.Tensor bitwise_or.Tensor bitwise_xor.Tensor""".split()
@@ -18,6 +18,11 @@ isinf""".split()
 @meta(*SAME_TYPE)
 def same_type(self):
     return pointwise(self.dtype, self)
+
+
+@meta("abs")
+def magnitude(self):
+    return pointwise(self.dtype.to_real(), self)
 
 
 @meta(*FLOAT_TYPE)

@@ -52,7 +52,8 @@ def make_windows(
     sizes = self._impl.sizes
     if len(sizes) not in (3, 4) or 0 in sizes[len(sizes) - 3 :]:
         raise RuntimeError(
-            f"{name}: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: {list(sizes)}"
+            f"{name}: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: "
+            f"{list(sizes)}"
         )
     kernel = dims_of(kernel_size, 2, name, "kernel_size")
     steps = kernel if not isinstance(stride, int) and not stride else dims_of(stride, 2, name, "stride")

@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import bool_, int64, uint8
-from rushlight.ops.cpu.reductions import sum_dtype
-from rushlight.ops.meta.common import empty, reduced_sizes
+from collections.abc import Sequence
+
+from rushlight.core.dtype import bool_, dtype, int64, uint8
+from rushlight.core.tensor import Tensor
+from rushlight.ops.meta.checks import not_implemented
+from rushlight.ops.meta.common import empty, reduced_dims, reduced_sizes
 from rushlight.ops.registry import meta
+
+
+def sum_dtype(self: Tensor, given: dtype | None) -> dtype:
+    """What sums and products return: int64 for integers and bool, the input's dtype otherwise."""
+    return given or (int64 if self.dtype.is_integral else self.dtype)
+
+
+def check_extremum(self: Tensor, dim: Sequence[int], name: str) -> None:
+    """IndexError when a reduction over `dim` (all when empty) has nothing to choose from; not for complex numbers."""
+    if self.dtype.is_complex:
+        raise not_implemented(f"{name}_cpu", self.dtype)
+    sizes = self._impl.sizes
+    for axis in reduced_dims(len(sizes), dim):
+        if sizes[axis] == 0:
+            if len(dim):
+                raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
+                "the 'dim' argument."
+            )
 
 
 @meta("sum.dim_IntList", "prod.dim_int")
@@ -15,12 +38,16 @@ def sum_(self, dim, keepdim=False, *, dtype=None):
 
 @meta("amax", "amin")
 def extremum(self, dim=(), keepdim=False):
+    check_extremum(self, dim, "amax/amin")
     return empty(reduced_sizes(self._impl.sizes, dim, keepdim), self.dtype)
 
 
 @meta("any.dims", "all.dims")
 def quantifier(self, dim=None, keepdim=False):
-    return empty(reduced_sizes(self._impl.sizes, dim, keepdim), uint8 if self.dtype is uint8 else bool_)
+    kind = uint8 if self.dtype is uint8 else bool_
+    if dim is not None and not len(dim):
+        return empty(self._impl.sizes, kind)
+    return empty(reduced_sizes(self._impl.sizes, dim, keepdim), kind)
 
 
 @meta("argmax", "argmin")

@@ -22,7 +22,8 @@ def check_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, name: 
     """The wrapped dimension; RuntimeError unless gradient and output have one shape."""
     if grad_output._impl.sizes != output._impl.sizes:
         raise RuntimeError(
-            f"{name}: expected grad_output and output of the same shape, got {list(grad_output.shape)} and {list(output.shape)}"
+            f"{name}: expected grad_output and output of the same shape, got {list(grad_output.shape)} and "
+            f"{list(output.shape)}"
         )
     require_floating(name, grad_output)
     return wrap_dim(dim, output.dim())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.core.dtype import bool_, dtype, int64
 from rushlight.core.strides import contiguous_strides, elementwise_strides, is_non_overlapping_and_dense, wrap_dim
 from rushlight.core.tensor import Tensor
+from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
 
@@ -12,7 +13,7 @@ from rushlight.ops.registry import meta
 def check_sort(self: Tensor, dim: int) -> int:
     """The wrapped dimension; NotImplementedError for complex tensors."""
     if self.dtype.is_complex:
-        raise NotImplementedError(f"\"sort\" not implemented for '{self.dtype.name}': complex numbers have no order")
+        raise not_implemented("sort", self.dtype)
     return wrap_dim(dim, self.dim())
 
 

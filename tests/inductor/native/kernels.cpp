@@ -52,12 +52,14 @@ INTEGERS(int32_t)
 INTEGERS(int64_t)
 INTEGERS(uint8_t)
 
-extern "C" void where_double(const bool* m, const double* a, const double* b, double* out, long n) {
-  for_each(n, [&](auto lane, long i) { lane.store(out + i, where(lane.load(m + i), lane.load(a + i), lane.load(b + i))); });
-}
-extern "C" void where_int8_t(const bool* m, const int8_t* a, const int8_t* b, int8_t* out, long n) {
-  for_each(n, [&](auto lane, long i) { lane.store(out + i, where(lane.load(m + i), lane.load(a + i), lane.load(b + i))); });
-}
+#define WHERE(T)                                                                                      \
+  extern "C" void where_##T(const bool* m, const T* a, const T* b, T* out, long n) {                  \
+    for_each(n, [&](auto lane, long i) {                                                              \
+      lane.store(out + i, where(lane.load(m + i), lane.load(a + i), lane.load(b + i)));               \
+    });                                                                                               \
+  }
+WHERE(double) WHERE(int8_t)
+
 extern "C" void logic(const bool* a, const bool* b, bool* out, long n) {  // (a and not b) xor (a or b)
   for_each(n, [&](auto lane, long i) {
     const auto x = lane.load(a + i), y = lane.load(b + i);

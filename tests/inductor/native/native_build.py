@@ -16,7 +16,10 @@ import numpy as np
 
 HERE = Path(__file__).parent
 INCLUDE = HERE.parents[2] / "rushlight" / "inductor" / "include"
-FLAGS = "-std=c++17 -O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -shared -fPIC -Wall -Wextra -Wno-psabi"
+FLAGS = (
+    "-std=c++17 -O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -shared -fPIC "
+    "-Wall -Wextra -Wno-psabi"
+)
 TARGETS = {
     "native": ["-march=native", "-mprefer-vector-width=512"],
     "avx2": ["-mavx2", "-mfma", "-mno-avx512f"],
@@ -46,7 +49,15 @@ class Kernels:
 
     def __init__(self, target: str, folder: Path) -> None:
         library = folder / f"{target}.so"
-        command = ["g++", *FLAGS.split(), *TARGETS[target], f"-I{INCLUDE}", str(HERE / "kernels.cpp"), "-o", str(library)]
+        command = [
+            "g++",
+            *FLAGS.split(),
+            *TARGETS[target],
+            f"-I{INCLUDE}",
+            str(HERE / "kernels.cpp"),
+            "-o",
+            str(library),
+        ]
         built = subprocess.run(command, capture_output=True, text=True)
         assert built.returncode == 0, built.stderr
         assert built.stderr == "", f"warnings:\n{built.stderr}"

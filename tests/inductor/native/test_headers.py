@@ -10,9 +10,22 @@ import pytest
 
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8]
 FLOATS = [np.float32, np.float64]
-C_NAMES = {np.float32: "float", np.float64: "double", np.bool_: "bool", np.float16: "half", ml_dtypes.bfloat16: "bfloat16"}
-C_TYPES = {np.float32: ctypes.c_float, np.float64: ctypes.c_double, np.int32: ctypes.c_int32, np.int64: ctypes.c_int64,
-           np.uint8: ctypes.c_uint8, np.int8: ctypes.c_int8, np.bool_: ctypes.c_bool}
+C_NAMES = {
+    np.float32: "float",
+    np.float64: "double",
+    np.bool_: "bool",
+    np.float16: "half",
+    ml_dtypes.bfloat16: "bfloat16",
+}
+C_TYPES = {
+    np.float32: ctypes.c_float,
+    np.float64: ctypes.c_double,
+    np.int32: ctypes.c_int32,
+    np.int64: ctypes.c_int64,
+    np.uint8: ctypes.c_uint8,
+    np.int8: ctypes.c_int8,
+    np.bool_: ctypes.c_bool,
+}
 LENGTH = 203  # whole vectors and a rest, for every lane count
 
 
@@ -48,7 +61,9 @@ def test_casts(kernels, source, to):
 @pytest.mark.parametrize("to", [np.float16, ml_dtypes.bfloat16])
 def test_rounding_to_short_floats(kernels, to):
     bits = np.random.default_rng(2).integers(0, 2**32, 300_001, dtype=np.uint32)
-    special = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 65504, 65519.99, 65520, 6e-8, 2.98e-8, 2.99e-8, 6.1e-5], np.float32)
+    special = np.array(
+        [np.inf, -np.inf, np.nan, 0.0, -0.0, 65504, 65519.99, 65520, 6e-8, 2.98e-8, 2.99e-8, 6.1e-5], np.float32
+    )
     near_half = np.random.default_rng(3).normal(0, 1e-4, 100_000).astype(np.float32)
     values = np.concatenate([bits.view(np.float32), special, near_half])
     got = kernels.map(f"cast_float_{c_name(to)}", values, out=to)
@@ -83,14 +98,26 @@ def test_strided_and_gathered_access(kernels):
 
 # ---- pointwise -----------------------------------------------------------------------------------------------------
 
-ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "round": np.round, "trunc": np.trunc, "abs": np.abs, "neg": np.negative}
+ROUNDINGS = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.round,
+    "trunc": np.trunc,
+    "abs": np.abs,
+    "neg": np.negative,
+}
 
 
 @pytest.mark.parametrize("name", ROUNDINGS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_rounding(kernels, name, dtype):
-    values = np.concatenate([sample(dtype), np.arange(-20, 20, 0.25), [np.nan, np.inf, -np.inf, 1e30, -1e30, 8388607.5,
-                             -8388608.5, 4503599627370495.5, 0.49999997, -0.49999997]]).astype(dtype)
+    values = np.concatenate(
+        [
+            sample(dtype),
+            np.arange(-20, 20, 0.25),
+            [np.nan, np.inf, -np.inf, 1e30, -1e30, 8388607.5, -8388608.5, 4503599627370495.5, 0.49999997, -0.49999997],
+        ]
+    ).astype(dtype)
     got, want = kernels.map(f"{name}_{c_name(dtype)}", values), ROUNDINGS[name](values)
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(want[~np.isnan(want)]))
@@ -108,8 +135,16 @@ def torch_floor_div(a, b):
 
 
 FLOAT_BINARY = {
-    "maximum": np.maximum, "minimum": np.minimum, "remainder": np.remainder, "fmod": np.fmod, "div": np.divide,
-    "floor_div": torch_floor_div, "add": np.add, "sub": np.subtract, "mul": np.multiply, "copysign": np.copysign,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "remainder": np.remainder,
+    "fmod": np.fmod,
+    "div": np.divide,
+    "floor_div": torch_floor_div,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "copysign": np.copysign,
 }
 
 
@@ -136,7 +171,9 @@ def test_relu_and_sign(kernels, dtype):
     values = floats_with_specials(dtype, 0)
     got = kernels.map(f"relu_{c_name(dtype)}", values)
     np.testing.assert_array_equal(got, np.where(values < 0, 0, values))
-    np.testing.assert_array_equal(kernels.map(f"sign_{c_name(dtype)}", values), np.where(np.isnan(values), 0, np.sign(values)))
+    np.testing.assert_array_equal(
+        kernels.map(f"sign_{c_name(dtype)}", values), np.where(np.isnan(values), 0, np.sign(values))
+    )
 
 
 def wrapped(function, a, b, dtype):
@@ -151,12 +188,18 @@ def integer_power(x, y):
 
 
 INTEGER_BINARY = {
-    "add": lambda x, y: x + y, "sub": lambda x, y: x - y, "mul": lambda x, y: x * y, "maximum": max, "minimum": min,
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "maximum": max,
+    "minimum": min,
     "floor_div": lambda x, y: x // y if y else 0,
     "div": lambda x, y: (abs(x) // abs(y)) * (1 if (x < 0) == (y < 0) else -1) if y else 0,
     "remainder": lambda x, y: x % y if y else x,
     "fmod": lambda x, y: (abs(x) % abs(y)) * (-1 if x < 0 else 1) if y else x,
-    "pow": integer_power, "bitwise_and": lambda x, y: x & y, "bitwise_or": lambda x, y: x | y,
+    "pow": integer_power,
+    "bitwise_and": lambda x, y: x & y,
+    "bitwise_or": lambda x, y: x | y,
     "bitwise_xor": lambda x, y: x ^ y,
 }
 
@@ -172,7 +215,9 @@ def test_integer_arithmetic(kernels, name, dtype):
         b[5] = -1
     if name == "pow":
         b %= 9
-    np.testing.assert_array_equal(kernels.map(f"{name}_{c_name(dtype)}", a, b), wrapped(INTEGER_BINARY[name], a, b, dtype))
+    np.testing.assert_array_equal(
+        kernels.map(f"{name}_{c_name(dtype)}", a, b), wrapped(INTEGER_BINARY[name], a, b, dtype)
+    )
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
@@ -192,7 +237,14 @@ def test_comparisons(kernels, name, dtype):
     b[::3] = a[::3]
     if dtype in FLOATS:
         a[::7] = np.nan
-    short = {"equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge"}[name]
+    short = {
+        "equal": "eq",
+        "not_equal": "ne",
+        "less": "lt",
+        "less_equal": "le",
+        "greater": "gt",
+        "greater_equal": "ge",
+    }[name]
     np.testing.assert_array_equal(kernels.map(f"{short}_{c_name(dtype)}", a, b, out=np.bool_), getattr(np, name)(a, b))
 
 
@@ -263,8 +315,16 @@ def test_long_sums_stay_accurate(kernels):
     assert abs(got / values.sum(dtype=np.float64) - 1) < 3e-7
 
 
-@pytest.mark.parametrize("dtype, name", [(np.float32, "argmax"), (np.float32, "argmin"), (np.float64, "argmax"),
-                                         (np.int32, "argmin"), (np.uint8, "argmax")])
+@pytest.mark.parametrize(
+    "dtype, name",
+    [
+        (np.float32, "argmax"),
+        (np.float32, "argmin"),
+        (np.float64, "argmax"),
+        (np.int32, "argmin"),
+        (np.uint8, "argmax"),
+    ],
+)
 @pytest.mark.parametrize("count", [1, 7, 16, 61, 200])
 def test_places_of_extrema(kernels, dtype, name, count):
     values = np.random.default_rng(count).integers(0, 5, count).astype(dtype)  # many ties: the first one counts

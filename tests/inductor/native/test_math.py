@@ -7,8 +7,31 @@ import math
 import numpy as np
 import pytest
 
-SPECIALS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, -1e-45, 1.1754944e-38, 3.4028235e38, -3.4028235e38,
-                     88.72284, -87.33655, -103.9721, -104.0, 0.5, -0.5, 2.0, 10.0], np.float32)
+SPECIALS = np.array(
+    [
+        0.0,
+        -0.0,
+        np.inf,
+        -np.inf,
+        np.nan,
+        1,
+        -1,
+        1e-45,
+        -1e-45,
+        1.1754944e-38,
+        3.4028235e38,
+        -3.4028235e38,
+        88.72284,
+        -87.33655,
+        -103.9721,
+        -104.0,
+        0.5,
+        -0.5,
+        2.0,
+        10.0,
+    ],
+    np.float32,
+)
 erf = np.vectorize(math.erf, otypes=[np.float64])
 erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
@@ -106,7 +129,9 @@ ACTIVATIONS = {
 @pytest.mark.parametrize("name", ACTIVATIONS)
 @pytest.mark.parametrize("dtype, tolerance", [(np.float32, 2e-7), (np.float64, 1e-14)])
 def test_activations(kernels, name, dtype, tolerance):
-    x = np.concatenate([between(-12, 12), np.array([0, -0.0, 1e30, -1e30, 1e-40, np.nan, np.inf], np.float32)]).astype(dtype)
+    x = np.concatenate([between(-12, 12), np.array([0, -0.0, 1e30, -1e30, 1e-40, np.nan, np.inf], np.float32)]).astype(
+        dtype
+    )
     with np.errstate(all="ignore"):
         exact = ACTIVATIONS[name](x.astype(np.float64))
     got = kernels.map(f"{name}_{'float' if dtype is np.float32 else 'double'}", x)

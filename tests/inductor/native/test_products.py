@@ -78,11 +78,26 @@ def test_bgemm(kernels, rows, columns, depth):
     # Both operands transposed and plain, that is with unit stride along either dimension.
     for a_swap, b_swap in itertools.product([False, True], repeat=2):
         a = random(batches, depth, rows).swapaxes(1, 2) if a_swap else random(batches, rows, depth)
-        b = random(batches, columns, depth, seed=1).swapaxes(1, 2) if b_swap else random(batches, depth, columns, seed=1)
+        b = (
+            random(batches, columns, depth, seed=1).swapaxes(1, 2)
+            if b_swap
+            else random(batches, depth, columns, seed=1)
+        )
         out = np.full((batches, rows, columns), np.nan, np.float32)
         space = scratch(kernels.call("bgemm_bytes", depth, result=ctypes.c_long))
-        kernels.call("bgemm_any", rows, batches, a, longs(element_strides(a)), b, longs(element_strides(b)), out,
-                     columns, depth, space)
+        kernels.call(
+            "bgemm_any",
+            rows,
+            batches,
+            a,
+            longs(element_strides(a)),
+            b,
+            longs(element_strides(b)),
+            out,
+            columns,
+            depth,
+            space,
+        )
         np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=0, atol=tolerance(depth))
 
 
@@ -111,11 +126,24 @@ def run_attention(kernels, q, k, v, *, scale=0.2, causal=False, added=None, kept
     out = np.full((batches, rows, heads, size), np.nan, np.float32).swapaxes(1, 2)
     lse = np.full((batches, heads, rows), np.nan, np.float32)
     mask = added if added is not None else kept
-    mask_at = longs(element_strides(np.broadcast_to(mask, (batches, heads, rows, k.shape[2])))) if mask is not None else longs([0] * 4)
+    mask_at = (
+        longs(element_strides(np.broadcast_to(mask, (batches, heads, rows, k.shape[2]))))
+        if mask is not None
+        else longs([0] * 4)
+    )
     parts = [part for array in (q, k, v, out) for part in (array, longs(element_strides(array)))]
     null = ctypes.c_void_p(0)
-    kernels.call(f"attention_{size}", *parts, lse, longs([batches, heads, rows, k.shape[2]]), float(scale), causal,
-                 null if added is None else added, null if kept is None else kept, mask_at)
+    kernels.call(
+        f"attention_{size}",
+        *parts,
+        lse,
+        longs([batches, heads, rows, k.shape[2]]),
+        float(scale),
+        causal,
+        null if added is None else added,
+        null if kept is None else kept,
+        mask_at,
+    )
     want, want_lse = softmax_attention(q, k, v, scale, causal, added, kept)
     np.testing.assert_allclose(out, want, rtol=0, atol=4e-6)
     np.testing.assert_allclose(lse, want_lse, rtol=2e-6, atol=2e-6)
@@ -203,7 +231,9 @@ def test_conv2d(kernels, size, kernel, padding, stride):
     run_conv(kernels, random(2, 5, *size), random(24, 5, *kernel, seed=1), stride, padding)
 
 
-@pytest.mark.parametrize("stride, padding, dilation", [((1, 1), (2, 2), (2, 2)), ((2, 1), (3, 1), (3, 1)), ((2, 2), (5, 4), (2, 3))])
+@pytest.mark.parametrize(
+    "stride, padding, dilation", [((1, 1), (2, 2), (2, 2)), ((2, 1), (3, 1), (3, 1)), ((2, 2), (5, 4), (2, 3))]
+)
 def test_dilated_conv2d(kernels, stride, padding, dilation):
     run_conv(kernels, random(1, 3, 17, 23), random(7, 3, 3, 3, seed=1), stride, padding, dilation)
 

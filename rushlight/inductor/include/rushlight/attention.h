@@ -1,10 +1,10 @@
 // Fused scaled-dot-product attention, forward, fp32: softmax(scale * Q K^T + mask) V, without the L x S matrix.
 //
-// Queries lie across the lanes: a task takes NR queries (packed once, transposed), multiplies a block of keys with them
-// by the tile of tile.h, so that each score of a key is one row of NR floats, and the softmax runs down the rows without
-// any sum across lanes. The weights so left are just the packed panel that the second product, V^T times weights, needs.
-// K and V are read where they lie. Blocks of keys are folded one after the other (online softmax, Milakov and
-// Gimelshein 2018; FlashAttention, Dao et al. 2022).
+// Queries lie across the lanes: a task takes NR queries (packed once, transposed) and multiplies a block of keys with
+// them by the tile of tile.h, so that the scores of a key are one row of NR floats, and the softmax runs down the rows
+// without any sum across lanes. The weights so left are just the packed panel that the second product, V^T times
+// weights, needs. K and V are read where they lie. Blocks of keys are folded one after the other (online softmax,
+// Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
 #pragma once
 
 #include <rushlight/math.h>
@@ -17,7 +17,7 @@ struct head_strides {
   long batch, head, row, column;
 };
 
-// A mask broadcast to [B, H, L, S] by strides, zero where it is broadcast: float is added to the scores, bool says which
+// A mask of shape [B, H, L, S] by strides, zero where it is broadcast: float is added to the scores, bool says which
 // keys count. rl::no_mask{} for none.
 template <class T> struct attention_mask {
   const T* data;
@@ -42,18 +42,19 @@ RL_INLINE void attention_scores(const float* k, const head_strides& at, long key
 template <int D>
 RL_INLINE void attention_values(const float* v, const head_strides& at, long keys, const float* weights, float* result,
                                 bool accumulate) {
-  int d = 0;
-  for (; d + attention_rows <= D; d += attention_rows)
+  constexpr int rest = D % attention_rows;
+  for (int d = 0; d < D - rest; d += attention_rows)
     tile<attention_rows>(v + d * at.column, at.column, at.row, weights, keys, result + d * tile_columns, accumulate);
-  if constexpr (D % attention_rows != 0)
-    tile<D % attention_rows>(v + d * at.column, at.column, at.row, weights, keys, result + d * tile_columns, accumulate);
+  if constexpr (rest != 0)
+    tile<rest>(v + (D - rest) * at.column, at.column, at.row, weights, keys, result + (D - rest) * tile_columns,
+               accumulate);
 }
 
 // Applies the mask's part for `keys` keys and `queries` queries, `data` being its first element.
 template <class T>
 RL_INLINE void apply_mask(const T* data, long row, long column, long keys, long queries, float* scores) {
   const vector_lane lane;
-  [[maybe_unused]] const vec<float> lowest = splat<vec<float>>(-__builtin_inff());
+  [[maybe_unused]] const vec<float> lowest = splat<vec<float>>(-infinity);
   alignas(64) float block[key_block * tile_columns];
   if (row != 0) pack_panel(data, column, row, keys, queries, block);
   for (long s = 0; s < keys; ++s) {
@@ -76,7 +77,7 @@ RL_INLINE void apply_causal(long key, long keys, long query, float* scores) {
     for (long j = 0; j < tile_columns; j += lanes) {
       float* at = scores + s * tile_columns + j;
       const mask seen = offset >= (int32_t)(key + s - query - j);
-      lane.store(at, where(seen, lane.load(at), splat<vec<float>>(-__builtin_inff())));
+      lane.store(at, where(seen, lane.load(at), splat<vec<float>>(-infinity)));
     }
 }
 
@@ -87,7 +88,8 @@ struct softmax_state {
 
 // Turns scores into weights relative to the new maximum, and rescales what has been summed so far. Where all keys are
 // masked the maximum is -inf; 0 stands in for it, so that the weights become 0 and not NaN.
-template <int D> RL_INLINE void fold_softmax(softmax_state& state, float* scores, long keys, float* result, bool first) {
+template <int D>
+RL_INLINE void fold_softmax(softmax_state& state, float* scores, long keys, float* result, bool first) {
   const vector_lane lane;
   for (int j = 0; j < 2; ++j) {
     float* column = scores + j * lanes;
@@ -96,7 +98,7 @@ template <int D> RL_INLINE void fold_softmax(softmax_state& state, float* scores
       const vec<float> score = lane.load(column + s * tile_columns);
       top = larger(score, top);
     }
-    const vec<float> base = where(eq(top, splat<vec<float>>(-__builtin_inff())), vec<float>{}, top);
+    const vec<float> base = where(eq(top, splat<vec<float>>(-infinity)), vec<float>{}, top);
     const vec<float> shrink = exp_nonpositive(state.maximum[j] - base);
     vec<float> sum = state.sum[j] * shrink;
     for (long s = 0; s < keys; ++s) {
@@ -137,29 +139,41 @@ RL_INLINE void finish_attention(const softmax_state& state, float* result, long 
   }
 }
 
-// NR queries from `query` on against all keys of one head; the pointers are the head's, q and out the first query's.
-template <int D, class Mask>
-RL_INLINE void attend(const float* q, const head_strides& q_at, const float* k, const head_strides& k_at,
-                      const float* v, const head_strides& v_at, float* out, const head_strides& out_at, float* lse,
-                      long query, long queries, long keys, float scale, bool causal, const Mask& mask, long mask_first) {
-  alignas(64) float packed[D * tile_columns], result[D * tile_columns], scores[key_block * tile_columns];
-  pack_panel(q, q_at.column, q_at.row, D, queries, packed);
-  for (long i = 0; i < D * tile_columns; i += lanes) vector_lane{}.store(packed + i, vector_lane{}.load(packed + i) * scale);
+// One operand, and the pointer to one row of one head.
+template <class T> struct heads_of {
+  T* data;
+  head_strides at;
+  RL_INLINE T* operator()(long batch, long head, long row) const {
+    return data + batch * at.batch + head * at.head + row * at.row;
+  }
+};
 
-  const vec<float> lowest = splat<vec<float>>(-__builtin_inff());
+// NR queries, of which `queries` exist, against all keys of one head.
+template <int D, class Mask>
+RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float>& k, const heads_of<const float>& v,
+                      const heads_of<float>& out, float* lse, long batch, long head, long query, long queries,
+                      long keys, float scale, bool causal, const Mask& mask) {
+  const vector_lane lane;
+  alignas(64) float packed[D * tile_columns], result[D * tile_columns], scores[key_block * tile_columns];
+  pack_panel(q(batch, head, query), q.at.column, q.at.row, D, queries, packed);
+  for (long i = 0; i < D * tile_columns; i += lanes) lane.store(packed + i, lane.load(packed + i) * scale);
+
+  const vec<float> lowest = splat<vec<float>>(-infinity);
   softmax_state state = {{lowest, lowest}, {}};
   const long end = causal && query + queries < keys ? query + queries : keys;
   for (long first = 0; first < end; first += key_block) {
     const long count = end - first < key_block ? end - first : key_block;
-    attention_scores(k + first * k_at.row, k_at, count, packed, D, scores);
-    if constexpr (!same<Mask, no_mask>)
-      apply_mask(mask.data + mask_first + first * mask.column, mask.row, mask.column, count, queries, scores);
+    attention_scores(k(batch, head, first), k.at, count, packed, D, scores);
+    if constexpr (!same<Mask, no_mask>) {
+      const long offset = batch * mask.batch + head * mask.head + query * mask.row + first * mask.column;
+      apply_mask(mask.data + offset, mask.row, mask.column, count, queries, scores);
+    }
     if (causal && first + count > query) apply_causal(first, count, query, scores);
     fold_softmax<D>(state, scores, count, result, first == 0);
-    attention_values<D>(v + first * v_at.row, v_at, count, scores, result, first > 0);
+    attention_values<D>(v(batch, head, first), v.at, count, scores, result, first > 0);
   }
   if (end == 0) __builtin_memset(result, 0, sizeof result);
-  finish_attention<D>(state, result, queries, out, out_at, lse);
+  finish_attention<D>(state, result, queries, out(batch, head, query), out.at, lse);
 }
 
 // out[b, h, l, :] for q [B, H, L, D], k and v [B, H, S, D], all by element strides; lse [B, H, L], contiguous, or null.
@@ -176,12 +190,9 @@ void attention(const float* q, head_strides q_at, const float* k, head_strides k
     // Causal work grows with the row: taking chunks from both ends in turn gives the threads equal shares.
     const long chunk = !causal ? step : step % 2 ? chunks - 1 - step / 2 : step / 2;
     const long row = chunk * tile_columns, count = rows - row < tile_columns ? rows - row : tile_columns;
-    long mask_first = 0;
-    if constexpr (!same<Mask, no_mask>) mask_first = b * mask.batch + h * mask.head + row * mask.row;
-    attend<D>(q + b * q_at.batch + h * q_at.head + row * q_at.row, q_at, k + b * k_at.batch + h * k_at.head, k_at,
-              v + b * v_at.batch + h * v_at.head, v_at, out + b * out_at.batch + h * out_at.head + row * out_at.row,
-              out_at, lse ? lse + (b * heads + h) * rows + row : nullptr, row, count, keys, scale, causal, mask,
-              mask_first);
+    float* row_lse = lse ? lse + (b * heads + h) * rows + row : nullptr;
+    attend<D>(heads_of<const float>{q, q_at}, heads_of<const float>{k, k_at}, heads_of<const float>{v, v_at},
+              heads_of<float>{out, out_at}, row_lse, b, h, row, count, keys, scale, causal, mask);
   }
 }
 

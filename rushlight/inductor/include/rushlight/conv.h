@@ -27,18 +27,21 @@ struct conv_shape {
   }
 };
 
-// Pixels of one panel that one kernel tap reads from one input row: panel[to + i] = plane[from + i * stride], i < count.
+// Pixels of a panel that one kernel tap reads from one input row: panel[to + i] = plane[from + i * stride], i < count.
 struct conv_span {
   long from;
   int to, count;
 };
 
-// Scratch of one thread: the panel and, for each kernel tap, its spans (or, depthwise, one padded plane).
+// Scratch of one thread: the panel and, for each kernel tap, its spans (or, depthwise,
+// one padded plane and one output row).
 constexpr long conv_spans(const conv_shape& s) { return s.kernel_height * s.kernel_width * tile_columns; }
 constexpr long conv2d_scratch_bytes(const conv_shape& s) {
   const long panel = s.depth() * tile_columns * (long)sizeof(float);
-  const long spans = conv_spans(s) * (long)sizeof(conv_span) + (s.kernel_height * s.kernel_width + 1) * (long)sizeof(long);
-  const long plane = (s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width) * (long)sizeof(float);
+  const long taps = s.kernel_height * s.kernel_width;
+  const long spans = conv_spans(s) * (long)sizeof(conv_span) + (taps + 1) * (long)sizeof(long);
+  const long read_ahead = (s.stride_width + 5) * lanes + s.out_width();  // and the row of results
+  const long plane = ((s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width) + read_ahead) * (long)sizeof(float);
   const long bytes = panel + spans > plane ? panel + spans : plane;
   return (bytes + 63) / 64 * 64;
 }
@@ -120,7 +123,7 @@ RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_sh
   const long panels = (pixels + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(outputs);
   const long packs = s.images * s.groups * panels, wanted = 1 + 4L * thread_count() / (packs + 1);
   const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
-  const long group = share < limit ? share : limit, groups = (blocks + group - 1) / group;
+  const long group = group_size(blocks, share < limit ? share : limit), groups = (blocks + group - 1) / group;
   float* panel = (float*)((char*)scratch + thread_index() * conv2d_scratch_bytes(s));
   long held = -1;
 #pragma omp for schedule(static)
@@ -141,43 +144,54 @@ RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_sh
 }
 
 // One input plane with its zero border.
-RL_INLINE const float* pad_plane(const conv_shape& s, const float* x, float* out) {
-  if (!s.padded()) return x;
+RL_INLINE void pad_plane(const conv_shape& s, const float* x, float* out) {
   const long width = s.width + 2 * s.pad_width, height = s.height + 2 * s.pad_height;
-  __builtin_memset(out, 0, width * height * sizeof(float));
+  if (s.padded()) __builtin_memset(out, 0, width * height * sizeof(float));
   for (long y = 0; y < s.height; ++y)
     __builtin_memcpy(out + (y + s.pad_height) * width + s.pad_width, x + y * s.width, s.width * sizeof(float));
-  return out;
 }
 
-// One output row of one channel, `plane` beginning at the row's first tap.
-template <class E>
-RL_INLINE void depthwise_row(const conv_shape& s, const float* plane, const float* weight, const E& emit) {
-  const long width = s.width + 2 * s.pad_width;
-  for_each(s.out_width(), [&](auto lane, long i) {
-    auto sum = lane.broadcast(0.0f);
-    for (long ky = 0; ky < s.kernel_height; ++ky)
-      for (long kx = 0; kx < s.kernel_width; ++kx) {
-        const float* at = plane + ky * s.dilation_height * width + kx * s.dilation_width + i * s.stride_width;
-        if constexpr (lane.size > 1) sum += weight[ky * s.kernel_width + kx] * load_stepped(at, s.stride_width);
-        else sum += weight[ky * s.kernel_width + kx] * *at;
-      }
-    emit(lane, i, sum);
-  });
+// `Vectors` vectors of one output row, `at` being the first tap of the first. Stride is the stride along a row, or 0.
+template <int Vectors, int Stride>
+RL_INLINE void depthwise_vectors(const conv_shape& s, const float* at, const float* weight, float* out) {
+  const long width = s.width + 2 * s.pad_width, stride = Stride ? Stride : s.stride_width;
+  vec<float> sum[Vectors] = {};
+  for (long ky = 0; ky < s.kernel_height; ++ky)
+    for (long kx = 0; kx < s.kernel_width; ++kx) {
+      const float* tap = at + ky * s.dilation_height * width + kx * s.dilation_width;
+      const float factor = *weight++;
+      RL_UNROLL for (int j = 0; j < Vectors; ++j) sum[j] += factor * load_stepped(tap + j * lanes * stride, stride);
+    }
+  RL_UNROLL for (int j = 0; j < Vectors; ++j) vector_lane{}.store(out + j * lanes, sum[j]);
+}
+
+// One output row in whole vectors: what lies beyond its end is computed from the next row, and not used.
+template <int Stride>
+__attribute__((noinline)) void depthwise_row(const conv_shape& s, const float* plane, const float* weight, float* out) {
+  long i = 0;
+  for (; i + 3 * lanes < s.out_width(); i += 4 * lanes)
+    depthwise_vectors<4, Stride>(s, plane + i * s.stride_width, weight, out + i);
+  for (; i < s.out_width(); i += lanes) depthwise_vectors<1, Stride>(s, plane + i * s.stride_width, weight, out + i);
 }
 
 template <class E>
-RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, void* scratch, const E& emit) {
+RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, void* scratch,
+                                const E& emit) {
   const long taps = s.kernel_height * s.kernel_width, multiplier = s.outputs / s.groups, out_width = s.out_width();
-  float* own = (float*)((char*)scratch + thread_index() * conv2d_scratch_bytes(s));
+  float* row = (float*)((char*)scratch + thread_index() * conv2d_scratch_bytes(s));
+  float* plane = row + (out_width + 4 * lanes) / lanes * lanes;
+  const auto compute_row = s.stride_width == 1   ? depthwise_row<1>
+                           : s.stride_width == 2 ? depthwise_row<2>
+                                                 : depthwise_row<0>;
 #pragma omp for schedule(static)
   for (long task = 0; task < s.images * s.channels; ++task) {
     const long image = task / s.channels, channel = task % s.channels;
-    const float* plane = pad_plane(s, x + task * s.height * s.width, own);
+    pad_plane(s, x + task * s.height * s.width, plane);
     for (long o = channel * multiplier; o < (channel + 1) * multiplier; ++o)
-      for (long y = 0; y < s.out_height(); ++y)
-        depthwise_row(s, plane + y * s.stride_height * (s.width + 2 * s.pad_width), weight + o * taps,
-                      [&](auto lane, long i, auto value) { emit(lane, image, o, y * out_width + i, value); });
+      for (long y = 0; y < s.out_height(); ++y) {
+        compute_row(s, plane + y * s.stride_height * (s.width + 2 * s.pad_width), weight + o * taps, row);
+        for_each(out_width, [&](auto lane, long i) { emit(lane, image, o, y * out_width + i, lane.load(row + i)); });
+      }
   }
 }
 

@@ -20,6 +20,12 @@ namespace rl {
 constexpr long depth_block = 2048;
 constexpr int group_limit = 8;  // row blocks whose partial sums wait on the stack between parts
 
+// The size of equal groups of at most `limit`.
+RL_INLINE long group_size(long count, long limit) {
+  const long groups = (count + limit - 1) / limit;
+  return (count + groups - 1) / groups;
+}
+
 // One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue.
 template <long M, class E>
 RL_INLINE void multiply_group(long m, long first, long last, const float* a, long a_row, long a_column,
@@ -42,11 +48,11 @@ template <long M, class E>
 RL_INLINE void gemm_rows(long m, const float* a, long a_row, const float* packed, long columns, long depth,
                          const E& emit) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(m);
-  const long group = depth > depth_block ? group_limit : 1, groups = (blocks + group - 1) / group;
+  const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
 #pragma omp for schedule(static)
   for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
-    const long panel = task / groups, first = task % groups * group, column = panel * tile_columns;
-    const long last = first + group < blocks ? first + group : blocks;
+    const long first = task % groups * group, last = first + group < blocks ? first + group : blocks;
+    const long column = task / groups * tile_columns;
     multiply_group<M>(m, first, last, a, a_row, 1, packed + column * depth, column, columns, depth, emit);
   }
 }
@@ -76,7 +82,7 @@ RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_c
   // Rows are split only as far as the threads need it, since every part of a panel's rows may pack the panel again.
   const long wanted = 1 + 4L * thread_count() / (batches * panels + 1);
   const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
-  const long group = share < limit ? share : limit, groups = (blocks + group - 1) / group;
+  const long group = group_size(blocks, share < limit ? share : limit), groups = (blocks + group - 1) / group;
   float* panel_data = (float*)((char*)scratch + thread_index() * bgemm_scratch_bytes(depth));
   const float* held = nullptr;
 #pragma omp for schedule(static)

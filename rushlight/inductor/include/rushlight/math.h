@@ -1,8 +1,8 @@
 // Elementary and activation functions for scalars and vectors alike (V is float, double, vec<float> or vec<double>).
 //
 // For float, exp, exp2, expm1, log*, sin, cos, tan, tanh, erf, sigmoid and the activations are branch-free and the same
-// code for scalars and vectors. Measured against float64 over all exponents, exp, log, sin, cos, tanh and erf are within
-// 2 units in the last place, subnormals included; NaN, infinities and signed zeros come out as in the C library.
+// code for scalars and vectors. Measured against float64 over all exponents, exp, log, sin, cos, tanh and erf are
+// within 2 units in the last place, subnormals included; NaN, infinities and signed zeros are as in the C library.
 // Everything else, and all of double, is the C library's, lane by lane.
 //
 // The coefficients are minimax fits made for this file (Lawson's iteration on the relative error); the reductions are
@@ -39,32 +39,47 @@ template <class V, class... C> RL_INLINE V polynomial(V x, float first, C... res
   return polynomial(x, rest...) * x + first;
 }
 
-template <class V> RL_INLINE V clamp(V x, float low, float high) {  // a NaN stays
-  return where(gt(x, splat<V>(high)), splat<V>(high), where(lt(x, splat<V>(low)), splat<V>(low), x));
+// x within [low, high]; a NaN stays.
+template <class V> RL_INLINE V clamp(V x, float low, float high) {
+  return larger(splat<V>(low), smaller(splat<V>(high), x));
 }
 
 // ---- exponentials --------------------------------------------------------------------------------------------------
 
-// Adding 1.5 * 2^23 to |x| < 2^22 leaves no fraction: the nearest integer is in the low bits.
+// Adding 1.5 * 2^23 to |x| < 2^22 leaves no fraction: the sum holds the nearest integer n in its low bits.
 constexpr float round_magic = 0x1.8p23f;
-
-template <class V> RL_INLINE V nearest_integer(V x, integers<V>& n) {
-  const V shifted = x + round_magic;
-  n = bitcast<integers<V>>(shifted) - bitcast<int32_t>(round_magic);
-  return shifted - round_magic;
+template <class V> RL_INLINE V shift_to_integer(V x) { return x + round_magic; }
+template <class V> RL_INLINE V whole_part(V shifted) { return shifted - round_magic; }
+template <class V> RL_INLINE integers<V> integer_part(V shifted) {
+  return bitcast<integers<V>>(shifted) - bitcast<int32_t>(round_magic);
 }
 
-// 2^n for -126 <= n <= 127.
-template <class I> RL_INLINE like<I, float> power_of_two(I n) { return bitcast<like<I, float>>((n + 127) << 23); }
+// 2^n for -126 <= n <= 127; the other bits of `shifted` fall out at the left.
+template <class V> RL_INLINE V power_of_two(V shifted) {
+  return bitcast<V>((bitcast<integers<V>>(shifted) << 23) + 0x3f800000);
+}
+
+// r * 2^n where neither overflows nor becomes subnormal.
+template <class V> RL_INLINE V scale_normal(V r, V shifted) {
+#ifdef RL_GCC_AVX512
+  if constexpr (same<V, vec<float>>) return __builtin_ia32_scalefps512_mask(r, whole_part(shifted), r, -1, 4);
+#endif
+  return r * power_of_two(shifted);
+}
 
 // r * 2^n in two steps, for results that overflow or are subnormal.
-template <class V> RL_INLINE V scale_by_power(V r, integers<V> n) {
-  return r * power_of_two(n >> 1) * power_of_two(n - (n >> 1));
+template <class V> RL_INLINE V scale_by_power(V r, V shifted) {
+#ifdef RL_GCC_AVX512
+  if constexpr (same<V, vec<float>>) return scale_normal(r, shifted);  // one step does
+#endif
+  const integers<V> n = integer_part(shifted), half = n >> 1;
+  return r * bitcast<V>((half + 127) << 23) * bitcast<V>((n - half + 127) << 23);
 }
 
 // x - n ln 2 for the integer n nearest to x / ln 2. The first part of ln 2 is short, so that n times it is exact.
-template <class V> RL_INLINE V reduce_by_ln2(V x, integers<V>& n) {
-  const V whole = nearest_integer(x * 1.44269504f, n);
+template <class V> RL_INLINE V reduce_by_ln2(V x, V& shifted) {
+  shifted = shift_to_integer(x * 1.44269504f);
+  const V whole = whole_part(shifted);
   return (x - whole * 0.693359375f) - whole * -2.12194440e-4f;
 }
 
@@ -73,12 +88,17 @@ template <class V> RL_INLINE V expm1_reduced(V r) {
   return polynomial(r, 0.49999994f, 0.166665196f, 0.0416683927f, 0.00836878084f, 0.00138144649f) * r * r + r;
 }
 
+// 2^r for |r| <= 1/2.
+template <class V> RL_INLINE V exp2_reduced(V r) {
+  return polynomial(r, 1.0f, 0.693147182f, 0.240226477f, 0.0555033237f, 0.00961843692f, 0.0013398875f, 0.000153533605f);
+}
+
 template <class V> RL_INLINE V exp(V x) {
   if constexpr (!is_float<V>) return map(library::exp{}, x);
   else {
-    integers<V> n;
-    const V r = reduce_by_ln2(clamp(x, -104.0f, 89.0f), n);
-    return scale_by_power(expm1_reduced(r) + 1.0f, n);
+    V shifted;
+    const V r = reduce_by_ln2(clamp(x, -104.0f, 89.0f), shifted);
+    return scale_by_power(expm1_reduced(r) + 1.0f, shifted);
   }
 }
 
@@ -86,21 +106,18 @@ template <class V> RL_INLINE V exp(V x) {
 template <class V> RL_INLINE V exp_nonpositive(V x) {
   if constexpr (!is_float<V>) return map(library::exp{}, x);
   else {
-    const auto tiny = lt(x, splat<V>(-87.0f));
-    integers<V> n;
-    const V r = reduce_by_ln2(where(tiny, splat<V>(-87.0f), x), n);
-    return where(tiny, splat<V>(0), (expm1_reduced(r) + 1.0f) * power_of_two(n));
+    V shifted;
+    const V r = reduce_by_ln2(x, shifted);
+    return where(lt(x, splat<V>(-87.0f)), splat<V>(0), scale_normal(expm1_reduced(r) + 1.0f, shifted));
   }
 }
 
 template <class V> RL_INLINE V exp2(V x) {
   if constexpr (!is_float<V>) return map(library::exp2{}, x);
   else {
-    integers<V> n;
     x = clamp(x, -151.0f, 129.0f);
-    const V r = x - nearest_integer(x, n);
-    return scale_by_power(polynomial(r, 1.0f, 0.693147182f, 0.240226477f, 0.0555033237f, 0.00961843692f, 0.0013398875f,
-                                     0.000153533605f), n);
+    const V shifted = shift_to_integer(x);
+    return scale_by_power(exp2_reduced(x - whole_part(shifted)), shifted);
   }
 }
 
@@ -108,8 +125,8 @@ template <class V> RL_INLINE V exp2(V x) {
 template <class V> RL_INLINE V expm1(V x) {
   if constexpr (!is_float<V>) return map(library::expm1{}, x);
   else {
-    integers<V> n;
-    const V r = reduce_by_ln2(clamp(x, -30.0f, 89.0f), n), half_power = power_of_two(n - 1);
+    V shifted;
+    const V r = reduce_by_ln2(clamp(x, -30.0f, 89.0f), shifted), half_power = power_of_two(shifted - 1.0f);
     const V result = (expm1_reduced(r) * half_power + (half_power - 0.5f)) * 2.0f;
     return where(lt(abs(x), splat<V>(0x1p-25f)), x, result);
   }
@@ -197,7 +214,9 @@ constexpr float quadrant_limit = 0x1p18f;  // the reduction is exact enough up t
 template <class V> RL_INLINE V reduce_by_half_pi(V x, integers<V>& n) {
   using D = like<V, double>;
   const V limited = where(lt(abs(x), splat<V>(quadrant_limit)), x, splat<V>(0));
-  const D whole = convert_lanes<D>(nearest_integer(limited * 0.636619772f, n));
+  const V shifted = shift_to_integer(limited * 0.636619772f);
+  const D whole = convert_lanes<D>(whole_part(shifted));
+  n = integer_part(shifted);
   return convert_lanes<V>((convert_lanes<D>(limited) - whole * 0x1.921fb544p0) - whole * 0x1.0b4611a626331p-34);
 }
 
@@ -280,16 +299,17 @@ template <class V> RL_INLINE V erf(V x) {
 template <class V> RL_INLINE V sigmoid(V x) { return splat<V>(1) / (exp(-x) + splat<V>(1)); }
 template <class V> RL_INLINE V silu(V x) { return x / (exp(-x) + splat<V>(1)); }
 
-// x Phi(x), Phi the normal distribution. The smaller of Phi(x) and Phi(-x) comes from a polynomial for its logarithm,
-// so that nothing cancels for negative x; the absolute error is that of torch's 0.5 x (1 + erf(x / sqrt 2)).
+// x Phi(x), Phi the normal distribution. The smaller of Phi(x) and Phi(-x) is 2 to the power of a polynomial in |x|, so
+// that nothing cancels for negative x; the absolute error is that of torch's 0.5 x (1 + erf(x / sqrt 2)).
 template <class V> RL_INLINE V gelu_erf(V x) {
   if constexpr (!is_float<V>) return x * 0.5 * (erf(x * 0.70710678118654752440) + 1.0);
   else {
-    const V t = abs(x), limited = where(gt(t, splat<V>(5.6f)), splat<V>(5.6f), t);
-    const V smaller = exp_nonpositive(polynomial(limited, -0.693147182f, -0.797886431f, -0.318289042f, -0.0364218354f,
-                                                 0.00495347381f, -0.000145755039f, -0.000104938648f, 2.15309155e-05f,
-                                                 -1.42286149e-06f));
-    const V tail = where(gt(t, splat<V>(5.6f)), splat<V>(0), smaller);
+    const V size = abs(x), limit = splat<V>(5.6f), t = smaller(limit, size);
+    const V power = polynomial(t, -0.99999994f, -1.15110683f, -0.459194005f, -0.0525456034f, 0.00714635244f,
+                               -0.000210280064f, -0.000151394474f, 3.10625437e-05f, -2.05275524e-06f);
+    const V shifted = shift_to_integer(power);
+    const V smaller_part = scale_normal(exp2_reduced(power - whole_part(shifted)), shifted);
+    const V tail = where(gt(size, limit), splat<V>(0), smaller_part);
     return x * where(lt(x, splat<V>(0)), tail, 1.0f - tail);
   }
 }

@@ -50,7 +50,10 @@ __attribute__((noinline)) void pack_transposed(const T* b, long row_stride, long
     if (rows == lanes) {
       RL_UNROLL for (int j = 0; j < lanes; ++j) block[j] = load_float(lane, b + j * row_stride + k);
     } else {
-      RL_UNROLL for (int j = 0; j < lanes; ++j) block[j] = j < rows ? load_float(lane, b + j * row_stride + k) : vec<float>{};
+      RL_UNROLL for (int j = 0; j < lanes; ++j) {
+        block[j] = vec<float>{};
+        if (j < rows) block[j] = load_float(lane, b + j * row_stride + k);
+      }
     }
     transpose(block);
     RL_UNROLL for (int j = 0; j < lanes; ++j) lane.store(out + (k + j) * out_stride, block[j]);

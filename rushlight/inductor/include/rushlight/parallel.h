@@ -1,5 +1,5 @@
 // Who runs a kernel. A graph runs inside one `#pragma omp parallel`; every thread calls every kernel, and kernels share
-// their loops by orphaned `#pragma omp for`, whose barrier orders them. Outside a parallel region one thread does it all.
+// their loops by orphaned `#pragma omp for`, whose barrier orders them. Outside a parallel region one thread does all.
 #pragma once
 
 #ifdef _OPENMP

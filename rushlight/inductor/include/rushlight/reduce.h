@@ -7,8 +7,8 @@
 //     out[0] = total.finish();
 //
 // T is the type of computation (float for bfloat16). Op: sum, prod, max, min (both pass NaN on), any, all (T = bool).
-// rl::accumulator<rl::argmax, T> and argmin take an int64 index per lane too, add(lane, value, lane.index(i)), and finish
-// with the index of the first extremum, or of the first NaN. rl::welford<T> gives mean, m2 and count.
+// rl::accumulator<rl::argmax, T> and argmin take an int64 index per lane too, add(lane, value, lane.index(i)), and
+// finish with the index of the first extremum, or of the first NaN. rl::welford<T> gives mean, m2 and count.
 //
 // Across the lanes, where every lane belongs to another result, rl::column_accumulator<Op, V> has add(v), with V = T or
 // vec<T> (decltype of a loaded value), and finish() gives a V.

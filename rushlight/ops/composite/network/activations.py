@@ -40,17 +40,20 @@ def leaky_relu(self, negative_slope=0.01):
     return aten.where.self(self > 0, self, self * negative_slope)
 
 
-@composite("rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor")  # noqa: E501
+@composite(
+    "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, "
+    "Generator? generator=None) -> Tensor"
+)
 def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
     """leaky_relu with a slope drawn from [lower, upper] for each element up to 0; their mean outside of training."""
     if lower > upper:
         raise RuntimeError(f"Lower bound should be less than or equal to the upper bound, got {lower} and {upper}")
     if not training:
         return leaky_relu(self, (lower + upper) / 2)
-    negative = self <= 0
+    negative = self.detach().reshape([-1]) <= 0
     slopes = self.new_empty([int(negative.sum())], dtype=float64).uniform_(lower, upper, generator=generator)
-    factors = aten.index_put.default(self.detach().new_ones(self.shape), [negative], slopes.to(self.dtype))
-    return self * factors
+    factors = aten.index_put.default(self.new_ones([self.numel()]), [negative], slopes.to(self.dtype))
+    return self * factors.view(self.shape)
 
 
 @composite("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")

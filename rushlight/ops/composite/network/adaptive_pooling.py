@@ -19,7 +19,8 @@ def _output_sizes(x, output_size, dims: int, name: str) -> list[int]:
         raise RuntimeError(f"{name}(): elements of output_size must be greater than or equal to 0, got {sizes}")
     if 0 in x.shape[-dims:]:
         raise RuntimeError(
-            f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(x.shape)}"
+            f"{name}(): Expected input to have non-zero size for non-batch dimensions, "
+            f"but input has sizes {list(x.shape)}"
         )
     return sizes
 

@@ -11,7 +11,10 @@ from rushlight.ops.composite.network.dropout import dropout
 from rushlight.ops.registry import composite
 
 
-@composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")  # noqa: E501
+@composite(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+    "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor"
+)
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
 ):
@@ -57,7 +60,8 @@ def _repeat_heads(query, x, name: str):
     heads, own = query.shape[-3], x.shape[-3]
     if heads % own:
         raise RuntimeError(
-            f"Number of heads in key and value must divide the number of heads in query, but {name} has {own} of {heads}"
+            "Number of heads in key and value must divide the number of heads in query, "
+            f"but {name} has {own} and query {heads}"
         )
     return x if heads == own else x.repeat_interleave(heads // own, -3)
 

@@ -7,26 +7,30 @@ from rushlight.ops.composite.network.common import MEAN, NONE, SUM, arange, aten
 from rushlight.ops.registry import composite
 
 
-@composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+@composite(
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"
+)
 def nll_loss(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     """-self[i, target[i]], for log-probabilities (N, C) or (C)."""
     return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]
 
 
-@composite("nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
+@composite(
+    "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"
+)
 def nll_loss2d(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     return nll_loss_nd(self, target, weight, reduction, ignore_index)
 
 
-@composite("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")  # noqa: E501
+@composite(
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor"
+)
 def nll_loss_nd(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     """nll_loss for (N, C, ...) and targets (N, ...): every place in the trailing dimensions counts as a sample."""
     if not 1 <= self.dim():
-        raise RuntimeError(f"Expected 1 or more dimensions (got {self.dim()})")
+        raise ValueError(f"Expected 1 or more dimensions (got {self.dim()})")
     if self.dim() != 1 and self.shape[0] != target.shape[0]:
-        raise RuntimeError(
-            f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]})."
-        )
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
     if self.dim() <= 2:
         return nll_loss(self, target, weight, reduction, ignore_index)
     expected = [self.shape[0], *self.shape[2:]]
@@ -37,15 +41,16 @@ def nll_loss_nd(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     return loss.view(target.shape) if reduction == NONE else loss
 
 
-@composite("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor")  # noqa: E501
+@composite(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, "
+    "SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor"
+)
 def cross_entropy_loss(self, target, weight=None, reduction=MEAN, ignore_index=-100, label_smoothing=0.0):
     """nll_loss of the log-softmax; targets are class numbers, or probabilities when they have the input's shape."""
     class_dim = 0 if self.dim() == 1 else 1
     if target.shape == self.shape:
         if not target.is_floating_point():
-            raise RuntimeError(
-                f"Expected floating point type for target with class probabilities, got {target.dtype}"
-            )
+            raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype}")
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _with_probabilities(self.log_softmax(class_dim), target, weight, reduction, label_smoothing, class_dim)
@@ -93,7 +98,10 @@ def _uniform_part(log_probabilities, target, weight, reduction, ignore_index, cl
     return loss.sum() / counted.masked_fill(ignored.reshape([-1]), 0).sum()
 
 
-@composite("multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor")  # noqa: E501
+@composite(
+    "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
+    "int reduction=1) -> Tensor"
+)
 def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
     """The mean over classes of max(0, margin - self[target] + self[other]) ** p."""
     if p not in (1, 2):

@@ -17,14 +17,16 @@ NONE, MEAN, SUM = 0, 1, 2
 
 
 def spread(value: int | Sequence[int], count: int, name: str) -> list[int]:
-    """`value` once per dimension: an integer or a list of one repeats, a list of `count` stays; RuntimeError otherwise."""
+    """`value` per dimension: an integer or a list of one repeats, a list of `count` stays; RuntimeError otherwise."""
     if isinstance(value, int):
         return [value] * count
     values = list(value)
     if len(values) == 1:
         return values * count
     if len(values) != count:
-        raise RuntimeError(f"expected {name} to be a single integer value or a list of {count} values, but got {values}")
+        raise RuntimeError(
+            f"expected {name} to be a single integer value or a list of {count} values, but got {values}"
+        )
     return values
 
 

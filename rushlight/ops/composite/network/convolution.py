@@ -53,46 +53,31 @@ def _convolve_padded(dims: int, name: str, input, weight, bias, stride, padding,
     return result.squeeze(0) if added else result
 
 
-@composite("conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] dilation=1, SymInt groups=1) -> Tensor")  # noqa: E501
-def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    return _convolve(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
+def _define(dims: int) -> None:
+    name, sizes = f"conv{dims}d", f"SymInt[{dims}]"
+    head = "Tensor input, Tensor weight, Tensor? bias=None"
+    tail = f"{sizes} dilation=1, SymInt groups=1"
+
+    @composite(f"{name}({head}, {sizes} stride=1, {sizes} padding=0, {tail}) -> Tensor")
+    def convolution(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+        return _convolve(dims, name, input, weight, bias, stride, padding, dilation, groups)
+
+    @composite(f'{name}.padding({head}, {sizes} stride=1, str padding="valid", {tail}) -> Tensor')
+    def padded(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
+        return _convolve_padded(dims, name, input, weight, bias, stride, padding, dilation, groups)
 
 
-@composite("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, SymInt groups=1) -> Tensor")  # noqa: E501
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    return _convolve(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
+def _define_transposed(dims: int, overload: str) -> None:
+    name, sizes = f"conv_transpose{dims}d", f"SymInt[{dims}]"
+
+    @composite(
+        f"{name}{overload}(Tensor input, Tensor weight, Tensor? bias=None, {sizes} stride=1, {sizes} padding=0, "
+        f"{sizes} output_padding=0, SymInt groups=1, {sizes} dilation=1) -> Tensor"
+    )
+    def transposed(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+        return _convolve(dims, name, input, weight, bias, stride, padding, dilation, groups, output_padding)
 
 
-@composite("conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1, SymInt groups=1) -> Tensor")  # noqa: E501
-def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    return _convolve(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite('conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, str padding="valid", SymInt[1] dilation=1, SymInt groups=1) -> Tensor')  # noqa: E501
-def conv1d_padding(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolve_padded(1, "conv1d", input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite('conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding="valid", SymInt[2] dilation=1, SymInt groups=1) -> Tensor')  # noqa: E501
-def conv2d_padding(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolve_padded(2, "conv2d", input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite('conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, str padding="valid", SymInt[3] dilation=1, SymInt groups=1) -> Tensor')  # noqa: E501
-def conv3d_padding(input, weight, bias=None, stride=1, padding="valid", dilation=1, groups=1):
-    return _convolve_padded(3, "conv3d", input, weight, bias, stride, padding, dilation, groups)
-
-
-@composite("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor")  # noqa: E501
-def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    return _convolve(1, "conv_transpose1d", input, weight, bias, stride, padding, dilation, groups, output_padding)
-
-
-@composite("conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor")  # noqa: E501
-def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    return _convolve(2, "conv_transpose2d", input, weight, bias, stride, padding, dilation, groups, output_padding)
-
-
-@composite("conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor")  # noqa: E501
-def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    return _convolve(3, "conv_transpose3d", input, weight, bias, stride, padding, dilation, groups, output_padding)
+for _dims in (1, 2, 3):
+    _define(_dims)
+    _define_transposed(_dims, "" if _dims == 1 else ".input")

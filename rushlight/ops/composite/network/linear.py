@@ -16,13 +16,14 @@ def linear(input, weight, bias=None):
         product = input.matmul(weight)
         return product if bias is None else product + bias
     sizes = input.shape
-    transposed = weight.t()
+    transposed = aten.permute.default(weight, [1, 0])
     if len(sizes) == 2:
         return _product(input, transposed, bias)
     if not sizes:
         raise RuntimeError("both arguments to linear need to be at least 1D, but they are 0D and 2D")
-    rows = input.reshape([math.prod(sizes[:-1]), sizes[-1]])
-    return _product(rows, transposed, bias).view([*sizes[:-1], weight.shape[0]])
+    flatten = aten.view.default if input.is_contiguous() else aten.reshape.default
+    rows = flatten(input, [math.prod(sizes[:-1]), sizes[-1]])
+    return aten.view.default(_product(rows, transposed, bias), [*sizes[:-1], weight.shape[0]])
 
 
 def _product(rows, transposed, bias):
@@ -60,7 +61,7 @@ def _check_bilinear(input1, input2, weight, bias) -> None:
 
 @composite("one_hot(Tensor self, int num_classes=-1) -> Tensor")
 def one_hot(self, num_classes=-1):
-    """int64 (...) class numbers to (..., num_classes) with a 1 at each; the classes are counted when num_classes is -1."""
+    """int64 class numbers (...) to (..., num_classes) with a 1 at each; -1 counts the classes."""
     if self.dtype is not int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, but got {self.dtype}.")
     if self.numel() == 0 and num_classes <= 0:

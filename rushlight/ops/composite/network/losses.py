@@ -60,7 +60,10 @@ def binary_cross_entropy(self, target, weight=None, reduction=MEAN):
     return reduce_loss(loss if weight is None else loss * weight, reduction)
 
 
-@composite("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor")  # noqa: E501
+@composite(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+    "int reduction=1) -> Tensor"
+)
 def binary_cross_entropy_with_logits(self, target, weight=None, pos_weight=None, reduction=MEAN):
     """binary_cross_entropy of sigmoid(self), without its overflows."""
     log_probability = log_sigmoid(self)
@@ -78,7 +81,9 @@ def kl_div(self, target, reduction=MEAN, *, log_target=False):
     return reduce_loss(target * target.masked_fill(target == 0, 1).log() - target * self, reduction)
 
 
-@composite("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")
+@composite(
+    "poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor"
+)
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     """The negative log-likelihood of counts, with Stirling's approximation of log(target!) when `full`."""
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
@@ -105,12 +110,16 @@ def hinge_embedding_loss(self, target, margin=1.0, reduction=MEAN):
     return reduce_loss(negative + self.masked_fill(target == -1, 0), reduction)
 
 
-@composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
+@composite(
+    "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor"
+)
 def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=MEAN):
     return reduce_loss(_positive_part(-target * (input1 - input2) + margin), reduction)
 
 
-@composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
+@composite(
+    "cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor"
+)
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=MEAN):
     """1 - cosine where target is 1, max(0, cosine - margin) where it is -1."""
     _check_cosine_embedding(input1, input2, target)
@@ -131,7 +140,10 @@ def _check_cosine_embedding(input1, input2, target) -> None:
         )
 
 
-@composite("triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, float eps=1e-06, bool swap=False, int reduction=1) -> Tensor")  # noqa: E501
+@composite(
+    "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2.0, "
+    "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor"
+)
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-06, swap=False, reduction=MEAN):
     """max(0, margin + distance(anchor, positive) - distance(anchor, negative)) (Balntas et al. 2016)."""
     if not anchor.dim() == positive.dim() == negative.dim():

@@ -30,7 +30,10 @@ def _check_normalized_shape(input, normalized_shape, weight, bias) -> None:
         )
 
 
-@composite("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor")  # noqa: E501
+@composite(
+    "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enable=True) -> Tensor"
+)
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
     """Ba et al. 2016: zero mean and unit variance over the last dimensions, then weight and bias."""
     _check_normalized_shape(input, normalized_shape, weight, bias)
@@ -48,26 +51,32 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     return (scaled if weight is None else scaled * weight).to(input.dtype)
 
 
-@composite("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")  # noqa: E501
+@composite(
+    "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor"
+)
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
     """Ioffe and Szegedy 2015: per channel (dimension 1); training uses and records the batch's own statistics."""
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+    if input.numel() == 0:
+        return input.clone() if weight is None else input * weight[0]
     channels = input.shape[1]
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, tensor in given.items():
         if tensor is not None and tensor.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
-    return aten.native_batch_norm.default(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )[0]
+    return aten.native_batch_norm.default(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def _per_channel(parameter, dims: int):
     return parameter.view([1, -1] + [1] * (dims - 2))
 
 
-@composite("group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor")  # noqa: E501
+@composite(
+    "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
+    "bool cudnn_enabled=True) -> Tensor"
+)
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
     """Wu and He 2018: zero mean and unit variance over each group of channels, then weight and bias per channel."""
     _check_groups(input, num_groups, weight, bias)
@@ -99,11 +108,12 @@ def _check_groups(input, num_groups, weight, bias) -> None:
             )
 
 
-@composite("instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor")  # noqa: E501
-def instance_norm(
-    input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled
-):
-    """Ulyanov et al. 2016: batch_norm of every sample on its own, as one batch whose channels are all samples' channels."""
+@composite(
+    "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
+    "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor"
+)
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
+    """Ulyanov et al. 2016: batch_norm of each sample alone, as one batch whose channels are all samples' channels."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     batch, channels = input.shape[:2]

@@ -27,7 +27,7 @@ def pad(self, pad, mode="constant", value=None):
         raise NotImplementedError(f"Unrecognised padding mode {mode}; expected 'constant' or one of {MODES}")
     if self.dim() not in (len(amounts) // 2 + 1, len(amounts) // 2 + 2):
         raise NotImplementedError(
-            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, where the padding of n dimensions "
+            "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, where padding n dimensions "
             f"needs an input of n + 1 or n + 2; got {len(amounts)} amounts for an input of {self.dim()} dimensions"
         )
     return _pad_by_index(self, amounts, mode)
@@ -57,9 +57,7 @@ def _source_positions(x, size: int, left: int, right: int, mode: str):
 def _check_amounts(x, dim: int, left: int, right: int, mode: str) -> None:
     size, given = x.shape[dim], f"padding ({left}, {right}) at dimension {dim} of input {list(x.shape)}"
     if mode == "reflect" and max(left, right) >= size:
-        raise RuntimeError(
-            f"Padding size should be less than the corresponding input dimension, but got: {given}"
-        )
+        raise RuntimeError(f"Padding size should be less than the corresponding input dimension, but got: {given}")
     if mode == "circular" and max(left, right) > size:
         raise RuntimeError(f"Padding value causes wrapping around more than once: {given}")
     if size + left + right < 1 or size == 0:

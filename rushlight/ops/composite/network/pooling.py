@@ -23,7 +23,10 @@ def _check_dims(x, dims: int, name: str) -> None:
 # One dimension
 
 
-@composite("max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")  # noqa: E501
+@composite(
+    "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, "
+    "int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)"
+)
 def max_pool1d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     _check_dims(self, 1, "max_pool1d")
     kernel = spread(kernel_size, 1, "kernel_size")
@@ -38,12 +41,18 @@ def max_pool1d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
     return values.squeeze(-2), indices.squeeze(-2)
 
 
-@composite("max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> Tensor")  # noqa: E501
+@composite(
+    "max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, "
+    "bool ceil_mode=False) -> Tensor"
+)
 def max_pool1d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     return max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
-@composite("avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor")  # noqa: E501
+@composite(
+    "avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True) -> Tensor"
+)
 def avg_pool1d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True):
     _check_dims(self, 1, "avg_pool1d")
     kernel = spread(kernel_size, 1, "kernel_size")
@@ -57,7 +66,10 @@ def avg_pool1d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_i
 # Two dimensions
 
 
-@composite("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor")  # noqa: E501
+@composite(
+    "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+    "bool ceil_mode=False) -> Tensor"
+)
 def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     kernel = spread(kernel_size, 2, "kernel_size")
     return aten.max_pool2d_with_indices.default(
@@ -99,7 +111,10 @@ def _gather_windows(x, counts, kernel, stride, padding, dilation, fill):
     return x.permute(dims).reshape([*x.shape[:lead], *counts, math.prod(kernel)])
 
 
-@composite("max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")  # noqa: E501
+@composite(
+    "max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, "
+    "int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)"
+)
 def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     _check_dims(self, 3, "max_pool3d")
     kernel = spread(kernel_size, 3, "kernel_size")
@@ -113,7 +128,10 @@ def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
     return values, places.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
 
 
-@composite("max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor")  # noqa: E501
+@composite(
+    "max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, "
+    "bool ceil_mode=False) -> Tensor"
+)
 def max_pool3d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     return max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
@@ -125,10 +143,11 @@ def _check_padding(kernel, padding) -> None:
         )
 
 
-@composite("avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor")  # noqa: E501
-def avg_pool3d(
-    self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
-):
+@composite(
+    "avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, "
+    "bool count_include_pad=True, int? divisor_override=None) -> Tensor"
+)
+def avg_pool3d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
     _check_dims(self, 3, "avg_pool3d")
     kernel = spread(kernel_size, 3, "kernel_size")
     steps, borders, gaps = _strides(stride, kernel, 3), spread(padding, 3, "padding"), [1, 1, 1]

@@ -48,7 +48,9 @@ def pixel_unshuffle(self, downscale_factor):
 
 def _check_image(x, name: str) -> None:
     if x.dim() < 3:
-        raise RuntimeError(f"{name} expects input to have at least 3 dimensions, but got input with {x.dim()} dimension(s)")
+        raise RuntimeError(
+            f"{name} expects input to have at least 3 dimensions, but got input with {x.dim()} dimension(s)"
+        )
 
 
 @composite("channel_shuffle(Tensor self, SymInt groups) -> Tensor")
@@ -60,7 +62,9 @@ def channel_shuffle(self, groups):
     if groups <= 0:
         raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
     if channels % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
+        raise RuntimeError(
+            f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups."
+        )
     return self.reshape([batch, groups, channels // groups, *rest]).transpose(1, 2).reshape([batch, channels, *rest])
 
 
@@ -68,8 +72,9 @@ def _blocks(size, kernel, dilation, padding, stride) -> list[int]:
     counts = [window_count(*each) for each in zip(size, kernel, stride, padding, dilation, strict=True)]
     if min(counts) < 1:
         raise RuntimeError(
-            f"Given input with spatial size {list(size)}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
-            f"calculated shape of the array of sliding blocks as {counts}, but its components must be at least one."
+            f"Given input with spatial size {list(size)}, kernel_size={kernel}, dilation={dilation}, "
+            f"padding={padding}, calculated shape of the array of sliding blocks as {counts}, "
+            "but its components must be at least one."
         )
     return counts
 
@@ -84,20 +89,21 @@ def im2col(self, kernel_size, dilation, padding, stride):
     if self.dim() not in (3, 4):
         raise RuntimeError(f"Expected 3D or 4D input tensor for im2col, but got {list(self.shape)}")
     x = self if self.dim() == 4 else self.unsqueeze(0)
-    kernel, gaps, borders, steps = _pairs(
-        kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride
-    )
+    kernel, gaps, borders, steps = _pairs(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
     counts = _blocks(x.shape[2:], kernel, gaps, borders, steps)
     x = aten.constant_pad_nd.default(x, [borders[1], borders[1], borders[0], borders[0]], 0)
     for index in range(2):
         # The element within the window varies slowest in the result, so it takes the place of the starts.
         offsets = arange(x, kernel[index]) * gaps[index]
         x = select_windows(x, 2 + 2 * index, offsets, arange(x, counts[index]) * steps[index])
-    columns = x.permute([0, 1, 2, 4, 3, 5]).reshape([x.shape[0], -1, math.prod(counts)])
+    columns = x.permute([0, 1, 2, 4, 3, 5]).reshape([*x.shape[:1], x.shape[1] * math.prod(kernel), math.prod(counts)])
     return columns if self.dim() == 4 else columns.squeeze(0)
 
 
-@composite("col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")  # noqa: E501
+@composite(
+    "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, "
+    "int[2] stride) -> Tensor"
+)
 def col2im(self, output_size, kernel_size, dilation, padding, stride):
     """The adjoint of im2col: (N, C * kernel elements, windows) to (N, C, H, W), summing where windows overlap."""
     if self.dim() not in (2, 3):
@@ -115,7 +121,7 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
     flat = rows.view([kernel[0], 1, counts[0], 1]) * width + places.view([1, kernel[1], 1, counts[1]])
     batch, channels = columns.shape[0], columns.shape[1] // math.prod(kernel)
     canvas = columns.new_zeros([batch, channels, height * width])
-    values = columns.reshape([batch, channels, -1])
+    values = columns.reshape([batch, channels, math.prod(kernel) * math.prod(counts)])
     summed = aten.index_put.default(canvas, [None, None, flat.reshape([-1])], values, True).view(
         [batch, channels, height, width]
     )

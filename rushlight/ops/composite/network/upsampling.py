@@ -63,7 +63,8 @@ def _cubic_taps(coordinates, size: int):
     after = coordinates - low
     before = 1 - after
     weights = [_cubic_outer(after + 1), _cubic_inner(after), _cubic_inner(before), _cubic_outer(before + 1)]
-    return [((low.to(int64) + shift).clamp(0, size - 1), weight) for shift, weight in zip(range(-1, 3), weights, strict=True)]
+    positions = [(low.to(int64) + shift).clamp(0, size - 1) for shift in range(-1, 3)]
+    return list(zip(positions, weights, strict=True))
 
 
 def _cubic_inner(x):
@@ -109,9 +110,7 @@ def _define_weighted(name: str, dims: int, taps: Callable) -> None:
     def upsample(self, output_size, align_corners, *scales, **named):
         return _interpolate(self, output_size, _scale_list(dims, scales, named), align_corners, taps)
 
-    @composite(
-        f"{name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor"
-    )
+    @composite(f"{name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
     def upsample_vec(input, output_size, align_corners, scale_factors):
         sizes, scales = _from_factors(input, output_size, scale_factors, dims)
         return _interpolate(input, sizes, scales, align_corners, taps)

@@ -1,0 +1,111 @@
+"""Which values of a captured graph share memory, and how to get from a tensor to its views and back.
+
+In: an aten graph whose nodes carry fake values in `meta["val"]`; views are recognised by the storage that fakes share.
+Out: for each written storage its root (the node that owns the memory) and the path from the root to every other node.
+Stage: aot, before functionalization rewrites anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from rushlight.core.layout import contiguous_format
+from rushlight.core.storage import StorageImpl
+from rushlight.core.strides import has_internal_overlap
+from rushlight.core.tensor import Tensor
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Node
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.registry import aten
+
+
+def storage_of(node: object) -> StorageImpl | None:
+    """The storage of a node's value; None for what is not one tensor."""
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    return value._impl.storage if isinstance(value, Tensor) else None
+
+
+def is_write(node: Node) -> bool:
+    """Whether a node calls an operator that writes to one of its arguments."""
+    return node.op == "call_function" and isinstance(node.target, OpOverload) and node.target.is_mutable
+
+
+def written_arguments(node: Node) -> Iterator[tuple[str, Node]]:
+    """The arguments that a node writes to, with their names in the schema."""
+    for position, argument in enumerate(node.target._schema.arguments):
+        given = node.args[position] if position < len(node.args) else node.kwargs.get(argument.name)
+        if argument.is_write and isinstance(given, Node):
+            yield argument.name, given
+
+
+def source_of(node: Node) -> Node | None:
+    """The node whose memory `node` was made from: what a view views, what a write returns. None for new memory."""
+    if node.op != "call_function" or not isinstance(node.target, OpOverload) or not node.args:
+        return None
+    source = node.args[0]
+    return source if storage_of(source) is not None and storage_of(source) is storage_of(node) else None
+
+
+class WrittenMemory:
+    """The storages that a graph writes to. `root` maps each to the node that owns it, `source` nodes to what they view."""
+
+    def __init__(self, graph: Graph):
+        self.writes = [node for node in graph.nodes if is_write(node)]
+        written = (storage_of(target) for node in self.writes for _, target in written_arguments(node))
+        self.nodes: dict[StorageImpl, list[Node]] = {storage: [] for storage in written}
+        for node in graph.nodes:
+            if storage_of(node) in self.nodes:
+                self.nodes[storage_of(node)].append(node)
+        self.root = {storage: nodes[0] for storage, nodes in self.nodes.items()}
+        self.source = {node: source_of(node) for nodes in self.nodes.values() for node in nodes}
+
+    def obstacle(self) -> str:
+        """Why the writes cannot be made functional; "" if they can."""
+        for storage, nodes in self.nodes.items():
+            owners = [node for node in nodes if self.source[node] is None]
+            if len(owners) > 1:
+                return f"{' and '.join(node.name for node in owners)} share memory that is written to"
+            value = self.root[storage].meta["val"]
+            if has_internal_overlap(value.shape, value.stride()):
+                return f"{owners[0].name}, which is written to, has several elements in one place"
+            for node in nodes:
+                if node not in owners and not is_write(node) and node.target not in INVERSES:
+                    return f"{node.name} is a view by {node.target} of memory that is written to"
+        return ""
+
+
+# The inverse of a view: (emit, the view's node, the viewed value, the view's new value) -> the viewed value's new value.
+# `emit(op, *args)` adds a node.
+
+Emit = Callable[..., Node]
+
+
+def _through_permute(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+    order = [dim % len(view.args[1]) for dim in view.args[1]]
+    return emit(aten("permute"), new, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _through_select(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+    return emit(aten("select_scatter"), base, new, *view.args[1:])
+
+
+def _through_slice(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+    return emit(aten("slice_scatter"), base, new, *view.args[1:])
+
+
+def _through_reshape(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+    if not new.meta["val"].is_contiguous():
+        new = emit(aten("clone"), new, memory_format=contiguous_format)
+    return emit(aten("view"), new, list(base.meta["val"].shape))
+
+
+INVERSES: dict[OpOverload, Callable[[Emit, Node, Node, Node], Node]] = {
+    aten("alias"): lambda emit, view, base, new: new,
+    aten("detach"): lambda emit, view, base, new: new,
+    aten("permute"): _through_permute,
+    aten("select.int"): _through_select,
+    aten("slice.Tensor"): _through_slice,
+    aten("view"): _through_reshape,
+    aten("unsqueeze"): _through_reshape,
+    aten("squeeze.dims"): _through_reshape,
+}

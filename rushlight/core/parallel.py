@@ -1,0 +1,30 @@
+"""The number of threads that native kernels use."""
+
+from __future__ import annotations
+
+import os
+
+
+def _default() -> int:
+    given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if given.isdigit() and int(given) > 0:
+        return int(given)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+_threads = [_default()]
+
+
+def get_num_threads() -> int:
+    """How many threads code compiled from now on will use: `OMP_NUM_THREADS` at first, else this process's processors."""
+    return _threads[0]
+
+
+def set_num_threads(number: int) -> None:
+    """Set the number of threads of code compiled from now on; RuntimeError unless it is positive.
+
+    NumPy's BLAS, which eager products use, takes its own from OPENBLAS_NUM_THREADS when it is loaded.
+    """
+    if not isinstance(number, int) or number <= 0:
+        raise RuntimeError(f"set_num_threads expects a positive integer, got {number!r}")
+    _threads[0] = number

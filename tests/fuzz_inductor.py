@@ -1,0 +1,50 @@
+"""Compares compiled random programs with eager: `python -m tests.fuzz_inductor [--seeds N] [--start SEED] [--statements N]`.
+
+Prints every program whose results differ, as source. Exit status 1 if there is any.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+import warnings
+
+import rushlight as torch
+from tests.inductor.differences import difference
+from tests.inductor.random_programs import Program, random_program
+
+
+def failure(program: Program, backend: str = "inductor") -> str:
+    """What is wrong with the compiled form of a program; "" if nothing is."""
+    function = program.function()
+    try:
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("error", UserWarning)
+            compiled = torch.compile(function, backend=backend)
+            return difference(program.function(), compiled, lambda: [spec.make() for spec in program.inputs])
+    except Exception:
+        return traceback.format_exc()
+
+
+def main() -> int:
+    """Run the seeds that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=500)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--statements", type=int, default=10)
+    parser.add_argument("--backend", default="inductor")
+    options = parser.parse_args()
+    failed = []
+    for seed in range(options.start, options.start + options.seeds):
+        program = random_program(seed, options.statements)
+        problem = failure(program, options.backend)
+        if problem:
+            failed.append(seed)
+            print(f"--- seed {seed} ---\n{program}\n{problem}\n", flush=True)
+    print(f"{options.seeds} programs, {len(failed)} failed: {failed}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

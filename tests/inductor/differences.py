@@ -1,0 +1,84 @@
+"""Comparing the results of a compiled function with eager's: values, sizes, dtypes, strides, aliases, effects on inputs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import rushlight as torch
+from rushlight.utils.pytree import tree_flatten
+
+# Relative to the largest element: what may differ after a few operations that are done in another order.
+TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 2e-2, "bfloat16": 1e-1}
+
+
+def difference(eager, compiled, make_inputs) -> str:
+    """What differs between two functions on equal inputs; "" for nothing. Each may write to its inputs."""
+    ours, theirs = make_inputs(), make_inputs()
+    wanted, error = _call(eager, theirs)
+    got, other = _call(compiled, ours)
+    if error is not None or other is not None:
+        same = type(error) is type(other)
+        return "" if same else f"eager raised {error!r}, compiled raised {other!r}"
+    left, spec = tree_flatten(wanted)
+    right, other_spec = tree_flatten(got)
+    if spec != other_spec:
+        return f"the result has structure {other_spec}, expected {spec}"
+    for position, (want, have) in enumerate(zip([*left, *theirs], [*right, *ours], strict=True)):
+        found = _difference(want, have)
+        if found:
+            return f"{'output' if position < len(left) else 'input after the call'} {position}: {found}"
+    return _alias_difference([*left, *theirs], [*right, *ours])
+
+
+def _call(function, inputs):
+    try:
+        return function(*inputs), None
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        return None, error
+
+
+def _difference(want: object, have: object) -> str:
+    if not isinstance(want, torch.Tensor):
+        return "" if type(want) is type(have) and want == have else f"{have!r} instead of {want!r}"
+    if (want.shape, want.dtype, want.stride()) != (have.shape, have.dtype, have.stride()):
+        return (
+            f"{have.dtype} {tuple(have.shape)} strides {have.stride()} instead of "
+            f"{want.dtype} {tuple(want.shape)} strides {want.stride()}"
+        )
+    return _value_difference(want, have)
+
+
+def _value_difference(want: torch.Tensor, have: torch.Tensor) -> str:
+    a, b = _numbers(want), _numbers(have)
+    limit = TOLERANCE.get(want.dtype.name, 0.0)
+    finite = a[np.isfinite(a)]
+    scale = max(1.0, float(np.abs(finite).max())) if finite.size and limit else 1.0
+    with np.errstate(invalid="ignore"):
+        wrong = ~(np.isclose(a, b, rtol=limit, atol=limit * scale, equal_nan=True))
+    if not wrong.any():
+        return ""
+    at = tuple(int(axis[0]) for axis in np.nonzero(np.atleast_1d(wrong)))
+    return (
+        f"{int(wrong.sum())} of {wrong.size} elements differ, first at {list(at)}: "
+        f"{np.atleast_1d(b)[at]} instead of {np.atleast_1d(a)[at]}"
+    )
+
+
+def _numbers(tensor: torch.Tensor) -> np.ndarray:
+    detached = tensor.detach()
+    return (detached.to(torch.float64) if detached.dtype.is_floating_point else detached).numpy()
+
+
+def _alias_difference(want: list, have: list) -> str:
+    pairs = [
+        (first, second)
+        for first in range(len(want)) for second in range(first)
+        if _share(want[first], want[second]) != _share(have[first], have[second])
+    ]  # fmt: skip
+    return f"results (then inputs) {pairs[0]} share memory in one of the two only" if pairs else ""
+
+
+def _share(left: object, right: object) -> bool:
+    if not (isinstance(left, torch.Tensor) and isinstance(right, torch.Tensor)) or not left.numel() or not right.numel():
+        return False
+    return left.untyped_storage().data_ptr() == right.untyped_storage().data_ptr()
