@@ -35,6 +35,7 @@ from rushlight.core.dtype import (
     uint8,
 )
 from rushlight.core.dtype import bool_ as bool
+from rushlight.core.generator import Generator
 from rushlight.core.layout import channels_last, contiguous_format, layout, memory_format, preserve_format, strided
 from rushlight.core.parallel import get_num_threads, set_num_threads
 from rushlight.core.size import Size
@@ -43,6 +44,7 @@ from rushlight.core.tensor import Tensor, from_dlpack, from_numpy
 from rushlight.ops.bindings import functions, install_methods
 from rushlight.ops.construct import as_tensor, asarray, frombuffer, tensor
 from rushlight.ops.promotion import result_type
+from rushlight.random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64

@@ -43,6 +43,7 @@ from rushlight.core.dtype import promote_types as promote_types
 from rushlight.core.dtype import set_default_dtype as set_default_dtype
 from rushlight.core.dtype import uint8 as uint8
 bool: _dtype
+from rushlight.core.generator import Generator as Generator
 from rushlight.core.layout import channels_last as channels_last
 from rushlight.core.layout import contiguous_format as contiguous_format
 from rushlight.core.layout import layout as layout
@@ -64,6 +65,13 @@ from rushlight.ops.construct import asarray as asarray
 from rushlight.ops.construct import frombuffer as frombuffer
 from rushlight.ops.construct import tensor as tensor
 from rushlight.ops.promotion import result_type as result_type
+from rushlight.random import default_generator as default_generator
+from rushlight.random import fork_rng as fork_rng
+from rushlight.random import get_rng_state as get_rng_state
+from rushlight.random import initial_seed as initial_seed
+from rushlight.random import manual_seed as manual_seed
+from rushlight.random import seed as seed
+from rushlight.random import set_rng_state as set_rng_state
 half: _dtype
 float: _dtype
 double: _dtype

@@ -20,9 +20,11 @@ def failure(program: Program, backend: str = "inductor") -> str:
     function = program.function()
     try:
         with warnings.catch_warnings(), torch.no_grad():
-            warnings.simplefilter("error", UserWarning)
+            warnings.filterwarnings("error", message="compile")
             compiled = torch.compile(function, backend=backend)
-            return difference(program.function(), compiled, lambda: [spec.make() for spec in program.inputs])
+            return difference(
+                program.function(), compiled, lambda: [spec.make() for spec in program.inputs], program.precision
+            )
     except Exception:
         return traceback.format_exc()
 

@@ -51,7 +51,6 @@ def test_stubs_parse_and_declare_what_exists(generated):
 
 
 def test_a_program_checks_and_its_mistakes_are_found(tmp_path):
-    pytest.importorskip("mypy")
     program = tmp_path / "program.py"
     program.write_text(PROGRAM + "\n".join(MISTAKES) + "\n")
     command = [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path / "cache"), str(program)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.autograd.engine import run_backward
-from rushlight.autograd.node import gradient_edge
+from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
@@ -26,7 +26,7 @@ def _roots(tensors: tuple[Tensor, ...]) -> list:
     return edges
 
 
-def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple, create_graph: bool) -> list[Tensor]:
+def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple) -> list[Tensor]:
     if not grads:
         grads = (None,) * len(tensors)
     if len(grads) != len(tensors):
@@ -36,6 +36,8 @@ def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple, create_graph: bool
         if grad is None:
             if tensor.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            if not tensor.is_floating_point() and tensor.requires_grad:
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}")
             grad = namespaces.aten.full.default(tensor.shape, 1, dtype=tensor.dtype, device=tensor.device)
         elif grad.shape != tensor.shape:
             raise RuntimeError(
@@ -58,12 +60,12 @@ def backward(
     With `inputs`, only to those. RuntimeError for tensors without history, wrong shapes, or a graph already freed.
     """
     tensors = _as_tuple(tensors)
-    grads = _initial_grads(tensors, () if grad_tensors is None else _as_tuple(grad_tensors), create_graph)
+    grads = _initial_grads(tensors, () if grad_tensors is None else _as_tuple(grad_tensors))
     captures = None
     if inputs is not None:
         wanted = _as_tuple(inputs)
         if not wanted:
-            raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
         captures = [gradient_edge(tensor) for tensor in wanted]
         if any(node is None for node, _ in captures):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
@@ -97,22 +99,26 @@ def grad(
     if is_grads_batched:
         raise NotImplementedError("grad: is_grads_batched=True is not supported; call grad once per row of grad_outputs")
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if not inputs:
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     for tensor in inputs:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"grad: inputs must be Tensors, got {type(tensor).__name__}")
         if not tensor.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
-    starts = _initial_grads(outputs, () if grad_outputs is None else _as_tuple(grad_outputs), create_graph)
+    starts = _initial_grads(outputs, () if grad_outputs is None else _as_tuple(grad_outputs))
     keep = create_graph if retain_graph is None else retain_graph
     captures = [gradient_edge(tensor) for tensor in inputs]
     found = run_backward(_roots(outputs), starts, keep, create_graph, captures)
     for index, value in enumerate(found):
         if value is None and materialize_grads:
-            found[index] = namespaces.aten.full.default(inputs[index].shape, 0, dtype=inputs[index].dtype)
+            found[index] = namespaces.aten.full.default(inputs[index].shape, 0, dtype=inputs[index].dtype, device=inputs[index].device)
         elif value is None and not allow_unused:
             raise RuntimeError(
-                "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if "
-                "this is the desired behavior."
+                f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
             )
     return tuple(found)

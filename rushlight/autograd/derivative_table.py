@@ -1,7 +1,8 @@
 """The derivative table: for each differentiable operator, formulas from the gradient of its outputs to those of its inputs.
 
 A formula's parameters say what it needs, by name: `grad`, `grads`, inputs by schema name, `result`, `result0`, `result1`,
-`<input>_sizes`, `<input>_dtype`, and `needs`. Only tensors that are named are saved for the backward pass.
+`<input>_sizes`, `<input>_dtype`, `<input>_geometry` (sizes, strides and storage offset), and `needs`. A tensor is saved for
+the backward pass only where a formula whose gradient is wanted names it.
 """
 
 from __future__ import annotations

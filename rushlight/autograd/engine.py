@@ -1,53 +1,55 @@
 """The backward engine: runs nodes in reverse order of their making, once all gradients that reach them have arrived.
 
-No recursion, so graphs may be of any depth. Gradients are summed in a buffer per node; `inputs` selects what to capture.
+No recursion, so graphs may be of any depth. Gradients are summed in a buffer per node; `captures` selects what to return.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from rushlight.autograd.node import AccumulateGrad, Edge, Node
+from rushlight.autograd.node import AccumulateGrad, Edge, Node, OutputInfo
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
 
 class _Task:
-    """One call of backward: what is still awaited, the gradients gathered so far, and the captured results."""
+    """One call of backward: how many edges into each node are awaited, the gradients gathered, the captured results.
 
-    def __init__(self, roots: Sequence[Edge], captures: Sequence[Edge] | None):
-        self.dependencies: dict[Node, int] = {}
+    With captures, `needed` holds the nodes to run: those from which a captured edge can be reached.
+    """
+
+    def __init__(self, roots: Sequence[Edge], captures: Sequence[Edge] | None, accumulate: bool):
+        self.awaited: dict[Node, int] = {}
         self.parents: dict[Node, list[Node]] = {}
         self.buffers: dict[Node, list[Tensor | None]] = {}
         self.ready: list[tuple] = []
-        self.wanted: dict[tuple[Node, int], Tensor | None] | None = None
-        self._count(roots)
+        self._count_edges(roots)
+        self.captured: dict[Edge, Tensor | None] = dict.fromkeys(captures or ())
+        self.capturing: dict[Node, list[int]] = {}
+        for node, index in self.captured:
+            self.capturing.setdefault(node, []).append(index)
         self.needed: set[Node] | None = None
         if captures is not None:
-            self.wanted = dict.fromkeys(captures)
-            self.needed = self._ancestors({node for node, _ in captures})
-            self.targets = {node for node, _ in captures}
+            self.needed = self._ancestors(self.capturing)
+            if accumulate:
+                self.needed.update(node for node in self.capturing if isinstance(node, AccumulateGrad))
 
-    def _count(self, roots: Sequence[Edge]) -> None:
-        stack = [node for node, _ in roots]
-        seen = set(stack)
-        for node in seen:
-            self.dependencies.setdefault(node, 0)
+    def _count_edges(self, roots: Sequence[Edge]) -> None:
+        stack = list(dict.fromkeys(node for node, _ in roots))
+        self.awaited = dict.fromkeys(stack, 0)
         while stack:
             node = stack.pop()
             for following, _ in node.next_functions:
-                if following is None:
-                    continue
-                self.dependencies[following] = self.dependencies.get(following, 0) + 1
-                self.parents.setdefault(following, []).append(node)
-                if following not in seen:
-                    seen.add(following)
-                    stack.append(following)
+                if following is not None:
+                    if following not in self.awaited:
+                        self.awaited[following] = 0
+                        stack.append(following)
+                    self.awaited[following] += 1
+                    self.parents.setdefault(following, []).append(node)
 
-    def _ancestors(self, targets: set[Node]) -> set[Node]:
-        """Nodes that must run so that gradients reach the targets (the targets themselves excluded unless on the way)."""
+    def _ancestors(self, targets: dict[Node, list[int]]) -> set[Node]:
         found: set[Node] = set()
         stack = [parent for target in targets for parent in self.parents.get(target, ())]
         while stack:
@@ -57,9 +59,16 @@ class _Task:
                 stack.extend(self.parents.get(node, ()))
         return found
 
-    def push(self, node: Node) -> None:
-        order = -1 if isinstance(node, AccumulateGrad) else -node.sequence_nr
-        heapq.heappush(self.ready, (order if order != -1 else float("-inf"), id(node), node))
+    def start(self, roots: Sequence[Edge], grads: Sequence[Tensor | None]) -> None:
+        """Deliver the first gradients."""
+        for (node, index), grad in zip(roots, grads, strict=True):
+            self.deliver(node, index, grad)
+        for node in dict.fromkeys(node for node, _ in roots):
+            if not self.awaited[node]:
+                self._push(node)
+
+    def _push(self, node: Node) -> None:
+        heapq.heappush(self.ready, (-node.sequence_nr, id(node), node))
 
     def deliver(self, node: Node, index: int, grad: Tensor | None) -> None:
         """Add a gradient to a node's buffer."""
@@ -72,9 +81,9 @@ class _Task:
 
     def arrived(self, node: Node) -> None:
         """Count one edge into `node` as done; it becomes ready when that was the last."""
-        self.dependencies[node] -= 1
-        if self.dependencies[node] == 0:
-            self.push(node)
+        self.awaited[node] -= 1
+        if not self.awaited[node]:
+            self._push(node)
 
 
 def run_backward(
@@ -84,77 +93,88 @@ def run_backward(
     create_graph: bool,
     captures: Sequence[Edge] | None = None,
     accumulate_captures: bool = False,
-) -> list[Tensor | None] | None:
+) -> list[Tensor | None]:
     """Run the tape from `roots` with gradients `grads`.
 
     Leaves accumulate into `.grad`, unless `captures` names edges: then only the nodes on the way to them run, and the
     gradients there are returned (and accumulated at leaves too if `accumulate_captures`).
     """
-    task = _Task(roots, captures)
-    for (node, index), grad in zip(roots, grads, strict=True):
-        task.deliver(node, index, grad)
-    for node in {node for node, _ in roots}:
-        if task.dependencies[node] == 0:
-            task.push(node)
+    task = _Task(roots, captures, accumulate_captures)
+    task.start(roots, grads)
     previous = state.grad_enabled
     state.grad_enabled = create_graph
     try:
         while task.ready:
             _, _, node = heapq.heappop(task.ready)
-            _step(task, node, retain_graph, accumulate_captures)
+            _step(task, node, retain_graph)
     finally:
         state.grad_enabled = previous
-    return None if captures is None else [task.wanted[edge] for edge in captures]
+    return [task.captured[edge] for edge in captures or ()]
 
 
-def _step(task: _Task, node: Node, retain_graph: bool, accumulate_captures: bool) -> None:
+def _step(task: _Task, node: Node, retain_graph: bool) -> None:
     grads = task.buffers.pop(node, None) or [None] * len(node.output_info)
-    grads = _run_pre_hooks(node, grads)
-    if task.wanted is not None and node in task.targets:
-        for target, index in task.wanted:
-            if target is node:
-                task.wanted[target, index] = grads[index]
-    skip = task.needed is not None and node not in task.needed
-    if skip and accumulate_captures and isinstance(node, AccumulateGrad) and node in task.targets:
-        skip = False
-    results: tuple[Tensor | None, ...] = (None,) * len(node.next_functions)
-    if not skip and any(grad is not None for grad in grads):
-        results = _call(node, tuple(grads), retain_graph)
+    if node.hooks is not None:
+        _run_tensor_hooks(node, grads)
+    for index in task.capturing.get(node, ()):
+        task.captured[node, index] = grads[index]
+    results: Sequence[Tensor | None] = (None,) * len(node.next_functions)
+    if (task.needed is None or node in task.needed) and any(grad is not None for grad in grads):
+        results = _run(node, tuple(grads), retain_graph)
     for (following, index), result in zip(node.next_functions, results, strict=True):
-        if following is None:
-            continue
-        if result is not None:
-            task.deliver(following, index, _validate(result, following.output_info[index], node))
-        task.arrived(following)
+        if following is not None:
+            if result is not None:
+                task.deliver(following, index, _validate(result, following.output_info[index], node))
+            task.arrived(following)
 
 
-def _run_pre_hooks(node: Node, grads: list) -> list:
-    for index, hooks in node.pre_hooks.items():
+def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:
+    """Pass each gradient through its tensor's hooks, in place in `grads`, and keep those that are to be retained."""
+    for index, hooks in node.hooks.tensor.items():
         for hook in list(hooks.values()):
-            if grads[index] is None:
-                continue
-            changed = hook(grads[index])
-            if changed is not None:
-                grads[index] = changed
-    for hook in list(node.node_pre_hooks.values()):
-        changed = hook(tuple(grads))
+            if grads[index] is not None:
+                changed = hook(grads[index])
+                if changed is not None:
+                    grads[index] = _checked(hook, changed, grads[index])
+    for index, reference in node.hooks.retain.items():
+        impl, grad = reference(), grads[index]
+        if impl is not None and grad is not None:
+            meta = impl.autograd
+            meta.grad = grad.clone() if meta.grad is None else meta.grad + grad
+
+
+def _checked(hook: Callable, changed: object, grad: Tensor) -> Tensor:
+    name = getattr(hook, "__name__", type(hook).__name__)
+    if not isinstance(changed, Tensor):
+        raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}' (hook '{name}')")
+    if changed._impl.sizes != grad._impl.sizes:
+        raise RuntimeError(
+            f"hook '{name}' has changed the size of value: from {list(grad.shape)} to {list(changed.shape)}"
+        )
+    return changed
+
+
+def _run(node: Node, grads: tuple[Tensor | None, ...], retain_graph: bool) -> Sequence[Tensor | None]:
+    hooks = node.hooks
+    for hook in list(hooks.before.values()) if hooks is not None else ():
+        changed = hook(grads)
         if changed is not None:
-            grads = list(changed) if isinstance(changed, tuple | list) else [changed]
-    return grads
-
-
-def _call(node: Node, grads: tuple, retain_graph: bool) -> tuple:
-    results = tuple(node.apply(grads))
+            grads = _as_tuple(changed)
+    results = node.apply(grads)
     if not retain_graph:
         node.release()
-    for hook in list(node.post_hooks.values()):
+    for hook in list(hooks.after.values()) if hooks is not None else ():
         changed = hook(results, grads)
         if changed is not None:
-            results = tuple(changed) if isinstance(changed, tuple | list) else (changed,)
+            results = _as_tuple(changed)
     return results
 
 
-def _validate(grad: Tensor, info: tuple, node: Node) -> Tensor:
+def _as_tuple(changed: object) -> tuple:
+    return tuple(changed) if isinstance(changed, tuple | list) else (changed,)
+
+
+def _validate(grad: Tensor, info: OutputInfo, node: Node) -> Tensor:
     """`grad` summed to the shape and cast to the dtype of the value it belongs to."""
     sizes, kind, _ = info
     if grad._impl.sizes != sizes:

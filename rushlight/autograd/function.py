@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 
 from rushlight.autograd.grad_mode import no_grad
-from rushlight.autograd.node import NO_EDGE, Node, SavedTensor, gradient_edge, info_of, set_history
-from rushlight.autograd.variable import check_inplace, rebase_history, requires_grad
+from rushlight.autograd.inplace import check_inplace, rebase_history
+from rushlight.autograd.node import NO_EDGE, Node, OutputInfo, info_of, set_history
+from rushlight.autograd.saved_tensor import FREED, SavedTensor
+from rushlight.autograd.view_history import FUNCTION_VIEW, gradient_edge
 from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import ViewMeta
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
@@ -18,10 +22,11 @@ class FunctionCtx:
 
     def __init__(self):
         self._to_save: tuple = ()
-        self._saved: list | None = []
+        self._saved: list[SavedTensor | None] | None = []
         self._dirty: tuple = ()
         self._non_differentiable: tuple = ()
-        self._materialize = True
+        self._node: Callable[[], Node | None] = lambda: None
+        self.materialize_grads = True
         self.needs_input_grad: tuple[bool, ...] = ()
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -38,54 +43,61 @@ class FunctionCtx:
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether `backward` gets zeros (the default) or None for outputs without a gradient."""
-        self._materialize = value
+        self.materialize_grads = value
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors of `save_for_backward`."""
+        """The tensors of `save_for_backward`; RuntimeError after the graph was freed, or when one was modified."""
         if self._saved is None:
-            raise RuntimeError(
-                "Trying to backward through the graph a second time (or directly access saved tensors after they have "
-                "already been freed). Specify retain_graph=True if you need to backward through the graph a second time."
-            )
-        return tuple(None if item is None else item.unpack(self._node) for item in self._saved)
+            raise RuntimeError(FREED)
+        node = self._node()
+        return tuple(None if item is None else item.unpack(node) for item in self._saved)
 
 
 class FunctionBackward(Node):
-    """The node of a Function call; printed under the Function's own name."""
+    """The node of a Function call; printed under the Function's own name. Attributes of its ctx are attributes of it."""
 
     def __init__(self, function: type, ctx: FunctionCtx, inputs: tuple):
         super().__init__()
         self.function = function
         self.ctx = ctx
-        self.is_tensor = tuple(isinstance(value, Tensor) for value in inputs)
         self.next_functions = tuple(gradient_edge(v) if isinstance(v, Tensor) else NO_EDGE for v in inputs)
 
     def name(self) -> str:
+        """The Function's name with "Backward"."""
         return f"{self.function.__name__}Backward"
 
+    def __getattr__(self, name: str):
+        if name.startswith("_") or name == "ctx":
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(self.ctx, name)
+
     def apply(self, grads):
-        if self.ctx._materialize:
-            grads = tuple(
-                _zeros(info) if grad is None else grad for grad, info in zip(grads, self.output_info, strict=True)
-            )
+        if self.ctx.materialize_grads:
+            pairs = zip(grads, self.output_info, strict=True)
+            grads = tuple(_zeros(info) if grad is None else grad for grad, info in pairs)
         results = self.function.backward(self.ctx, *grads)
         results = results if isinstance(results, tuple | list) else (results,)
-        results = list(results)
-        if len(results) > len(self.is_tensor) and all(value is None for value in results[len(self.is_tensor) :]):
-            results = results[: len(self.is_tensor)]
-        if len(results) != len(self.is_tensor):
+        expected = len(self.next_functions)
+        if len(results) > expected and all(value is None for value in results[expected:]):
+            results = results[:expected]
+        if len(results) != expected:
             raise RuntimeError(
-                f"function {self.name()} returned an incorrect number of gradients (expected {len(self.is_tensor)}, got "
-                f"{len(results)})"
+                f"function {self.name()} returned an incorrect number of gradients (expected {expected}, got {len(results)})"
             )
+        for index, value in enumerate(results):
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(
+                    f"function {self.name()} returned a {type(value).__name__} as gradient {index}: expected a Tensor or None"
+                )
         return tuple(results)
 
     def release(self) -> None:
+        """Drop the saved tensors."""
         self.ctx._saved = None if self.ctx._saved else self.ctx._saved
 
 
-def _zeros(info: tuple) -> Tensor | None:
+def _zeros(info: OutputInfo) -> Tensor | None:
     sizes, kind, device = info
     return None if kind is None else namespaces.aten.full.default(sizes, 0, dtype=kind, device=device)
 
@@ -96,6 +108,12 @@ class Function:
     `forward` may instead leave out `ctx`, with `setup_context(ctx, inputs, output)` defined beside it.
     """
 
+    def __init__(self, *args: object, **kwargs: object):
+        raise RuntimeError(
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
+            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch."
+        )
+
     @staticmethod
     def forward(*args, **kwargs):
         """Compute the outputs; autograd does not record inside."""
@@ -104,7 +122,10 @@ class Function:
     @staticmethod
     def backward(ctx: FunctionCtx, *grad_outputs):
         """One gradient (or None) per argument of `forward`."""
-        raise NotImplementedError("You must implement the backward function to use your custom autograd.Function.")
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
+            "mode AD."
+        )
 
     setup_context: Callable | None = None
 
@@ -112,14 +133,13 @@ class Function:
     def apply(cls, *args, **kwargs):
         """Run `forward`, and record a node when an input requires grad."""
         ctx = FunctionCtx()
-        needs = tuple(isinstance(value, Tensor) and requires_grad(value._impl) for value in args)
-        ctx.needs_input_grad = needs
-        node = FunctionBackward(cls, ctx, args) if state.grad_enabled and any(needs) else None
-        ctx._node = node
+        ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value.requires_grad for value in args)
+        node = FunctionBackward(cls, ctx, args) if state.grad_enabled and any(ctx.needs_input_grad) else None
         with no_grad():
             output = cls._forward(ctx, args, kwargs)
         outputs = output if isinstance(output, tuple) else (output,)
         if node is not None:
+            ctx._node = weakref.ref(node)
             outputs = _record(ctx, node, args, outputs)
         return outputs if isinstance(output, tuple) else outputs[0]
 
@@ -133,45 +153,83 @@ class Function:
 
 
 def _record(ctx: FunctionCtx, node: FunctionBackward, args: tuple, outputs: tuple) -> tuple:
-    dirty = {id(tensor) for tensor in ctx._dirty}
-    skipped = {id(tensor) for tensor in ctx._non_differentiable}
     inputs = {id(value) for value in args if isinstance(value, Tensor)}
-    made = []
-    for index, output in enumerate(outputs):
-        if not isinstance(output, Tensor):
-            node.output_info.append(((), None, None))
-            made.append(output)
-            continue
-        if id(output) in inputs and id(output) not in dirty:
-            impl = output._impl
-            output = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
-        node.output_info.append(info_of(output._impl))
-        if id(output) in dirty:
-            check_inplace(output)
-            rebase_history(output, node)
-        elif id(output) not in skipped and (output.is_floating_point() or output.is_complex()):
-            set_history(output, node, index)
-        made.append(output)
-    positions = {id(output): index for index, output in enumerate(made)}
-    ctx._saved = [_save(tensor, node, positions) for tensor in ctx._to_save]
-    return tuple(made)
+    _check_dirty(ctx, outputs)
+    made = tuple(_attach(ctx, node, index, output, inputs) for index, output in enumerate(outputs))
+    positions = {id(output): index for index, output in enumerate(outputs) if isinstance(output, Tensor)}
+    ctx._saved = [_save(tensor, positions) for tensor in ctx._to_save]
+    ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
+    return made
 
 
-def _save(tensor: Tensor | None, node: Node, outputs: dict[int, int]) -> SavedTensor | None:
+def _check_dirty(ctx: FunctionCtx, outputs: tuple) -> None:
+    returned = {id(output) for output in outputs}
+    if not all(id(tensor) in returned for tensor in ctx._dirty):
+        raise RuntimeError(
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
+            "inplace must all be outputs of the Function."
+        )
+
+
+def _attach(ctx: FunctionCtx, node: FunctionBackward, index: int, output: object, inputs: set[int]) -> object:
+    """Make `output` output `index` of the node, as far as it is a tensor that has a gradient."""
+    if not isinstance(output, Tensor):
+        node.output_info.append(((), None, None))
+        return output
+    impl = output._impl
+    node.output_info.append(info_of(impl))
+    if any(output is tensor for tensor in ctx._dirty):
+        check_inplace(output)
+        rebase_history(output, node, index)
+        return output
+    returned_input = id(output) in inputs
+    if returned_input:
+        base = output if impl.view is None else impl.view.base
+        output = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
+        output._impl.view = ViewMeta(base, impl.version.value, FUNCTION_VIEW)
+    elif impl.view is not None:
+        impl.view.origin = FUNCTION_VIEW
+    skipped = any(value is output for value in ctx._non_differentiable)
+    if not skipped and (impl.dtype.is_floating_point or impl.dtype.is_complex):
+        set_history(output, node, index)
+    return output
+
+
+def _save(tensor: Tensor | None, outputs: dict[int, int]) -> SavedTensor | None:
     if tensor is None:
         return None
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"save_for_backward can only save variables, but got {type(tensor).__name__}")
-    index = outputs.get(id(tensor))
-    return SavedTensor(tensor) if index is None else SavedTensor(tensor, node, index)
+        raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(tensor).__name__}")
+    return SavedTensor(tensor, outputs.get(id(tensor)))
 
 
 def once_differentiable(function: Callable) -> Callable:
-    """Decorate a `backward` that is not itself differentiable: its results carry no history."""
+    """Decorate a `backward` that is not itself differentiable: to differentiate its results raises RuntimeError."""
 
     @functools.wraps(function)
     def once(ctx, *grads):
         with no_grad():
-            return function(ctx, *grads)
+            results = function(ctx, *grads)
+        if not state.grad_enabled or not any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads):
+            return results
+        return tuple(map(_guarded, results)) if isinstance(results, tuple) else _guarded(results)
 
     return once
+
+
+def _guarded(result: object) -> object:
+    if not isinstance(result, Tensor):
+        return result
+    guarded = result.detach()
+    node = _DifferentiatedTwice()
+    node.output_info = [info_of(guarded._impl)]
+    set_history(guarded, node, 0)
+    return guarded
+
+
+class _DifferentiatedTwice(Node):
+    def name(self) -> str:
+        return "Error"
+
+    def apply(self, grads):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

@@ -6,8 +6,11 @@ import functools
 import inspect
 from collections.abc import Callable
 
-from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.dispatch_key import DispatchKey, bit
 from rushlight.core.thread_state import state
+
+_AUTOGRAD = bit(DispatchKey.Autograd)
+_VIEWS = bit(DispatchKey.ADInplaceOrView)
 
 
 class _Mode:
@@ -28,17 +31,26 @@ class _Mode:
         return inside
 
     def _wrap_generator(self, function: Callable) -> Callable:
+        """Each stretch of the generator between two yields runs in the mode; its caller's code in between does not."""
+
         @functools.wraps(function)
         def inside(*args, **kwargs):
             generator = function(*args, **kwargs)
-            sent = None
+            resume, value = generator.send, None
             while True:
-                with self._fresh():
-                    try:
-                        item = generator.send(sent)
-                    except StopIteration as stop:
-                        return stop.value
-                sent = yield item
+                try:
+                    with self._fresh():
+                        item = resume(value)
+                except StopIteration as stop:
+                    return stop.value
+                try:
+                    resume, value = generator.send, (yield item)
+                except GeneratorExit:
+                    with self._fresh():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume, value = generator.throw, error
 
         return inside
 
@@ -93,7 +105,10 @@ class enable_grad(_Switch):
 
 
 class inference_mode(_Mode):
-    """Like `no_grad`, and tensors made in the block carry no autograd state: no views or versions are tracked."""
+    """Like `no_grad`, and tensors made in the block carry no autograd state: no views or versions are tracked.
+
+    Normal tensors still are normal inside: writes to them count, and views of them are normal tensors.
+    """
 
     def __new__(cls, mode: bool | Callable = True):
         made = object.__new__(cls)
@@ -107,17 +122,18 @@ class inference_mode(_Mode):
         return inference_mode(self.mode)
 
     def __enter__(self):
-        self.previous = (state.inference, state.grad_enabled, state.exclude)
+        self.previous = (state.inference, state.grad_enabled, state.include, state.exclude)
         state.inference = self.mode
+        state.grad_enabled = not self.mode
         if self.mode:
-            state.grad_enabled = False
-            state.exclude |= AUTOGRAD_BITS
+            state.include &= ~_VIEWS
+            state.exclude |= _AUTOGRAD
         else:
-            state.exclude &= ~AUTOGRAD_BITS
-            state.grad_enabled = True
+            state.include |= _VIEWS
+            state.exclude &= ~_AUTOGRAD
 
     def __exit__(self, *error):
-        state.inference, state.grad_enabled, state.exclude = self.previous
+        state.inference, state.grad_enabled, state.include, state.exclude = self.previous
 
 
 def is_grad_enabled() -> bool:

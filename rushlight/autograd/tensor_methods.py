@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 
 from rushlight.autograd.backward import backward as run
-from rushlight.autograd.node import Node, _Handle, gradient_edge, refresh_view
+from rushlight.autograd.node import HookHandle, Node
+from rushlight.autograd.view_history import gradient_edge, refresh_view
 from rushlight.core.tensor import Tensor
 
 
@@ -23,46 +25,51 @@ def backward(
 def grad_fn(self: Tensor) -> Node | None:
     """The node that made this tensor, or None for a leaf."""
     impl = self._impl
-    refresh_view(impl)
+    if impl.view is not None:
+        refresh_view(impl)
     return None if impl.autograd is None else impl.autograd.grad_fn
 
 
-def register_hook(self: Tensor, hook: Callable) -> _Handle:
+def is_leaf(self: Tensor) -> bool:
+    """Whether no recorded operation made this tensor."""
+    return self.grad_fn is None
+
+
+def register_hook(self: Tensor, hook: Callable) -> HookHandle:
     """Call `hook(grad)` when this tensor's gradient is computed; what it returns, if anything, replaces the gradient."""
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node, index = gradient_edge(self)
     meta = self._impl.autograd
-    if self.grad_fn is not None:
-        return _Handle(meta.grad_fn.pre_hooks.setdefault(meta.output_nr, {}), hook)
+    if meta.grad_fn is not None:
+        return HookHandle(node.make_hooks().tensor.setdefault(index, {}), hook)
     if meta.hooks is None:
-        meta.hooks = {}
-    gradient_edge(self)[0].pre_hooks[0] = meta.hooks
-    return _Handle(meta.hooks, hook)
+        meta.hooks = node.make_hooks().tensor[0] = {}
+    return HookHandle(meta.hooks, hook)
 
 
-def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> _Handle:
+def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> HookHandle:
     """Call `hook(tensor)` after a gradient was added to this leaf's `.grad`."""
-    if self.grad_fn is not None or not self.requires_grad:
+    if not self.requires_grad:
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if self.grad_fn is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-    meta = self._impl.autograd
+    meta = self._autograd_meta()
     if meta.post_accumulate_hooks is None:
         meta.post_accumulate_hooks = {}
-    return _Handle(meta.post_accumulate_hooks, hook)
+    return HookHandle(meta.post_accumulate_hooks, hook)
 
 
 def retain_grad(self: Tensor) -> None:
-    """Keep the gradient of this non-leaf in `.grad`."""
+    """Keep the gradient of this non-leaf in `.grad`, as it is after this tensor's hooks."""
     if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    meta = self._impl.autograd
-    if self.grad_fn is None or meta.retains_grad:
-        return
-    meta.retains_grad = True
-
-    def keep(grad: Tensor) -> None:
-        meta.grad = grad.clone() if meta.grad is None else meta.grad + grad
-
-    register_hook(self, keep)
+    node = self.grad_fn
+    if node is not None:
+        meta = self._impl.autograd
+        meta.retains_grad = True
+        # Weakly: the tensor holds the node.
+        node.make_hooks().retain[meta.output_nr] = weakref.ref(self._impl)
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -80,6 +87,7 @@ def install() -> None:
     for method in (backward, register_hook, register_post_accumulate_grad_hook, retain_grad, detach_):
         setattr(Tensor, method.__name__, method)
     Tensor.grad_fn = property(grad_fn)
+    Tensor.is_leaf = property(is_leaf)
 
 
 install()

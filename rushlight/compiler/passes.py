@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from rushlight.aot.functionalize import functionalize
 from rushlight.fx.graph_module import GraphModule
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.registry import aten
 
 Pass = Callable[[GraphModule], None]
 
@@ -19,6 +21,15 @@ def check(module: GraphModule) -> None:
     """Lint the graph and generate its code."""
     module.graph.lint()
     module.recompile()
+
+
+def depends_on_placement(module: GraphModule) -> bool:
+    """Whether the graph is right only for inputs that share memory as the captured ones did, and begin where they did.
+
+    So it is when it writes to memory, or takes views by their absolute place (`as_strided`).
+    """
+    calls = [node.target for node in module.graph.nodes if node.op == "call_function"]
+    return any(isinstance(target, OpOverload) and (target.is_mutable or target is aten("as_strided")) for target in calls)
 
 
 PIPELINE: list[Pass] = [functionalize, eliminate_dead_code, check]

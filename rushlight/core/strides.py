@@ -64,6 +64,16 @@ def has_internal_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bo
     return any(stride == 0 and size > 1 for size, stride in zip(sizes, strides, strict=True))
 
 
+def may_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether two indices might name one element: False only where each stride steps over all that smaller ones reach."""
+    reach = 0
+    for stride, size in sorted((stride, size) for stride, size in zip(strides, sizes, strict=True) if size > 1):
+        if stride <= reach:
+            return True
+        reach += (size - 1) * stride
+    return False
+
+
 def storage_extent(sizes: Sequence[int], strides: Sequence[int], offset: int) -> int:
     """The number of storage elements that a view reaches, counted from the storage's start."""
     if 0 in sizes:
@@ -194,33 +204,50 @@ def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, 
 
     Operands are broadcast to `sizes`; earlier operands decide first; dimensions that none orders stay row-major.
     """
-    same_shape = [strides for shape, strides in operands if shape == sizes]
-    if len(same_shape) == len(operands) and same_shape:
-        first = same_shape[0]
-        if all(strides == first for strides in same_shape) and is_non_overlapping_and_dense(sizes, first):
-            return contiguous_strides(sizes) if is_contiguous(sizes, first) else first
-    if all(is_contiguous(shape, strides) for shape, strides in operands):
-        return contiguous_strides(sizes)
+    return _elementwise_strides(sizes, tuple(operands))
+
+
+@lru_cache(4096)
+def _elementwise_strides(sizes: tuple[int, ...], operands: tuple[tuple[tuple, tuple], ...]) -> tuple[int, ...]:
+    if all(shape == sizes for shape, _ in operands):
+        if all(is_contiguous(shape, strides) for shape, strides in operands):
+            return contiguous_strides(sizes)
+        if len(sizes) == 4 and all(_lies_channels_last(sizes, strides) for _, strides in operands):
+            return channels_last_strides(sizes)
+        first = operands[0][1]
+        if all(strides == first for _, strides in operands) and is_non_overlapping_and_dense(sizes, first):
+            return first
     expanded = [expand_strides(shape, strides, sizes)[1] for shape, strides in operands]
 
     def outer_first(a: int, b: int) -> int:
         for strides in expanded:
-            if strides[a] == 0 or strides[b] == 0 or strides[a] == strides[b]:
+            if strides[a] == 0 or strides[b] == 0:
                 continue
-            return strides[b] - strides[a]
-        return a - b
+            if strides[a] != strides[b]:
+                return strides[a] - strides[b]
+            if sizes[a] > sizes[b]:
+                return 1
+        return 0
 
-    return strides_in_order(sizes, _insertion_sorted(len(sizes), outer_first))
-
-
-def _insertion_sorted(count: int, compare) -> list[int]:
-    # The comparison is not transitive when operands disagree, so the result is pinned to insertion order.
-    order: list[int] = []
-    for dim in range(count):
-        position = len(order)
-        while position > 0 and compare(order[position - 1], dim) > 0:
-            position -= 1
-        order.insert(position, dim)
-    return order
+    return strides_in_order(sizes, _sorted_outermost_first(len(sizes), outer_first))
 
 
+def _lies_channels_last(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    wanted = channels_last_strides(sizes)
+    return all(size == 1 or have == want for size, have, want in zip(sizes, strides, wanted, strict=True))
+
+
+def _sorted_outermost_first(count: int, compare) -> list[int]:
+    # The comparison is not transitive when operands disagree, so the result is pinned to this insertion sort, innermost
+    # first, which passes over neighbours that it cannot decide on.
+    order = list(reversed(range(count)))
+    for start in range(1, count):
+        current = start
+        for other in reversed(range(start)):
+            compared = compare(order[other], order[current])
+            if compared > 0:
+                order[other], order[current] = order[current], order[other]
+                current = other
+            elif compared < 0:
+                break
+    return order[::-1]

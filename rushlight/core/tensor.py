@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +21,14 @@ from rushlight.core.strides import (
     wrap_dim,
 )
 from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, empty_impl, impl_from_array
+from rushlight.core.thread_state import state
 
+NON_LEAF_GRAD = (
+    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
+    "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
+    ".retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf "
+    "Tensor instead."
+)
 
 class Tensor:
     """A multi-dimensional, strided view of a storage.
@@ -253,8 +261,7 @@ class Tensor:
     @property
     def requires_grad(self) -> bool:
         """Whether autograd records what is done with this tensor."""
-        meta = self._impl.autograd
-        return meta is not None and (meta.requires_grad or meta.grad_fn is not None)
+        return self._impl.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -272,7 +279,7 @@ class Tensor:
             return self
         if requires_grad and not (impl.dtype.is_floating_point or impl.dtype.is_complex):
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
-        if requires_grad and impl.inference:
+        if requires_grad and impl.inference and not state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._autograd_meta().requires_grad = requires_grad
         return self
@@ -287,32 +294,32 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The gradient that `backward` accumulated, or None."""
         meta = self._impl.autograd
-        return None if meta is None else meta.grad
+        if meta is None:
+            return None
+        if meta.grad is None and meta.grad_fn is not None and not meta.retains_grad:
+            warnings.warn(NON_LEAF_GRAD, UserWarning, stacklevel=2)
+        return meta.grad
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
             if not isinstance(value, Tensor):
-                raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value).__name__}")
+                raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
             if value._impl.sizes != self._impl.sizes:
                 raise RuntimeError(
-                    f"assigned grad has data of a different size: expected {list(self.shape)}, got {list(value.shape)}"
+                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
+                    "Please ensure that the gradient and the tensor are the same size"
                 )
             if value._impl.dtype is not self._impl.dtype:
                 raise RuntimeError(
-                    f"assigned grad has data of a different type: expected {self.dtype}, got {value.dtype}"
+                    f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype '{self.dtype}'. Please "
+                    "ensure that the gradient and the tensor have the same dtype"
                 )
         self._autograd_meta().grad = value
 
     @grad.deleter
     def grad(self) -> None:
         self.grad = None
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether no recorded operation made this tensor."""
-        meta = self._impl.autograd
-        return meta is None or meta.grad_fn is None
 
     @property
     def output_nr(self) -> int:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rushlight.core.device import CPU, device
-from rushlight.core.dispatch_key import CPU_KEYS, META_KEYS
+from rushlight.core.dispatch_key import AUTOGRAD_BITS, CPU_KEYS, META_KEYS
 from rushlight.core.dtype import dtype
 from rushlight.core.storage import StorageImpl, allocate, borrow, without_data
 from rushlight.core.strides import contiguous_strides, is_contiguous
@@ -42,13 +42,17 @@ class AutogradMeta:
 
 
 class ViewMeta:
-    """How a tensor came to be a view: the tensor it is a view of, and the version at which its grad_fn was made."""
+    """How a tensor came to be a view: the tensor it is a view of, and the version at which its grad_fn was made.
 
-    __slots__ = ("base", "version")
+    `origin` says why the view must not be written to while autograd records; "" where it may.
+    """
 
-    def __init__(self, base, version: int):
+    __slots__ = ("base", "version", "origin")
+
+    def __init__(self, base, version: int, origin: str = ""):
         self.base = base
         self.version = version
+        self.origin = origin
 
 
 class TensorImpl:
@@ -88,6 +92,14 @@ class TensorImpl:
     def numel(self) -> int:
         """The number of elements."""
         return math.prod(self.sizes)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether autograd records what is done with this tensor; a view also takes part if its base does."""
+        meta = self.autograd
+        if meta is not None and (meta.requires_grad or meta.grad_fn is not None):
+            return True
+        return self.view is not None and self.view.base._impl.requires_grad
 
     @property
     def array(self) -> np.ndarray:
@@ -143,8 +155,7 @@ def empty_impl(sizes: tuple[int, ...], element_type: dtype, strides: tuple[int, 
     made = TensorImpl(storage, sizes, strides or row_major, 0, element_type, CPU, CPU_KEYS)
     if strides is None or strides == row_major:
         made._array = np.ndarray(sizes, element_type.numpy, storage.buffer)
-    made.inference = state.inference
-    return made
+    return _in_mode(made)
 
 
 def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:
@@ -153,8 +164,7 @@ def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:
     strides = tuple(stride // itemsize for stride in array.strides)
     made = TensorImpl(borrow(array), array.shape, strides, 0, element_type, CPU, CPU_KEYS)
     made._array = array
-    made.inference = state.inference
-    return made
+    return _in_mode(made)
 
 
 def empty_meta_impl(
@@ -163,4 +173,12 @@ def empty_meta_impl(
     """An impl without data; row-major unless `strides` are given."""
     strides = strides or contiguous_strides(sizes)
     storage = without_data(math.prod(sizes) * element_type.itemsize)
-    return TensorImpl(storage, sizes, strides, 0, element_type, where, META_KEYS)
+    return _in_mode(TensorImpl(storage, sizes, strides, 0, element_type, where, META_KEYS))
+
+
+def _in_mode(made: TensorImpl) -> TensorImpl:
+    """A fresh impl, which autograd does not see if it is made in inference mode."""
+    if state.inference:
+        made.inference = True
+        made.key_set &= ~AUTOGRAD_BITS
+    return made

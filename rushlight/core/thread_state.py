@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 
+from rushlight.core.dispatch_key import DispatchKey, bit
+
 
 class ThreadState(threading.local):
     """One record per thread. `include` and `exclude` are key-set masks; `modes` is the stack of dispatch modes."""
 
     def __init__(self):
-        self.include = 0
+        self.include = bit(DispatchKey.ADInplaceOrView)
         self.exclude = 0
         self.modes = []
         self.grad_enabled = True

@@ -104,6 +104,8 @@ class GraphLowering:
         box, fake = self.boxes[value], value.meta["val"]
         builder = self.builder
         builder.origin, builder.lines = value.name, source_line(value)
+        if not fake.numel():
+            return OutputView(builder.copy(box).storage.buffer.name, box.size, tuple(fake.stride()), 0)
         found = builder.operand(box, box.size)
         if found is None or not _same_strides(box.size, found.strides, fake.stride()):
             order = sorted(range(len(box.size)), key=lambda dim: (-fake.stride(dim), dim))

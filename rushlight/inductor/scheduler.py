@@ -97,7 +97,7 @@ def element_index(domain: tuple[int, int]) -> Expr:
 
 
 def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
-    """Group the computed buffers; drop those that nothing needs."""
+    """Group the computed buffers; drop those that nothing needs and those without elements."""
     computed = _needed(buffers, outputs)
     groups: list[Group] = []
     home: dict[str, Group] = {}
@@ -114,7 +114,7 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
 def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
     wanted, kept = set(outputs), []
     for buffer in reversed(buffers):
-        if isinstance(buffer, ComputedBuffer | TemplateBuffer) and buffer.name in wanted:
+        if isinstance(buffer, ComputedBuffer | TemplateBuffer) and buffer.name in wanted and buffer.layout.numel:
             wanted |= buffer.reads()
             kept.append(buffer)
     return kept[::-1]

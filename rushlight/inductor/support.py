@@ -42,7 +42,8 @@ def _attention(node: Node) -> bool:
     unused_lse = all(user.args[1] == 0 for user in node.users if user.target is operator.getitem)
     query, value = _value(node, "query"), _value(node, "value")
     same_depth = query.size(-1) == value.size(-1) and 0 < query.size(-1) <= 256
-    return _float32_result(node) and good_mask and unused_lse and same_depth and not _argument(node, "dropout_p")
+    plain = _float32_result(node) and not _argument(node, "dropout_p") and query.numel() > 0 and value.numel() > 0
+    return plain and good_mask and unused_lse and same_depth
 
 
 def _batch_norm(node: Node) -> bool:
@@ -57,11 +58,20 @@ def _convolution(node: Node) -> bool:
 
 def _as_strided(node: Node) -> bool:
     source = _argument(node, "self")
-    return source.op in ("placeholder", "get_attr") and source.meta["val"].is_contiguous()
+    value = source.meta["val"]
+    return source.op in ("placeholder", "get_attr") and value.is_contiguous() and value.storage_offset() == 0
 
 
 def _non_empty_reduction(node: Node) -> bool:
     return _value(node, "self").numel() > 0
+
+
+def _non_empty_source(node: Node) -> bool:
+    return _first_argument(node).numel() > 0
+
+
+def _first_argument(node: Node) -> Tensor:
+    return node.args[0].meta["val"]
 
 
 CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
@@ -72,6 +82,9 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
     aten("native_batch_norm"): _batch_norm,
     aten("as_strided"): _as_strided,
+    aten("embedding"): _non_empty_source,
+    aten("index_select"): _non_empty_source,
+    aten("gather"): _non_empty_source,
     aten("amax"): _non_empty_reduction,
     aten("amin"): _non_empty_reduction,
     aten("argmax"): _non_empty_reduction,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight.core.dtype import dtype
 from rushlight.inductor.indexing import Expr, Var, as_expr, flatten_index, reindex_view
-from rushlight.inductor.ir import Buffer, Load, Pointwise, Value, substitute
+from rushlight.inductor.ir import Buffer, Constant, Load, Pointwise, Value, substitute
 
 Index = Sequence[Expr]
 
@@ -47,7 +47,9 @@ class TensorBox:
         self.reindex = reindex
 
     def value(self, index: Index) -> Value:
-        """The element at `index`."""
+        """The element at `index`; of an empty tensor, which has none, a zero that nothing calculates."""
+        if 0 in self.size:
+            return Constant(self.dtype, 0)
         return self.storage.value(index if self.reindex is None else self.reindex(index))
 
     def view(self, size: Sequence[int], reindex: Callable[[Index], Index]) -> TensorBox:

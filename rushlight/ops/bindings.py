@@ -16,6 +16,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.layout import memory_format
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops import indexing
+from rushlight.ops.composite.pointwise import as_tensor
 from rushlight.ops.packet import OpOverloadPacket, namespaces
 
 aten = namespaces.namespace("aten")
@@ -141,7 +142,7 @@ def _binary(op: Callable, reflected: bool = False) -> Callable:
 
     def backward(self, other):
         if isinstance(other, _NUMBERS):
-            return op(_number_tensor(other, self), self)
+            return op(as_tensor(other, self), self)
         return _foreign(op, self, other, reflected)
 
     return backward if reflected else forward
@@ -152,10 +153,6 @@ def _foreign(op: Callable, self: Tensor, other: object, reflected: bool):
         other = tensor_from_array(other)
         return op(other, self) if reflected else op(self, other)
     return NotImplemented
-
-
-def _number_tensor(value, like: Tensor) -> Tensor:
-    return aten.full.default((), value, device=like.device)
 
 
 def _in_place(op: Callable) -> Callable:

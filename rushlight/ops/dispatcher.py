@@ -192,6 +192,12 @@ class OpOverload:
         return self._schema.is_mutable
 
     @property
+    def writes_self(self) -> bool:
+        """Whether the first result is the first argument, written to in place."""
+        returns = self._schema.returns
+        return bool(returns) and returns[0].is_write
+
+    @property
     def is_composite(self) -> bool:
         """Whether the operator is always replaced by others."""
         return DispatchKey.CompositeImplicitAutograd in self.kernels

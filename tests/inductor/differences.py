@@ -11,8 +11,11 @@ from rushlight.utils.pytree import tree_flatten
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 2e-2, "bfloat16": 1e-1}
 
 
-def difference(eager, compiled, make_inputs) -> str:
-    """What differs between two functions on equal inputs; "" for nothing. Each may write to its inputs."""
+def difference(eager, compiled, make_inputs, precision: str = "float32") -> str:
+    """What differs between two functions on equal inputs; "" for nothing. Each may write to its inputs.
+
+    `precision` is the coarsest floating dtype in which anything is calculated.
+    """
     ours, theirs = make_inputs(), make_inputs()
     wanted, error = _call(eager, theirs)
     got, other = _call(compiled, ours)
@@ -24,7 +27,7 @@ def difference(eager, compiled, make_inputs) -> str:
     if spec != other_spec:
         return f"the result has structure {other_spec}, expected {spec}"
     for position, (want, have) in enumerate(zip([*left, *theirs], [*right, *ours], strict=True)):
-        found = _difference(want, have)
+        found = _difference(want, have, TOLERANCE[precision])
         if found:
             return f"{'output' if position < len(left) else 'input after the call'} {position}: {found}"
     return _alias_difference([*left, *theirs], [*right, *ours])
@@ -37,7 +40,7 @@ def _call(function, inputs):
         return None, error
 
 
-def _difference(want: object, have: object) -> str:
+def _difference(want: object, have: object, limit: float) -> str:
     if not isinstance(want, torch.Tensor):
         return "" if type(want) is type(have) and want == have else f"{have!r} instead of {want!r}"
     if (want.shape, want.dtype, want.stride()) != (have.shape, have.dtype, have.stride()):
@@ -45,12 +48,11 @@ def _difference(want: object, have: object) -> str:
             f"{have.dtype} {tuple(have.shape)} strides {have.stride()} instead of "
             f"{want.dtype} {tuple(want.shape)} strides {want.stride()}"
         )
-    return _value_difference(want, have)
+    return _value_difference(want, have, limit if want.dtype.is_floating_point else 0.0)
 
 
-def _value_difference(want: torch.Tensor, have: torch.Tensor) -> str:
+def _value_difference(want: torch.Tensor, have: torch.Tensor, limit: float) -> str:
     a, b = _numbers(want), _numbers(have)
-    limit = TOLERANCE.get(want.dtype.name, 0.0)
     finite = a[np.isfinite(a)]
     scale = max(1.0, float(np.abs(finite).max())) if finite.size and limit else 1.0
     with np.errstate(invalid="ignore"):

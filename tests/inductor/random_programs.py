@@ -43,6 +43,14 @@ class Program:
         exec(compile(self.source, "<random program>", "exec"), namespace)
         return namespace["f"]
 
+    @property
+    def precision(self) -> str:
+        """The coarsest floating dtype that occurs."""
+        text = str(self)
+        kinds = {spec.dtype for spec in (*self.inputs, *self.constants.values())}
+        default = "float64" if kinds == {"float64"} and "float32" not in text else "float32"
+        return next((kind for kind in ("bfloat16", "float16") if kind in text), default)
+
     def __str__(self) -> str:
         specs = "".join(f"# input {spec}\n" for spec in self.inputs)
         return specs + "".join(f"# {name} = {spec}\n" for name, spec in self.constants.items()) + self.source

@@ -307,7 +307,7 @@ def _in_place(g):
     other = g.broadcast_partner(x)
     form = g.rng.choice((
         "{t}.add_({y})", "{t}.mul_({n})", "{t}.copy_({y})", "{t}.fill_({n})", "{t}.neg_()", "{t}.zero_()", "{t}.sub_({y}, alpha=2)",
-        "{t}.clamp_(min=-1)", "{t}.masked_fill_({t} > 0, {n})", "{t}.relu_()", "{t}.maximum_({y})",
+        "{t}.clamp_(min=-1)", "{t}.masked_fill_({t} > 0, {n})", "{t}.relu_()", "{t}.sigmoid_()",
     ))  # fmt: skip
     exact = all(variable.exact for variable in g.variables)
     _needs_exact("masked" not in form or exact)

@@ -51,10 +51,16 @@ def _slice(grad, self_sizes, dim, start, end, step):
     return pad_dim(grad, axis, begin, size - begin - grad.size(axis))
 
 
-def _as_strided(grad, self, size, stride, storage_offset):
-    """Gradients of one storage element add up; then the elements of `self` are read from the summed storage."""
-    own = (self.shape, self.stride(), self.storage_offset())
-    view = (tuple(size), tuple(stride), own[2] if storage_offset is None else storage_offset)
+def _as_strided(grad, self_geometry, size, stride, storage_offset):
+    offset = self_geometry[2] if storage_offset is None else storage_offset
+    return as_strided_gradient(grad, self_geometry, (tuple(size), tuple(stride), offset))
+
+
+def as_strided_gradient(grad: Tensor, own: tuple, view: tuple) -> Tensor:
+    """The gradient of a tensor for that of a view of its storage; both are given as (sizes, strides, storage offset).
+
+    Gradients of one storage element add up; then the elements of the tensor are read from the summed storage.
+    """
     first = min(own[2], view[2])
     extent = max(storage_extent(*own), storage_extent(*view)) - first
     storage = grad.new_zeros((extent,))

@@ -30,6 +30,9 @@ from rushlight.ops.promotion import DIMENSIONED, NUMBER, ZERO_DIM, promote_kinds
 # A loop body with more nodes than this is computed once into a buffer rather than repeated in each consumer.
 INLINE_LIMIT = 64
 
+# What reducing no values gives; the other reductions reject empty tensors.
+IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
+
 
 def call(name: str, kind: dtype, *arguments: Value) -> Call:
     """A scalar function with a result of type `kind`."""
@@ -103,6 +106,9 @@ class GraphBuilder:
         """`kind` ("sum", "max", ...) over the dimensions `dims` of a box."""
         kept = [dim for dim in range(len(box.size)) if dim not in dims]
         ranges, reduced = [box.size[dim] for dim in kept], [box.size[dim] for dim in dims]
+        if 0 in reduced:
+            keptdims = [1 if dim in dims else size for dim, size in enumerate(box.size)] if keepdim else ranges
+            return self.pointwise(keptdims, dtype, lambda index: Constant(dtype, IDENTITIES[kind]))
         variables, inner = loop_variables(ranges), loop_variables(reduced, "r")
         index: list[Expr] = [as_expr(0)] * len(box.size)
         for dims_of, names in ((kept, variables), (dims, inner)):

@@ -50,9 +50,9 @@ def gather(graph, self, dim, index, *, sparse_grad=False):
 
 @lowering("cat")
 def cat(graph, tensors, dim=0):
-    tensors = [box for box in tensors if box.size != (0,)]
-    dim = wrap_dim(dim, len(tensors[0].size))
     kind = graph.promote(*tensors)
+    tensors = [box for box in tensors if box.size != (0,)] or tensors[:1]
+    dim = wrap_dim(dim, len(tensors[0].size))
     for box in tensors:
         graph.realize(box)
     starts = [0]

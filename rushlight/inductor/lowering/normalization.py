@@ -18,30 +18,29 @@ def _exponentials(graph, self, dim):
     return graph.elementwise("exp", self.dtype, self.dtype, shifted), shifted
 
 
-def _widened(graph, self, half_to_float):
-    if not half_to_float:
-        return self
-    return graph.pointwise(self.size, float32, self.value)
+def _rows(graph, self, dim, half_to_float):
+    """What softmax works on: a box with at least one dimension, as float32 if asked for, and the dimension."""
+    box = graph.pointwise(self.size, float32, self.value) if half_to_float else self
+    if not box.size:
+        return box.reshape((1,)), 0
+    return box, wrap_dim(dim, len(box.size))
 
 
 @lowering("_softmax")
 def softmax(graph, self, dim, half_to_float):
-    if not self.size:
-        return graph.elementwise("eq", self.dtype, self.dtype, self, self)
-    box = _widened(graph, self, half_to_float)
-    dim = wrap_dim(dim, len(box.size))
+    box, dim = _rows(graph, self, dim, half_to_float)
     grown, _ = _exponentials(graph, box, dim)
     graph.realize(grown)
-    return div(graph, grown, reduce_box(graph, grown, (dim,), "sum", box.dtype, True))
+    return div(graph, grown, reduce_box(graph, grown, (dim,), "sum", box.dtype, True)).reshape(self.size)
 
 
 @lowering("_log_softmax")
 def log_softmax(graph, self, dim, half_to_float):
-    box = _widened(graph, self, half_to_float)
-    dim = wrap_dim(dim, len(box.size))
+    box, dim = _rows(graph, self, dim, half_to_float)
     grown, shifted = _exponentials(graph, box, dim)
     total = reduce_box(graph, grown, (dim,), "sum", box.dtype, True)
-    return sub(graph, shifted, graph.realize(graph.elementwise("log", box.dtype, box.dtype, total)))
+    logarithm = graph.realize(graph.elementwise("log", box.dtype, box.dtype, total))
+    return sub(graph, shifted, logarithm).reshape(self.size)
 
 
 @lowering("native_layer_norm")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import bool_
+from rushlight.core.dtype import bool_, dtype
 from rushlight.core.strides import broadcast_shapes
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
 from rushlight.inductor.lowering.registry import lowering
@@ -32,6 +32,11 @@ _BOOLEAN_NAMES = {
 _INTEGER_IDENTITY = ("floor", "ceil", "round", "trunc")
 
 
+def _name_for(function: str, kind: dtype) -> str:
+    """The function that does on `kind` what `function` does on numbers: booleans have no arithmetic."""
+    return _BOOLEAN_NAMES.get(function, function) if kind is bool_ else function
+
+
 def _define(table: dict[str, str], make) -> None:
     for name, function in table.items():
         lowering(name)(make(function))
@@ -41,8 +46,7 @@ def _same_type(function: str):
     def rule(graph: GraphBuilder, self: TensorBox) -> TensorBox:
         if self.dtype.is_integral and function in _INTEGER_IDENTITY:
             return clone(graph, self)
-        name = _BOOLEAN_NAMES.get(function, function) if self.dtype is bool_ else function
-        return graph.elementwise(name, self.dtype, self.dtype, self)
+        return graph.elementwise(_name_for(function, self.dtype), self.dtype, self.dtype, self)
 
     return rule
 
@@ -58,8 +62,7 @@ def _float_type(function: str):
 def _promoting(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
-        name = _BOOLEAN_NAMES.get(function, function) if kind is bool_ else function
-        return graph.elementwise(name, kind, kind, self, other)
+        return graph.elementwise(_name_for(function, kind), kind, kind, self, other)
 
     return rule
 
@@ -104,21 +107,25 @@ def isinf(graph, self):
     return graph.elementwise("isinf", self.dtype, bool_, self)
 
 
-def scaled(graph: GraphBuilder, other: object, alpha: object) -> object:
-    """`other * alpha`."""
+def scaled(graph: GraphBuilder, other: object, alpha: object, kind: dtype) -> object:
+    """`other * alpha`, calculated as type `kind`."""
     if alpha == 1:
         return other
-    return other * alpha if not isinstance(other, TensorBox) else _promoting("mul")(graph, other, alpha)
+    if not isinstance(other, TensorBox):
+        return other * alpha
+    return graph.elementwise(_name_for("mul", kind), kind, kind, other, alpha)
 
 
 @lowering("add.Tensor")
 def add(graph, self, other, *, alpha=1):
-    return _promoting("add")(graph, self, scaled(graph, other, alpha))
+    kind = graph.promote(self, other)
+    return graph.elementwise(_name_for("add", kind), kind, kind, self, scaled(graph, other, alpha, kind))
 
 
 @lowering("sub.Tensor")
 def sub(graph, self, other, *, alpha=1):
-    return _promoting("sub")(graph, self, scaled(graph, other, alpha))
+    kind = graph.promote(self, other)
+    return graph.elementwise("sub", kind, kind, self, scaled(graph, other, alpha, kind))
 
 
 @lowering("div.Tensor")

@@ -31,8 +31,8 @@ def mm(graph, self, mat2):
 
 @lowering("addmm")
 def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
-    product = scaled(graph, _product(graph, mat1, mat2), alpha)
-    return product if beta == 0 else add(graph, product, scaled(graph, self, beta))
+    product = scaled(graph, _product(graph, mat1, mat2), alpha, mat1.dtype)
+    return product if beta == 0 else add(graph, product, scaled(graph, self, beta, self.dtype))
 
 
 @lowering("bmm")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import bool_, int64, uint8
 from rushlight.core.strides import wrap_dim
-from rushlight.inductor.lowering.pointwise import div, power, sub
+from rushlight.inductor.lowering.pointwise import div, power, sub, to_copy
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.ops.meta.common import reduced_dims
 
@@ -62,12 +62,12 @@ def prod(graph, self, dim, keepdim=False, *, dtype=None):
 
 @lowering("amax")
 def amax(graph, self, dim=(), keepdim=False):
-    return reduce_box(graph, self, dim, "max", self.dtype, keepdim)
+    return reduce_box(graph, self, dim, "any" if self.dtype is bool_ else "max", self.dtype, keepdim)
 
 
 @lowering("amin")
 def amin(graph, self, dim=(), keepdim=False):
-    return reduce_box(graph, self, dim, "min", self.dtype, keepdim)
+    return reduce_box(graph, self, dim, "all" if self.dtype is bool_ else "min", self.dtype, keepdim)
 
 
 @lowering("any.dims")
@@ -81,6 +81,8 @@ def all_(graph, self, dim=None, keepdim=False):
 
 
 def _position(graph, self, dim, keepdim, kind):
+    if self.dtype is bool_:
+        self = to_copy(graph, self, dtype=uint8)
     if dim is None:
         flat = self.reshape((math.prod(self.size),))
         found = graph.reduction(flat, (0,), kind, int64, False)

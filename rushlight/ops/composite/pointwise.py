@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.core.dispatch_key import DispatchKey
-from rushlight.core.dtype import bool_, finfo, get_default_dtype
+from rushlight.core.dtype import bool_, finfo, get_default_dtype, of_number
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import Kernel, define
 from rushlight.ops.packet import namespaces
@@ -34,12 +34,17 @@ def with_inplace(*schemas: str) -> Callable:
 
 @composite("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
 def rsub(self, other, *, alpha=1):
-    return aten.sub.Tensor(_as_tensor(other, self), self, alpha=alpha)
+    return aten.sub.Tensor(as_tensor(other, self), self, alpha=alpha)
 
 
-def _as_tensor(value, like: Tensor) -> Tensor:
-    """A number as a tensor operand that promotes like the number."""
-    return value if isinstance(value, Tensor) else aten.full.default((), value, device=like.device)
+def as_tensor(value, like: Tensor | object) -> Tensor:
+    """A number as a 0-dim tensor: of the dtype of `like` where that holds it, so that nothing is lost or promoted."""
+    if isinstance(value, Tensor):
+        return value
+    kind = of_number(value)
+    if isinstance(like, Tensor) and like.dtype.category >= kind.category:
+        kind = like.dtype
+    return aten.full.default((), value, dtype=kind, device=like.device if isinstance(like, Tensor) else None)
 
 
 @with_inplace("square(Tensor self) -> Tensor")
@@ -207,17 +212,17 @@ def masked_fill_tensor(self, mask, value):
 
 @composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
 def where_scalar_self(condition, self, other):
-    return aten.where.self(condition, _as_tensor(self, condition), other)
+    return aten.where.self(condition, as_tensor(self, other), other)
 
 
 @composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
 def where_scalar_other(condition, self, other):
-    return aten.where.self(condition, self, _as_tensor(other, condition))
+    return aten.where.self(condition, self, as_tensor(other, self))
 
 
 @composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
 def where_scalars(condition, self, other):
-    return aten.where.self(condition, _as_tensor(self, condition), _as_tensor(other, condition))
+    return aten.where.self(condition, as_tensor(self, other), as_tensor(other, self))
 
 
 @composite("where(Tensor condition) -> Tensor[]")

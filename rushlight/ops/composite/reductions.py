@@ -7,6 +7,7 @@ import math
 from rushlight.core.dtype import bool_, int64
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.ops.meta.common import reduced_dims
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
@@ -160,9 +161,14 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {value.dtype.name}"
         )
-    magnitude = aten.abs.default(value)
     if ord == 2:
-        return aten.sqrt.default(aten.sum.dim_IntList(aten.mul.Tensor(value, value), dim, keepdim))
+        squares = aten.sum.dim_IntList(aten.mul.Tensor(value, value), dim, keepdim)
+        if not (state.grad_enabled and value.requires_grad):
+            return aten.sqrt.default(squares)
+        # The square root has no finite slope at 0; the norm's gradient there is taken to be 0.
+        zero = squares == 0
+        return aten.masked_fill(aten.sqrt.default(aten.masked_fill(squares, zero, 1)), zero, 0)
+    magnitude = aten.abs.default(value)
     if ord == math.inf:
         return aten.amax.default(magnitude, () if dim is None else dim, keepdim)
     if ord == -math.inf:

@@ -31,6 +31,14 @@ def _relu(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return np.maximum(x, 0, out=out)
 
 
+def _maximum(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    return np.maximum(a, b, out=out)
+
+
+def _minimum(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    return np.minimum(a, b, out=out)
+
+
 SAME_TYPE = {"neg": np.negative, "sign": np.sign, "relu": _relu, "bitwise_not": np.invert}
 ROUNDING = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
 FLOAT_TYPE = {
@@ -38,7 +46,7 @@ FLOAT_TYPE = {
     "reciprocal": np.reciprocal, "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "erf": erf, "sigmoid": sigmoid,
 }  # fmt: skip
 PROMOTING = {
-    "mul.Tensor": np.multiply, "maximum": np.maximum, "minimum": np.minimum, "bitwise_and.Tensor": np.bitwise_and,
+    "mul.Tensor": np.multiply, "maximum": _maximum, "minimum": _minimum, "bitwise_and.Tensor": np.bitwise_and,
     "bitwise_or.Tensor": np.bitwise_or, "bitwise_xor.Tensor": np.bitwise_xor,
 }  # fmt: skip
 PREDICATES = {

@@ -35,7 +35,7 @@ def _pair(self: Tensor, order: np.ndarray, axis: int, strides: tuple[int, ...] |
     return values, indices
 
 
-def _scalar_pair(self: Tensor, count: int = 1) -> tuple[Tensor, Tensor]:
+def _scalar_pair(self: Tensor) -> tuple[Tensor, Tensor]:
     """What a 0-dim tensor gives: itself, at index 0."""
     values, indices = empty((), self.dtype), empty((), int64)
     values._impl.array[...] = self._impl.array

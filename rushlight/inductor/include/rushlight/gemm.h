@@ -20,10 +20,10 @@ namespace rl {
 constexpr long depth_block = 2048;
 constexpr int group_limit = 8;  // row blocks whose partial sums wait on the stack between parts
 
-// The size of equal groups of at most `limit`.
+// The size of equal groups of at most `limit`, at least 1.
 RL_INLINE long group_size(long count, long limit) {
   const long groups = (count + limit - 1) / limit;
-  return (count + groups - 1) / groups;
+  return groups ? (count + groups - 1) / groups : 1;
 }
 
 // One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue.

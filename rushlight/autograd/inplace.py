@@ -1,0 +1,67 @@
+"""In-place writes on the tape: where they are forbidden, and the history of a base that was written through a view."""
+
+from __future__ import annotations
+
+from rushlight.autograd.node import Node, geometry_of, info_of, set_history
+from rushlight.autograd.view_history import forbidden_write, gradient_edge, refresh_view
+from rushlight.core.tensor import Tensor
+
+def check_inplace(tensor: Tensor) -> None:
+    """RuntimeError where autograd forbids a recorded write: to a leaf that requires grad, a view of one, or some views."""
+    impl = tensor._impl
+    if impl.view is not None:
+        base = impl.view.base
+        if impl.view.origin:
+            raise RuntimeError(forbidden_write(impl, "is being modified inplace"))
+        if base.is_leaf and base.requires_grad:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+        refresh_view(impl)
+    if impl.requires_grad and impl.autograd.grad_fn is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def rebase_history(tensor: Tensor, node: Node, output_nr: int = 0) -> None:
+    """Record that `node` produced the present value of `tensor`, and so of part of its base if it is a view."""
+    impl = tensor._impl
+    if impl.view is None:
+        set_history(tensor, node, output_nr)
+        return
+    base = impl.view.base
+    set_history(base, CopySlices(base, tensor, node, output_nr), 0)
+    impl.view.version = -1
+    refresh_view(impl)
+
+
+class CopySlices(Node):
+    """An in-place write to a view, seen from the base: the written part's gradient goes through the operator's node."""
+
+    def __init__(self, base: Tensor, view: Tensor, node: Node, output_nr: int):
+        super().__init__()
+        self.node = node
+        self.output_nr = output_nr
+        self.base_geometry, self.geometry = geometry_of(base._impl), geometry_of(view._impl)
+        # The node's first edge leads to the view before the write: its place is taken by the base.
+        self.next_functions = (gradient_edge(base), *node.next_functions[1:])
+        self.output_info = [info_of(base._impl)]
+
+    def apply(self, grads):
+        (grad,) = grads
+        if grad is None:
+            return (None,) * len(self.next_functions)
+        sizes, strides, offset = self.geometry
+        window = (sizes, strides, offset - self.base_geometry[2])
+        whole = grad.new_empty_strided(*self.base_geometry[:2]).copy_(grad)
+        part = whole.as_strided(*window).clone()
+        outputs = [None] * len(self.node.output_info)
+        outputs[self.output_nr] = part
+        inner = self.node.apply(tuple(outputs))
+        kept = whole.clone()
+        written = kept.as_strided(*window)
+        if inner[0] is None:
+            written.zero_()
+        else:
+            written.copy_(inner[0])
+        return (kept, *inner[1:])
+
+    def release(self) -> None:
+        self.node.release()

@@ -1,0 +1,85 @@
+"""SavedTensor: a tensor that a node keeps for the backward pass, with the version it had."""
+
+from __future__ import annotations
+
+from rushlight.autograd.node import Node, set_history
+from rushlight.core.tensor import Tensor, wrap
+
+FREED = (
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
+    "after calling backward."
+)
+
+
+class SavedTensor:
+    """A tensor kept for the backward pass; unpacking checks that nobody wrote to it since.
+
+    `output_nr` is given when the tensor is an output of the node that keeps it: they would hold each other, so an alias
+    without history is kept instead, and the history is put back when it is unpacked.
+    """
+
+    __slots__ = ("tensor", "version", "output_nr")
+
+    def __init__(self, tensor: Tensor, output_nr: int | None = None):
+        impl = tensor._impl
+        if impl.inference:
+            raise RuntimeError(
+                "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+                "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use "
+                "it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+            )
+        self.version = impl.version.value
+        self.output_nr = output_nr
+        self.tensor = tensor if output_nr is None else wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
+
+    def unpack(self, owner: Node) -> Tensor:
+        """The tensor; RuntimeError when it was modified in place after it was saved."""
+        tensor = self.tensor
+        if tensor._impl.version.value != self.version:
+            raise RuntimeError(self._complaint(owner))
+        if self.output_nr is None:
+            return tensor
+        impl = tensor._impl
+        output = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
+        set_history(output, owner, self.output_nr)
+        return output
+
+    def _complaint(self, owner: Node) -> str:
+        impl = self.tensor._impl
+        meta = impl.autograd
+        origin = ""
+        if self.output_nr is not None:
+            origin = f", which is output {self.output_nr} of {owner.name()},"
+        elif meta is not None and meta.grad_fn is not None:
+            origin = f", which is output {meta.output_nr} of {meta.grad_fn.name()},"
+        return (
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            f"[torch.{impl.dtype.scalar_name}Tensor {list(impl.sizes)}]{origin} is at version {impl.version.value}; expected "
+            f"version {self.version} instead. Hint: enable anomaly detection to find the operation that failed to compute "
+            "its gradient, with torch.autograd.set_detect_anomaly(True)."
+        )
+
+
+def save(value: object) -> object:
+    """`value` as a node keeps it: tensors, also those in lists, as SavedTensors."""
+    if isinstance(value, Tensor):
+        return SavedTensor(value)
+    if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
+        return [save(item) for item in value]
+    return value
+
+
+def unpack(saved: object, owner: Node) -> object:
+    """What `save` was given."""
+    if isinstance(saved, SavedTensor):
+        return saved.unpack(owner)
+    if isinstance(saved, list):
+        return [unpack(item, owner) for item in saved]
+    return saved
+
+
+def keeps_tensors(saved: object) -> bool:
+    """Whether there are tensors in what `save` returned."""
+    return isinstance(saved, SavedTensor) or (isinstance(saved, list) and any(map(keeps_tensors, saved)))
