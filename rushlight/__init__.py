@@ -60,12 +60,3 @@ from rushlight.compiler import compile  # noqa: E402
 from rushlight.core.printing import set_printoptions  # noqa: E402
 from rushlight.serialization import load, load_safetensors, save, save_safetensors  # noqa: E402
 
-
-def is_tensor(obj: object) -> bool:
-    """Whether `obj` is a Tensor."""
-    return isinstance(obj, Tensor)
-
-
-def numel(input: Tensor) -> int:
-    """The number of elements of a tensor."""
-    return input.numel()

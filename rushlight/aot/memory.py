@@ -14,6 +14,7 @@ from rushlight.core.storage import StorageImpl
 from rushlight.core.strides import has_internal_overlap
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
@@ -72,6 +73,22 @@ class WrittenMemory:
                 if node not in owners and not is_write(node) and node.target not in INVERSES:
                     return f"{node.name} is a view by {node.target} of memory that is written to"
         return ""
+
+
+def anchor_views(module: GraphModule) -> None:
+    """Let `as_strided`, which counts from the start of the memory, view the tensor that owns the memory.
+
+    Requires: a graph with fake values. Guarantees: the same results, also where a view's source is computed somewhere else.
+    """
+    for node in module.graph.nodes:
+        if node.op == "call_function" and node.target is aten("as_strided") and "keep_eager" not in module.meta:
+            owner = node.args[0]
+            while (source := source_of(owner)) is not None:
+                owner = source
+            value = node.meta["val"]
+            if owner is not node.args[0]:
+                node.args = (owner, list(value.shape), list(value.stride()), value.storage_offset())
+                node.kwargs = {}
 
 
 # The inverse of a view: (emit, the view's node, the viewed value, the view's new value) -> the viewed value's new value.

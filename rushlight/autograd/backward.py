@@ -113,9 +113,9 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     captures = [gradient_edge(tensor) for tensor in inputs]
     found = run_backward(_roots(outputs), starts, keep, create_graph, captures)
-    for index, value in enumerate(found):
+    for index, (tensor, value) in enumerate(zip(inputs, found, strict=True)):
         if value is None and materialize_grads:
-            found[index] = namespaces.aten.full.default(inputs[index].shape, 0, dtype=inputs[index].dtype, device=inputs[index].device)
+            found[index] = namespaces.aten.full.default(tensor.shape, 0, dtype=tensor.dtype, device=tensor.device)
         elif value is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "

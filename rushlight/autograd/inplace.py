@@ -6,6 +6,7 @@ from rushlight.autograd.node import Node, geometry_of, info_of, set_history
 from rushlight.autograd.view_history import forbidden_write, gradient_edge, refresh_view
 from rushlight.core.tensor import Tensor
 
+
 def check_inplace(tensor: Tensor) -> None:
     """RuntimeError where autograd forbids a recorded write: to a leaf that requires grad, a view of one, or some views."""
     impl = tensor._impl

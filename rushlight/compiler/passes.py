@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.aot.functionalize import functionalize
+from rushlight.aot.memory import anchor_views
 from rushlight.fx.graph_module import GraphModule
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
@@ -32,4 +33,4 @@ def depends_on_placement(module: GraphModule) -> bool:
     return any(isinstance(target, OpOverload) and (target.is_mutable or target is aten("as_strided")) for target in calls)
 
 
-PIPELINE: list[Pass] = [functionalize, eliminate_dead_code, check]
+PIPELINE: list[Pass] = [functionalize, anchor_views, eliminate_dead_code, check]

@@ -11,7 +11,7 @@ class Settings:
     """What the compiler does beside its arguments."""
 
     logs: frozenset[str] = frozenset()
-    """RUSHLIGHT_LOGS: stages to print, comma-separated: graph, guards, graph_breaks, recompiles, loops, fusion, memory, code."""
+    """RUSHLIGHT_LOGS: stages to print, comma-separated, from: graph, graph_breaks, recompiles, loops, fusion, memory, code."""
 
     dump: str = ""
     """RUSHLIGHT_DUMP: a folder for numbered files of every stage of every graph."""

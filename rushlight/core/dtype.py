@@ -9,8 +9,9 @@ import numpy as np
 class dtype:
     """An element type. Instances are singletons (`float32`, `int64`, ...); compare them with `is` or `==`.
 
-    Attributes: `name`, `scalar_name` (torch's C++ name, as in messages: "Float"), `itemsize` in bytes, `is_floating_point`, `is_complex`, `is_signed`, `numpy` (the NumPy dtype),
-    `compute` (the NumPy dtype that eager kernels calculate in: float32 for the 16-bit floats).
+    Attributes: `name`, `scalar_name` (torch's C++ name, as in messages: "Float"), `itemsize` in bytes, `is_floating_point`,
+    `is_complex`, `is_signed`, `numpy` (the NumPy dtype), `compute` (the NumPy dtype that eager kernels calculate in: float32
+    for the 16-bit floats).
     """
 
     __slots__ = (
@@ -158,10 +159,11 @@ class finfo:
     """Machine limits of a floating dtype: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`."""
 
     def __init__(self, type: dtype | None = None):
-        self.dtype = type = type or get_default_dtype()
+        type = type or get_default_dtype()
         if not (type.is_floating_point or type.is_complex):
             raise TypeError(f"torch.finfo() requires a floating point input type, but got {type}. Use iinfo instead.")
         info = ml_dtypes.finfo(type.to_real().numpy)
+        self.dtype = type.to_real().name
         self.bits = info.bits
         self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)
         self.tiny = self.smallest_normal = float(info.smallest_normal)
@@ -170,7 +172,7 @@ class finfo:
     def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
-            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype.name})"
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
         )
 
 
@@ -181,8 +183,8 @@ class iinfo:
         if type.category != INTEGRAL:
             raise TypeError(f"torch.iinfo() requires an integer input type, but got {type}. Use finfo instead.")
         info = np.iinfo(type.numpy)
-        self.dtype = type
+        self.dtype = type.name
         self.bits, self.min, self.max = info.bits, int(info.min), int(info.max)
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype.name})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -61,7 +61,8 @@ def borrow(array: np.ndarray) -> StorageImpl:
         return StorageImpl(flat, array.nbytes, CPU)
     reach = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
     first = np.lib.stride_tricks.as_strided(array, (1,), (array.itemsize,), writeable=array.flags.writeable)
-    flat = np.lib.stride_tricks.as_strided(first.view(np.uint8), (reach + array.itemsize,), (1,), writeable=array.flags.writeable)
+    nbytes = reach + array.itemsize
+    flat = np.lib.stride_tricks.as_strided(first.view(np.uint8), (nbytes,), (1,), writeable=array.flags.writeable)
     return StorageImpl(flat, flat.nbytes, CPU)
 
 

@@ -107,7 +107,7 @@ def expand_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: Seq
             f"dimensions in the tensor ({len(sizes)})"
         )
     new_sizes, new_strides = [], []
-    for dim, wanted in enumerate(target):
+    for dim, wanted in reversed(list(enumerate(target))):
         if dim < extra:
             if wanted < 0:
                 raise RuntimeError(
@@ -125,10 +125,11 @@ def expand_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: Seq
                 size, stride = wanted, 0
         new_sizes.append(size)
         new_strides.append(stride)
-    return tuple(new_sizes), tuple(new_strides)
+    return tuple(reversed(new_sizes)), tuple(reversed(new_strides))
 
 
-def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
+@lru_cache(4096)
+def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
     """`shape` with a single -1 replaced so that it has `numel` elements; RuntimeError where that is impossible."""
     unknown = [dim for dim, size in enumerate(shape) if size == -1]
     if len(unknown) > 1:
@@ -150,6 +151,7 @@ def infer_size(shape: Sequence[int], numel: int) -> tuple[int, ...]:
     return tuple(shape)
 
 
+@lru_cache(4096)
 def view_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...] | None:
     """Strides under which `target` views the same elements in the same order, or None when a copy is needed.
 

@@ -232,29 +232,23 @@ class Tensor:
         return id(self)
 
     def __repr__(self, *, tensor_contents=None) -> str:
-        impl = self._impl
-        if impl.storage.buffer is None:
-            kind = "FakeTensor" if impl.fake else "tensor"
-            if impl.fake:
-                return f"{kind}(..., size={tuple(impl.sizes)}, dtype={impl.dtype})"
-            return format_meta(impl.sizes, impl.dtype)
-        grad_fn = self.grad_fn
+        impl, grad_fn = self._impl, self.grad_fn
+        facts = {
+            "requires_grad": self.requires_grad,
+            "grad_fn_name": None if grad_fn is None else grad_fn.name(),
+            "default_dtype": get_default_dtype(),
+        }
         prefix = "Parameter containing:\n" if type(self).__name__ == "Parameter" else ""
-        return prefix + format_tensor(
-            impl.array,
-            impl.dtype,
-            requires_grad=self.requires_grad,
-            grad_fn_name=grad_fn.name() if grad_fn is not None else None,
-            default_dtype=get_default_dtype(),
-        )
+        if impl.fake:
+            return f"{prefix}FakeTensor(..., size={impl.sizes}, dtype={impl.dtype})"
+        if impl.storage.buffer is None:
+            return prefix + format_meta(impl.sizes, impl.dtype, **facts)
+        return prefix + format_tensor(impl.array, impl.dtype, **facts)
 
     def __format__(self, spec: str) -> str:
-        if self.dim() == 0 and type(self) is Tensor:
+        if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
-
-    def __dir__(self):
-        return sorted(set(object.__dir__(self)))
 
     # Autograd state
 

@@ -7,14 +7,16 @@ constants, and how each output is a view of a buffer.
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from dataclasses import dataclass
 
+from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.fx.annotations import innermost_frame
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
-from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, Load, buffer_text, walk
-from rushlight.inductor.lowering.builder import GraphBuilder
+from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, Load, Operand, buffer_text, walk
+from rushlight.inductor.lowering.builder import GraphBuilder, same_strides
 from rushlight.inductor.lowering.registry import LOWERINGS
 from rushlight.inductor.tensor_box import StorageBox, TensorBox
 
@@ -51,15 +53,19 @@ class GraphLowering:
         self.module = module
         self.builder = GraphBuilder()
         self.boxes: dict[Node, object] = {}
+        self._root: dict[StorageImpl, Node] = {}
+        self._placed: dict[Node, Operand] = {}
 
     def run(self) -> LoweredGraph:
         """Lower every node; NotImplementedError when an operator has no rule."""
         outputs: list[OutputView] = []
         for node in self.module.graph.nodes:
             if node.op == "output":
-                outputs = [self._output(value) for value in node.args[0]]
-            else:
-                self.boxes[node] = self._lower(node)
+                outputs = self._outputs(node.args[0])
+                continue
+            self.boxes[node] = self._lower(node)
+            if isinstance(node.meta["val"], Tensor):
+                self._root.setdefault(_storage(node), node)
         buffers = self.builder.buffers
         return LoweredGraph(
             buffers,
@@ -98,21 +104,55 @@ class GraphLowering:
             if isinstance(box, TensorBox) and not box.is_realized and _reads_memory(box):
                 self.builder.realize(box)
 
-    def _output(self, value: object) -> OutputView:
-        if not isinstance(value, Node):
-            return OutputView("", (), (), 0, value)
-        box, fake = self.boxes[value], value.meta["val"]
-        builder = self.builder
-        builder.origin, builder.lines = value.name, source_line(value)
+    def _outputs(self, values: tuple) -> list[OutputView]:
+        """The outputs. Those that share memory in eager share it here, with eager's strides."""
+        nodes = dict.fromkeys(value for value in values if isinstance(value, Node))
+        viewers = Counter(_storage(node) for node in nodes)
+        made = {node: self._output(node, viewers[_storage(node)] > 1) for node in nodes}
+        return [made[value] if isinstance(value, Node) else OutputView("", (), (), 0, value) for value in values]
+
+    def _output(self, node: Node, shared: bool) -> OutputView:
+        box, fake = self.boxes[node], node.meta["val"]
+        stride = tuple(fake.stride())
+        self.builder.origin, self.builder.lines = node.name, source_line(node)
         if not fake.numel():
-            return OutputView(builder.copy(box).storage.buffer.name, box.size, tuple(fake.stride()), 0)
-        found = builder.operand(box, box.size)
-        if found is None or not _same_strides(box.size, found.strides, fake.stride()):
-            order = sorted(range(len(box.size)), key=lambda dim: (-fake.stride(dim), dim))
-            moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
-            copied = builder.copy(moved)
-            found = builder.operand(copied.view(box.size, lambda index: [index[dim] for dim in order]), box.size)
-        return OutputView(found.buffer, box.size, tuple(fake.stride()), found.offset)
+            return OutputView(self.builder.copy(box).storage.buffer.name, box.size, stride, 0)
+        root = self._root[_storage(node)]
+        if root.op == "call_function" and (shared or not _is_dense(fake)):
+            whole, base = self._in_layout(root), root.meta["val"]
+            return OutputView(whole.buffer, box.size, stride, whole.offset + fake.storage_offset() - base.storage_offset())
+        found = self._in_layout(node)
+        return OutputView(found.buffer, box.size, stride, found.offset)
+
+    def _in_layout(self, node: Node) -> Operand:
+        """Where the elements of a node lie in memory with the strides of its fake value, after a copy if need be."""
+        found = self._placed.get(node)
+        if found is None:
+            found = self._placed[node] = self._find_or_copy(self.boxes[node], node.meta["val"].stride())
+        return found
+
+    def _find_or_copy(self, box: TensorBox, stride: tuple[int, ...]) -> Operand:
+        found = self.builder.operand(box, box.size)
+        if found is not None and same_strides(box.size, found.strides, stride):
+            return found
+        order = sorted(range(len(box.size)), key=lambda dim: (-stride[dim], dim))
+        moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
+        copied = self.builder.copy(moved).view(box.size, lambda index: [index[dim] for dim in order])
+        return self.builder.operand(copied, box.size)
+
+
+def _storage(node: Node) -> StorageImpl:
+    return node.meta["val"]._impl.storage
+
+
+def _is_dense(value: Tensor) -> bool:
+    """Whether a tensor's elements fill a block of memory, each in a place of its own."""
+    expected = 1
+    for stride, size in sorted(zip(value.stride(), value.shape, strict=True)):
+        if size > 1 and stride != expected:
+            return False
+        expected *= size
+    return True
 
 
 def _unpermute(index, order):
@@ -120,10 +160,6 @@ def _unpermute(index, order):
     for position, dim in enumerate(order):
         placed[dim] = index[position]
     return placed
-
-
-def _same_strides(size: tuple, have: tuple, want: tuple) -> bool:
-    return all(extent <= 1 or a == b for extent, a, b in zip(size, have, want, strict=True))
 
 
 def _reads_memory(box: TensorBox) -> bool:

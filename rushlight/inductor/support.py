@@ -57,9 +57,8 @@ def _convolution(node: Node) -> bool:
 
 
 def _as_strided(node: Node) -> bool:
-    source = _argument(node, "self")
-    value = source.meta["val"]
-    return source.op in ("placeholder", "get_attr") and value.is_contiguous() and value.storage_offset() == 0
+    source = node.args[0].meta["val"]
+    return source.is_contiguous() and source.storage_offset() == 0 and source.numel() > 0
 
 
 def _non_empty_reduction(node: Node) -> bool:
@@ -92,11 +91,17 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
 }
 
 
+# Arithmetic that has no meaning on booleans in the native headers.
+NOT_FOR_BOOLEANS = ("neg", "sub", "div", "remainder", "fmod", "pow")
+
+
 def is_supported(node: Node) -> bool:
     """Whether inductor can compile a call_function node."""
     if node.target is operator.getitem:
         return isinstance(node.args[0], Node) and is_supported(node.args[0])
     if node.target not in LOWERINGS or not _plain_types(node):
+        return False
+    if node.target._schema.name in NOT_FOR_BOOLEANS and _first(node).dtype is bool_:
         return False
     condition = CONDITIONS.get(node.target)
     return condition is None or condition(node)

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import numpy as np
 
 from rushlight.core.device import as_device, device
-from rushlight.core.dtype import dtype, float64, from_numpy_dtype, get_default_dtype
+from rushlight.core.dtype import (
+    bool_,
+    complex128,
+    dtype,
+    float64,
+    from_numpy_dtype,
+    get_default_dtype,
+    int64,
+    of_number,
+    promote_types,
+)
 from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array
-from rushlight.ops.bindings import _PYTHON_TYPES
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-
-
-def _shape_of(data: object) -> tuple[int, ...]:
-    shape = []
-    while isinstance(data, list | tuple):
-        shape.append(len(data))
-        if not data:
-            break
-        data = data[0]
-    if isinstance(data, Tensor | np.ndarray):
-        shape += list(data.shape)
-    return tuple(shape)
+# Python's number types, given as a dtype.
+PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
 
 
 def _array_of(data: object) -> np.ndarray:
@@ -34,16 +34,33 @@ def _array_of(data: object) -> np.ndarray:
     if isinstance(data, np.ndarray | np.generic):
         return np.asarray(data)
     if isinstance(data, Sequence) and not isinstance(data, str):
-        flattened = [_array_of(item) if isinstance(item, Tensor | np.ndarray) else item for item in data]
-        try:
-            return np.array(flattened)
-        except ValueError:
-            raise ValueError(
-                f"expected sequences of equal length in every dimension, got ragged nesting (first shape {_shape_of(data)})"
-            ) from None
+        _check_lengths(data)
+        return np.array(_plain(data))
     if isinstance(data, bool | int | float | complex):
         return np.array(data)
     raise TypeError(f"new(): invalid data type '{type(data).__name__}'; expected a number, a sequence of numbers or an array")
+
+
+def _plain(data: object) -> object:
+    """`data` with the tensors in nested sequences as arrays."""
+    if isinstance(data, Tensor):
+        return data.detach().numpy()
+    return [_plain(item) for item in data] if isinstance(data, list | tuple) else data
+
+
+def _check_lengths(data: Sequence) -> None:
+    level: list = [data]
+    dim = 0
+    while level and all(isinstance(item, list | tuple) for item in level):
+        lengths = {len(item) for item in level}
+        if len(lengths) > 1:
+            expected = len(level[0])
+            found = next(len(item) for item in level if len(item) != expected)
+            raise ValueError(f"expected sequence of length {expected} at dim {dim} (got {found})")
+        level = [part for item in level for part in item]
+        dim += 1
+    if any(isinstance(item, list | tuple) for item in level):
+        raise ValueError(f"expected numbers or sequences at dim {dim}, got both")
 
 
 def _inferred(array: np.ndarray, data: object) -> dtype:
@@ -51,19 +68,31 @@ def _inferred(array: np.ndarray, data: object) -> dtype:
         return data.dtype
     if isinstance(data, np.ndarray | np.generic):
         return from_numpy_dtype(array.dtype)
-    if array.dtype.kind == "f" and not _holds_arrays(data):
+    kinds = _kinds_of_elements(data)
+    if kinds:
+        return reduce(promote_types, kinds)
+    if array.dtype.kind == "f":
         return get_default_dtype()
     if array.dtype.kind == "c":
         return get_default_dtype().to_complex()
-    if array.size == 0 and array.dtype == float64.numpy:
-        return get_default_dtype()
     return from_numpy_dtype(array.dtype)
 
 
-def _holds_arrays(data: object) -> bool:
-    while isinstance(data, list | tuple) and data:
-        data = data[0]
-    return isinstance(data, Tensor | np.ndarray | np.generic)
+def _kinds_of_elements(data: object) -> list[dtype]:
+    """The dtypes of what is in nested sequences, when tensors, arrays or NumPy numbers are among it."""
+    while isinstance(data, list | tuple) and data and isinstance(data[0], list | tuple):
+        data = [item for part in data for item in part]
+    if not isinstance(data, list | tuple) or not any(isinstance(v, Tensor | np.ndarray | np.generic) for v in data):
+        return []
+    return [_kind_of(value) for value in data]
+
+
+def _kind_of(value: object) -> dtype:
+    if isinstance(value, Tensor):
+        return value.dtype
+    if isinstance(value, np.ndarray | np.generic):
+        return from_numpy_dtype(value.dtype)
+    return of_number(value)
 
 
 def tensor(
@@ -82,7 +111,7 @@ def tensor(
     array = _array_of(data)
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
-    kind = _PYTHON_TYPES.get(dtype, dtype) or _inferred(array, data)
+    kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
     made = tensor_from_array(np.array(array, kind.numpy, order="C"), kind)
     made = aten.lift_fresh.default(made)
     if device is not None and as_device(device) != made.device:

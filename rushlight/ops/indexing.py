@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import bool_, uint8
+from rushlight.core.dtype import INTEGRAL, bool_, uint8
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.packet import namespaces
 
@@ -65,13 +65,12 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
 
 
 def _is_nested_index(index: list) -> bool:
-    return any(isinstance(item, slice | Tensor | list | tuple) or item is None or item is Ellipsis for item in index) and not all(
-        isinstance(item, list | tuple) for item in index
-    )
+    nests = any(isinstance(item, slice | Tensor | list | tuple) or item is None or item is Ellipsis for item in index)
+    return nests and not all(isinstance(item, list | tuple) for item in index)
 
 
 def _is_scalar_index(item: object) -> bool:
-    return isinstance(item, Tensor) and item.dim() == 0 and item.dtype.is_integral and item.dtype is not bool_ and not item.is_meta
+    return isinstance(item, Tensor) and item.dim() == 0 and item.dtype.category == INTEGRAL and not item.is_meta
 
 
 def _expand_ellipsis(self: Tensor, items: Sequence) -> list:

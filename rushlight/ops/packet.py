@@ -74,14 +74,27 @@ class OpOverloadPacket:
 
     def __call__(self, *args, **kwargs):
         if not kwargs:
-            key = tuple(map(type, args))
-            op = self._resolved.get(key)
-            if op is None:
-                op = self.resolve(args, kwargs)
-                if _decided_by_types(op, args):
-                    self._resolved[key] = op
-            return op(*args)
-        return self.resolve(args, kwargs)(*args, **kwargs)
+            op = self._resolved.get(tuple(map(type, args))) or self._resolved_by_elements(args)
+            if op is not None:
+                return op(*args)
+        op = self.resolve(args, kwargs)
+        args = [_as_schema_says(value, argument) for value, argument in zip(args, op._schema.arguments, strict=False)]
+        positions, arguments = op._schema.positions, op._schema.arguments
+        return op(*args, **{name: _as_schema_says(kwargs[name], arguments[positions[name]]) for name in kwargs})
+
+    def _resolved_by_elements(self, args: tuple) -> OpOverload | None:
+        """The overload for positional arguments, kept by their types and those of the elements of lists.
+
+        None where the types do not decide.
+        """
+        key = tuple(frozenset(map(type, v)) if isinstance(v, list | tuple) else type(v) for v in args)
+        op = self._resolved.get(key)
+        if op is None:
+            op = self.resolve(args, {})
+            if not _decided_by_types(op, args):
+                return None
+            self._resolved[key] = op
+        return op
 
     def resolve(self, args: tuple, kwargs: dict) -> OpOverload:
         """The first overload that the arguments fit; TypeError lists the candidates when none does."""
@@ -97,9 +110,10 @@ class OpOverloadPacket:
         name = self.__name__
         given = [type(value).__name__ for value in args] + [f"{key}={type(v).__name__}" for key, v in kwargs.items()]
         if len(self._overloads) == 1:
-            return f"{name}() " + _explain(self._overloads[0], args, kwargs)
+            return f"{name}()" + _explain(self._overloads[0], args, kwargs)
         forms = "\n".join(f" * {op._schema}" for op in self._overloads)
-        return f"{name}() received an invalid combination of arguments - got ({', '.join(given)}), but expected one of:\n{forms}"
+        received = f"{name}() received an invalid combination of arguments - got ({', '.join(given)})"
+        return f"{received}, but expected one of:\n{forms}"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.overloads())
@@ -124,11 +138,23 @@ def _specificity(op: OpOverload) -> tuple:
 
 
 def _decided_by_types(op: OpOverload, args: tuple) -> bool:
-    # Lists fit by their elements, and a tensor stands for a number only when it is 0-dim: neither shows in the type.
-    return all(
-        not isinstance(value, list | tuple) and (argument.type.base == "Tensor" or not isinstance(value, Tensor))
-        for value, argument in zip(args, op._schema.arguments, strict=False)
-    )
+    # A tensor stands for a number only when it is 0-dim, which does not show in the type.
+    for value, argument in zip(args, op._schema.arguments, strict=False):
+        values = value if isinstance(value, list | tuple) else (value,)
+        if argument.type.base != "Tensor" and any(isinstance(item, Tensor | list | tuple) for item in values):
+            return False
+    return True
+
+
+def _as_schema_says(value: object, argument: Argument) -> object:
+    """`value` with 0-dim tensors turned into numbers where the schema says number."""
+    if argument.type.base == "Tensor":
+        return value
+    if isinstance(value, Tensor):
+        return value.item()
+    if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
+        return [item.item() if isinstance(item, Tensor) else item for item in value]
+    return value
 
 
 def _accepts(op: OpOverload, args: tuple, kwargs: dict, numbers_as_tensors: bool) -> bool:
@@ -158,7 +184,7 @@ def _number_as_tensor(value: object, argument: Argument) -> bool:
 def _explain(op: OpOverload, args: tuple, kwargs: dict) -> str:
     schema = op._schema
     if len(args) > schema.positional_count:
-        return f"takes {schema.positional_count} positional arguments but {len(args)} were given"
+        return f" takes {schema.positional_count} positional arguments but {len(args)} were given"
     for index, argument in enumerate(schema.arguments):
         if index < len(args):
             value = args[index]
@@ -167,12 +193,12 @@ def _explain(op: OpOverload, args: tuple, kwargs: dict) -> str:
         elif argument.has_default:
             continue
         else:
-            return f'missing 1 required positional arguments: "{argument.name}"'
+            return f' missing 1 required positional arguments: "{argument.name}"'
         if not fits(value, argument.type):
             kind = _readable(argument.type)
-            return f"argument '{argument.name}' (position {index + 1}) must be {kind}, not {type(value).__name__}"
+            return f": argument '{argument.name}' (position {index + 1}) must be {kind}, not {type(value).__name__}"
     unknown = next((name for name in kwargs if name not in schema.positions), None)
-    return f"got an unexpected keyword argument '{unknown}'. Declaration: {schema}"
+    return f" got an unexpected keyword argument '{unknown}'. Declaration: {schema}"
 
 
 def _readable(kind: Type) -> str:

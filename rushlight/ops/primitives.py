@@ -6,7 +6,7 @@ rows in the Meta, CPU, derivative and lowering tables.
 
 from __future__ import annotations
 
-from rushlight.ops.registry import define_inplace, define_primitives
+from rushlight.ops.registry import PRIMITIVES, define_inplace, define_primitives
 
 VIEWS = """
 alias(Tensor(a) self) -> Tensor(a)
@@ -169,6 +169,11 @@ equal(Tensor self, Tensor other) -> bool
 
 for _group in (VIEWS, CREATION, COPIES, UNARY, BINARY, REDUCTIONS, PRODUCTS, INDEXING, NETWORK, RANDOM, SCALARS):
     define_primitives(_group)
+
+
+for _op in PRIMITIVES:
+    if _op._schema.name in ("uniform_", "normal_", "random_", "bernoulli_", "randperm", "native_dropout"):
+        _op.tags = frozenset({"nondeterministic_seeded"})
 
 
 def _names(group: str) -> list[str]:

@@ -8,7 +8,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_TYPE = re.compile(r"(?P<base>[A-Za-z]+)(?P<alias>\([^)]*\))?(?P<inner_optional>\?)?(?P<list>\[\d*\])?(?P<alias2>\([^)]*\))?(?P<optional>\?)?$")
+from rushlight.core.layout import contiguous_format, memory_format
+
+_TYPE = re.compile(
+    r"(?P<base>[A-Za-z]+)(?P<alias>\([^)]*\))?(?P<inner_optional>\?)?"
+    r"(?P<list>\[\d*\])?(?P<alias2>\([^)]*\))?(?P<optional>\?)?$"
+)
 BASE_TYPES = frozenset(
     "Tensor int SymInt float bool Scalar str Device ScalarType Layout MemoryFormat Generator Storage Any".split()
 )
@@ -66,7 +71,7 @@ class Argument:
         if self.alias:
             kind = kind.replace("Tensor", f"Tensor({self.alias})", 1)
         text = f"{kind} {self.name}".rstrip()
-        return text if self.default is NO_DEFAULT else f"{text}={_default_text(self.default)}"
+        return text if self.default is NO_DEFAULT else f"{text}={_default_text(self.default, self.type)}"
 
 
 class _NoDefault:
@@ -77,12 +82,17 @@ class _NoDefault:
 NO_DEFAULT = _NoDefault()
 
 
-def _default_text(value: object) -> str:
+def _default_text(value: object, kind: Type) -> str:
     if isinstance(value, str):
         return f'"{value}"'
     if isinstance(value, tuple):
-        return "[" + ", ".join(map(_default_text, value)) + "]"
-    return str(value)
+        if kind.length is not None and len(value) == kind.length and len(set(value)) == 1:
+            # A number stands for a list of that number in each place.
+            return _default_text(value[0], kind)
+        return "[" + ", ".join(_default_text(item, kind) for item in value) + "]"
+    if isinstance(value, memory_format):
+        return value.name
+    return str(value).removesuffix("0") if isinstance(value, float) and str(value).endswith(".0") else str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +215,7 @@ def _make_type(matched: re.Match) -> Type:
     return _TYPES.setdefault(str(made), made)
 
 
-_WORDS = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": None, "long": None}
+_WORDS = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": contiguous_format}
 
 
 def _parse_default(text: str, kind: Type) -> object:
@@ -215,5 +225,5 @@ def _parse_default(text: str, kind: Type) -> object:
         return text[1:-1]
     if text[0] == "[":
         return tuple(_parse_default(part, kind) for part in _split(text[1:-1]))
-    number = float(text) if any(char in text for char in ".en") else int(text)
+    number = float(text) if kind.base == "float" or any(char in text for char in ".en") else int(text)
     return (number,) * kind.length if kind.is_list and kind.length else number

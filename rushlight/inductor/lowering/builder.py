@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from rushlight.core.dtype import bool_, dtype, int64, of_number
-from rushlight.core.strides import broadcast_shapes
+from rushlight.core.strides import broadcast_shapes, contiguous_strides
 from rushlight.inductor.indexing import Expr, Var, as_expr
 from rushlight.inductor.ir import (
     Buffer,
@@ -30,8 +30,8 @@ from rushlight.ops.promotion import DIMENSIONED, NUMBER, ZERO_DIM, promote_kinds
 # A loop body with more nodes than this is computed once into a buffer rather than repeated in each consumer.
 INLINE_LIMIT = 64
 
-# What reducing no values gives; the other reductions reject empty tensors.
-IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True}
+# What reducing no values gives.
+IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf}
 
 
 def call(name: str, kind: dtype, *arguments: Value) -> Call:
@@ -175,6 +175,11 @@ class GraphBuilder:
         rest = load.index.substitute(dict.fromkeys(variables, as_expr(0)))
         return Operand(load.buffer, int(rest), tuple(strides))
 
+    def row_major_operand(self, box: TensorBox) -> Operand | None:
+        """`operand` of a box whose elements lie in row-major order without gaps; None for any other."""
+        found = self.operand(box, box.size)
+        return found if found is not None and same_strides(box.size, found.strides, contiguous_strides(box.size)) else None
+
     def strided_operand(self, box: TensorBox, sizes: Sequence[int], unit_dim: int | None = None) -> Operand:
         """`operand`, after a copy where the box has no strides, or not stride 1 in `unit_dim`."""
         found = self.operand(box, sizes)
@@ -195,6 +200,11 @@ class GraphBuilder:
             columns=columns, origin=self.origin,
         )  # fmt: skip
         return TensorBox(StorageBox(None, self.add(buffer)), layout_size, result)
+
+
+def same_strides(size: Sequence[int], have: Sequence[int], want: Sequence[int]) -> bool:
+    """Whether two strides name the same elements; those of dimensions with one element do not matter."""
+    return all(extent <= 1 or a == b for extent, a, b in zip(size, have, want, strict=True))
 
 
 def _is_work(body: Value) -> bool:

@@ -30,6 +30,7 @@ _BOOLEAN_NAMES = {
     "mul": "logical_and", "add": "logical_or", "maximum": "logical_or", "minimum": "logical_and",
 }  # fmt: skip
 _INTEGER_IDENTITY = ("floor", "ceil", "round", "trunc")
+_BOOLEAN_IDENTITY = (*_INTEGER_IDENTITY, "abs", "sign", "relu")
 
 
 def _name_for(function: str, kind: dtype) -> str:
@@ -44,7 +45,7 @@ def _define(table: dict[str, str], make) -> None:
 
 def _same_type(function: str):
     def rule(graph: GraphBuilder, self: TensorBox) -> TensorBox:
-        if self.dtype.is_integral and function in _INTEGER_IDENTITY:
+        if self.dtype.is_integral and function in (_BOOLEAN_IDENTITY if self.dtype is bool_ else _INTEGER_IDENTITY):
             return clone(graph, self)
         return graph.elementwise(_name_for(function, self.dtype), self.dtype, self.dtype, self)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import float32
-from rushlight.core.strides import contiguous_strides
 from rushlight.inductor.ir import Constant, ConstantBuffer
 from rushlight.inductor.lowering.pointwise import add, scaled
 from rushlight.inductor.lowering.registry import lowering
@@ -92,8 +91,4 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, transpose
 
 
 def _contiguous(graph, box: TensorBox):
-    found = graph.operand(box, box.size)
-    wanted = contiguous_strides(box.size)
-    if found is None or any(size > 1 and a != b for size, a, b in zip(box.size, found.strides, wanted, strict=True)):
-        found = graph.operand(graph.copy(box), box.size)
-    return found
+    return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rushlight.core.strides import expand_strides, infer_size, wrap_dim, wrap_dims
 from rushlight.inductor.indexing import as_expr, flatten_index, unflatten_index
-from rushlight.inductor.ir import Load
 from rushlight.inductor.lowering.registry import lowering
 
 
@@ -81,16 +80,10 @@ def squeeze(graph, self, dim):
 
 @lowering("as_strided")
 def as_strided(graph, self, size, stride, storage_offset=None):
-    base = graph.realize(self)
-    zeros = [as_expr(0)] * len(base.size)
-    start = base.value(zeros)
-    if not isinstance(start, Load):
-        raise NotImplementedError("as_strided of a tensor that is not a plain view of a buffer")
-    sizes = graph.by_name[start.buffer].layout.size
-    offset = as_expr(storage_offset) if storage_offset is not None else start.index
+    """Of a row-major tensor at the start of its memory; see `support.py`."""
+    base = graph.copy(self) if graph.row_major_operand(self) is None else self
 
     def reindex(index):
-        return unflatten_index(flatten_index(index, stride, offset), sizes)
+        return unflatten_index(flatten_index(index, stride, storage_offset or 0), base.size)
 
-    whole = type(self)(self.storage, sizes, self.dtype)
-    return whole.view(tuple(size), reindex)
+    return base.view(tuple(size), reindex)

@@ -37,7 +37,8 @@ def vstack(tensors):
 
 @composite("hstack(Tensor[] tensors) -> Tensor")
 def hstack(tensors):
-    return aten.cat.default([aten.reshape.default(t, (1,)) if t.dim() == 0 else t for t in tensors], min(1, tensors[0].dim() - 1))
+    rows = [aten.reshape.default(tensor, (1,)) if tensor.dim() == 0 else tensor for tensor in tensors]
+    return aten.cat.default(rows, min(1, rows[0].dim() - 1))
 
 
 @composite("masked_select(Tensor self, Tensor mask) -> Tensor")
@@ -114,8 +115,8 @@ def slice_scatter(self, src, dim=0, start=None, end=None, step=1):
     return made
 
 
-@composite("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None) -> Tensor")
-def repeat_interleave(self, repeats, dim=None):
+@composite("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
+def repeat_interleave(self, repeats, dim=None, *, output_size=None):
     source = aten.reshape.default(self, (-1,)) if dim is None else self
     dim = wrap_dim(0 if dim is None else dim, source.dim())
     spread = aten.unsqueeze.default(source, dim + 1)

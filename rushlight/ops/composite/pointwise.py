@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.dtype import bool_, finfo, get_default_dtype, of_number
@@ -15,8 +16,11 @@ from rushlight.ops.schema import parse_schema
 aten = namespaces.namespace("aten")
 
 
-def with_inplace(*schemas: str) -> Callable:
-    """Define composites and, for each, the `name_` variant that copies the result into `self`."""
+def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
+    """Define composites and, for each, the `name_` variant that copies the result into `self`.
+
+    `overload` names the variant's overload where ATen calls it differently.
+    """
 
     def decorate(function: Callable) -> Callable:
         composite(*schemas)(function)
@@ -25,7 +29,8 @@ def with_inplace(*schemas: str) -> Callable:
             return aten.copy_.default(self, function(self, *args, **kwargs))
 
         for schema in schemas:
-            op = define("aten", inplace_schema(parse_schema(schema)))
+            written = inplace_schema(parse_schema(schema))
+            op = define("aten", written if overload is None else replace(written, overload=overload))
             op.register(DispatchKey.CompositeImplicitAutograd, Kernel(inplace))
         return function
 
@@ -80,7 +85,7 @@ def clamp_max(self, max):
     return aten.minimum.default(self, max)
 
 
-@with_inplace("floor_divide(Tensor self, Tensor other) -> Tensor")
+@with_inplace("floor_divide(Tensor self, Tensor other) -> Tensor", overload="Tensor")
 def floor_divide(self, other):
     return aten.div.Tensor_mode(self, other, rounding_mode="floor")
 

@@ -92,8 +92,8 @@ def addmv(self, mat, vec, *, beta=1, alpha=1):
     return self * beta + mv(mat, vec) * alpha
 
 
-@composite("einsum(str equation, Tensor[] tensors) -> Tensor")
-def einsum(equation, tensors):
+@composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")
+def einsum(equation, tensors, *, path=None):
     inputs, output = _parse_einsum(equation, tensors)
     total, labels = tensors[0], inputs[0]
     total, labels = _diagonals(total, labels)

@@ -180,11 +180,17 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     return aten.sum.dim_IntList(magnitude**ord, dim, keepdim) ** (1.0 / ord)
 
 
+@composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
+def norm_all(self, p=2):
+    return vector_norm(self, p)
+
+
 @composite(
-    "norm.ScalarOpt_dim(Tensor self, Scalar? p=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
+    "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
+    "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
 )
-def norm(self, p=2, dim=None, keepdim=False, *, dtype=None):
-    return vector_norm(self, 2 if p in (None, "fro") else p, dim, keepdim, dtype=dtype)
+def norm(self, p, dim, keepdim=False, *, dtype=None):
+    return vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 @composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
@@ -197,6 +203,6 @@ def sort(self, dim=-1, descending=False):
     return aten.sort.stable(self, stable=False, dim=dim, descending=descending)
 
 
-@composite("count_nonzero.dim_IntList(Tensor self, int[1]? dim=None) -> Tensor")
+@composite("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", "count_nonzero(Tensor self, int? dim=None) -> Tensor")
 def count_nonzero(self, dim=None):
     return aten.sum.dim_IntList((self != 0) if self.dtype is not bool_ else self, dim, dtype=int64)

@@ -166,6 +166,13 @@ def reshape(self, shape):
     return aten.view.default(aten.clone.default(self, memory_format=contiguous_format), sizes)
 
 
+@composite("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
+def view_dtype(self, dtype):
+    raise NotImplementedError(
+        f"view(dtype): reading the memory of a tensor of {self.dtype} as {dtype} is not supported; convert values with .to()"
+    )
+
+
 @composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
 def view_as(self, other):
     return aten.view.default(self, other.shape)
@@ -211,7 +218,8 @@ def unflatten(self, dim, sizes):
         parts = infer_size(tuple(sizes), shape[dim])
     except RuntimeError:
         raise RuntimeError(
-            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the input tensor"
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[dim]}) in the input "
+            "tensor"
         ) from None
     return aten.view.default(self, (*shape[:dim], *parts, *shape[dim + 1 :]))
 

@@ -73,7 +73,9 @@ def _position(self: Tensor, dim: int | None, keepdim: bool, function: Callable, 
     array = _array(self, self.dtype)
     if dim is None:
         if array.size == 0:
-            raise IndexError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim.")
+            raise IndexError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim."
+            )
         found = np.asarray(function(array))
         return contiguous(found.reshape((1,) * array.ndim) if keepdim else found, int64)
     axis = wrap_dim(dim, array.ndim)

@@ -1,0 +1,82 @@
+"""Public functions whose signature is not that of one operator: variable numbers of tensors, or several operators in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.core.dtype import dtype
+from rushlight.core.size import Size
+from rushlight.core.strides import broadcast_shapes as _broadcast_shapes
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def _spread(tensors: tuple) -> tuple | list:
+    """The tensors of a call that may give them one by one or in one sequence."""
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
+
+
+def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
+    """The sum of products that `equation` names, as "bij,bjk->bik"; RuntimeError where it does not fit the operands."""
+    return aten.einsum.default(equation, list(_spread(operands)))
+
+
+def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Each tensor expanded to the common shape; RuntimeError where there is none."""
+    return aten.broadcast_tensors.default(list(_spread(tensors)))
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
+    """The shape to which tensors of these shapes broadcast; RuntimeError where there is none."""
+    return Size(_broadcast_shapes(*[(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]))
+
+
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: dtype | None = None,
+) -> Tensor:
+    """The p-norm over `dim` (all dimensions for None); "fro" is the 2-norm. NotImplementedError for "nuc"."""
+    if p == "nuc":
+        raise NotImplementedError("norm: the nuclear norm (p='nuc') is not supported")
+    order = 2 if p in (None, "fro") else p
+    result = aten.linalg_vector_norm.default(input, order, dim, keepdim, dtype=dtype)
+    return result if out is None else out.copy_(result)
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating one."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex."""
+    return input.is_complex()
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """Whether the value of a one-element tensor differs from 0; RuntimeError for more or fewer elements."""
+    return bool(input)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+PUBLIC = {
+    function.__name__: function
+    for function in (
+        broadcast_shapes, broadcast_tensors, einsum, is_complex, is_floating_point, is_nonzero, is_tensor, norm, numel,
+    )
+}  # fmt: skip

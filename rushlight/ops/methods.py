@@ -1,0 +1,190 @@
+"""Tensor methods that are more than one operator call: conversions, numbers out of tensors, resizing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import memory_format
+from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.strides import contiguous_strides
+from rushlight.core.tensor import Tensor, check_geometry, tensor_from_array
+from rushlight.ops.construct import PYTHON_TYPES, tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+_CONVERSIONS = {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+    "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
+    "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+}  # fmt: skip
+
+
+def item(self: Tensor) -> bool | int | float | complex:
+    """The value of a one-element tensor as a Python number; RuntimeError for more or fewer elements."""
+    return aten._local_scalar_dense.default(self)
+
+
+def _bool(self: Tensor) -> bool:
+    if self.numel() != 1:
+        what = "more than one value" if self.numel() else "no values"
+        raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
+    return bool(item(self))
+
+
+def _index(self: Tensor) -> int:
+    if self.numel() != 1 or not self.dtype.is_integral:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(item(self))
+
+
+def _iterate(self: Tensor) -> Iterator[Tensor]:
+    if self.dim() == 0:
+        raise TypeError("iteration over a 0-d tensor")
+    return iter(aten.unbind.int(self, 0))
+
+
+def _contains(self: Tensor, element: object) -> bool:
+    if not isinstance(element, Tensor | bool | int | float | complex | np.number | np.bool_):
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element).__name__}."
+        )
+    return bool((self == element).any().item())
+
+
+def _wrap_array(self: Tensor, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Tensor:
+    """What NumPy's functions return when they are given a tensor: a tensor."""
+    return tensor_from_array(np.asarray(array))
+
+
+def to(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+    """A tensor of another dtype or device: `to(dtype)`, `to(device, dtype)`, `to(other)`; itself when nothing changes."""
+    wanted = dict(kwargs)
+    positional = [*args, *([wanted.pop("other")] if "other" in wanted else [])]
+    flags = iter(("non_blocking", "copy"))
+    for argument in positional:
+        if isinstance(argument, bool):
+            wanted[next(flags)] = argument
+        elif argument is not None:
+            wanted.update(_target_of(argument))
+    kind = wanted.get("dtype")
+    if isinstance(kind, type) and kind in PYTHON_TYPES:
+        wanted["dtype"] = PYTHON_TYPES[kind]
+    return aten.to.dtype_layout(self, **wanted)
+
+
+def _target_of(argument: object) -> dict:
+    """What one positional argument of `to` asks for."""
+    if isinstance(argument, Tensor):
+        return {"dtype": argument.dtype, "device": argument.device}
+    if isinstance(argument, dtype | type):
+        return {"dtype": argument}
+    if isinstance(argument, str | device):
+        return {"device": argument}
+    if isinstance(argument, memory_format):
+        return {"memory_format": argument}
+    raise TypeError(f"to() received an invalid combination of arguments - got ({type(argument).__name__})")
+
+
+def _converter(name: str, kind: dtype) -> Callable:
+    def convert(self: Tensor, memory_format: memory_format | None = None) -> Tensor:
+        return aten.to.dtype_layout(self, dtype=kind, memory_format=memory_format)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"This tensor as {kind}."
+    return convert
+
+
+def type_(self: Tensor, dtype: object = None) -> str | Tensor:
+    """The type's name, as "torch.FloatTensor", or the tensor converted to `dtype` (a dtype or such a name)."""
+    if dtype is None:
+        return f"torch.{self.dtype.scalar_name}Tensor"
+    if isinstance(dtype, str):
+        return to(self, _type_named(dtype))
+    return to(self, dtype)
+
+
+def _type_named(name: str) -> dtype:
+    for kind in dtypes.ALL:
+        if name == f"torch.{kind.scalar_name}Tensor":
+            return kind
+    raise ValueError(f"invalid type: {name!r}; expected a name like 'torch.FloatTensor'")
+
+
+def cpu(self: Tensor) -> Tensor:
+    """This tensor on the CPU."""
+    return to(self, "cpu")
+
+
+def new_tensor(
+    self: Tensor, data: object, *, dtype: dtype | None = None, device: object = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor that copies `data`, with this tensor's dtype and device unless others are given."""
+    where = self.device if device is None else device
+    return tensor(data, dtype=dtype or self.dtype, device=where, requires_grad=requires_grad)
+
+
+def resize_(self: Tensor, *sizes: object) -> Tensor:
+    """Change the sizes in place. A storage that is too small is replaced; elements beyond the old ones are uninitialised."""
+    if self.requires_grad:
+        raise RuntimeError("cannot resize variables that require grad")
+    wanted = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes
+    impl, count = self._impl, self.numel()
+    fresh = aten.empty.memory_format(wanted, dtype=self.dtype, device=self.device)
+    available = impl.storage.nbytes // impl.dtype.itemsize - impl.storage_offset
+    if fresh.numel() <= available:
+        impl.replace_geometry(impl.storage, fresh._impl.sizes, contiguous_strides(fresh._impl.sizes), impl.storage_offset)
+        return self
+    if available > 0 and count and not self.is_meta:
+        stored = aten.as_strided.default(self.detach(), (available,), (1,), impl.storage_offset)
+        fresh.view(-1)[:available].copy_(stored)
+    made = fresh._impl
+    impl.replace_geometry(made.storage, made.sizes, made.strides, 0)
+    return self
+
+
+def set_(self: Tensor, source: object = None, storage_offset: int = 0, size: tuple = (), stride: tuple = ()) -> Tensor:
+    """Make this tensor view another tensor's elements, or a storage with the given geometry, in place."""
+    impl = self._impl
+    if isinstance(source, Tensor):
+        other = source._impl
+        impl.replace_geometry(other.storage, other.sizes, other.strides, other.storage_offset)
+        return self
+    storage = source.untyped() if isinstance(source, TypedStorage) else source or UntypedStorage(0)
+    sizes = tuple(size) if size else (storage.nbytes() // impl.dtype.itemsize,)
+    strides = tuple(stride) if stride else contiguous_strides(sizes)
+    check_geometry(storage._impl, impl.dtype, sizes, strides, storage_offset)
+    impl.replace_geometry(storage._impl, sizes, strides, storage_offset)
+    return self
+
+
+def install() -> None:
+    """Attach the methods to Tensor."""
+    for method in (item, to, cpu, new_tensor, resize_, set_):
+        setattr(Tensor, method.__name__, method)
+    for name, kind in _CONVERSIONS.items():
+        setattr(Tensor, name, _converter(name, kind))
+    Tensor.type = type_
+    Tensor.T = property(lambda self: aten.numpy_T.default(self), doc="The dimensions in reverse order.")
+    Tensor.mT = property(lambda self: aten.mT.default(self), doc="The last two dimensions exchanged.")
+    Tensor.H = property(_conjugate_transpose, doc="A matrix transposed and conjugated.")
+    Tensor.__bool__, Tensor.__index__, Tensor.__iter__, Tensor.__contains__ = _bool, _index, _iterate, _contains
+    Tensor.__int__ = lambda self: int(item(self))
+    Tensor.__float__ = lambda self: float(item(self))
+    Tensor.__complex__ = lambda self: complex(item(self))
+    Tensor.__array_wrap__ = _wrap_array
+
+
+def _conjugate_transpose(self: Tensor) -> Tensor:
+    if self.dim() not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor. For batches of matrices, "
+            "consider using tensor.mH"
+        )
+    if self.is_complex():
+        raise NotImplementedError("Tensor.H of complex tensors is not supported: conjugation is missing")
+    return aten.numpy_T.default(self)

@@ -1,0 +1,20 @@
+"""Python numbers where an operator needs a tensor."""
+
+from __future__ import annotations
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+from rushlight.ops.promotion import result_type
+
+aten = namespaces.namespace("aten")
+
+
+def as_operand(value: object, beside: Tensor | complex | float | int | bool, like: Tensor | None = None) -> Tensor:
+    """A number as a 0-dim tensor of the dtype in which an operator computes on it and the operand `beside` it.
+
+    So it loses no digits before that. It lies on the device of `like`, or of `beside`. Tensors are returned as they are.
+    """
+    if isinstance(value, Tensor):
+        return value
+    device = (beside if like is None else like).device
+    return aten.full.default((), value, dtype=result_type(value, beside), device=device)

@@ -1,0 +1,93 @@
+"""Python's operators on tensors: `a + b`, `2 ** a`, `a @= b`, `~a`, with numbers and NumPy arrays on either side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.numbers import as_operand
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+
+
+def _binary(op: Callable) -> Callable:
+    def operate(self, other):
+        if isinstance(other, Tensor) or isinstance(other, NUMBERS):
+            return op(self, other)
+        if isinstance(other, np.ndarray):
+            return op(self, tensor_from_array(other))
+        return NotImplemented
+
+    return operate
+
+
+def _reflected(op: Callable) -> Callable:
+    def operate(self, other):
+        if isinstance(other, NUMBERS):
+            return op(as_operand(other, self), self)
+        if isinstance(other, np.ndarray):
+            return op(tensor_from_array(other), self)
+        return NotImplemented
+
+    return operate
+
+
+def _in_place(op: Callable) -> Callable:
+    def update(self, other):
+        if isinstance(other, Tensor) or isinstance(other, NUMBERS):
+            return op(self, other)
+        return NotImplemented
+
+    return update
+
+
+def _divide_number(self: Tensor, other: object) -> Tensor:
+    if isinstance(other, np.ndarray):
+        return aten.div.Tensor(tensor_from_array(other), self)
+    return aten.reciprocal.default(self) * other if isinstance(other, NUMBERS) else NotImplemented
+
+
+def _raise_number(self: Tensor, other: object) -> Tensor:
+    if isinstance(other, np.ndarray):
+        return aten.pow.Tensor_Tensor(tensor_from_array(other), self)
+    return aten.pow.Scalar(other, self) if isinstance(other, NUMBERS) else NotImplemented
+
+
+def _invert(self: Tensor) -> Tensor:
+    if not self.dtype.is_integral:
+        raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
+    return aten.bitwise_not.default(self)
+
+
+def install() -> None:
+    """Attach the operators to Tensor."""
+    binary = {
+        "add": aten.add.Tensor, "sub": aten.sub.Tensor, "mul": aten.mul.Tensor, "truediv": aten.div.Tensor,
+        "floordiv": aten.floor_divide.default, "mod": aten.remainder.Tensor, "eq": aten.eq.Tensor, "ne": aten.ne.Tensor,
+        "lt": aten.lt.Tensor, "le": aten.le.Tensor, "gt": aten.gt.Tensor, "ge": aten.ge.Tensor,
+        "and": aten.bitwise_and.Tensor, "or": aten.bitwise_or.Tensor, "xor": aten.bitwise_xor.Tensor, "pow": aten.pow,
+        "matmul": aten.matmul.default,
+    }  # fmt: skip
+    in_place = {
+        "add": aten.add_.Tensor, "sub": aten.sub_.Tensor, "mul": aten.mul_.Tensor, "truediv": aten.div_.Tensor,
+        "and": aten.bitwise_and_.Tensor, "or": aten.bitwise_or_.Tensor, "xor": aten.bitwise_xor_.Tensor,
+        "mod": aten.remainder_.Tensor, "floordiv": aten.floor_divide_.Tensor, "pow": aten.pow_,
+    }  # fmt: skip
+    for name, op in binary.items():
+        setattr(Tensor, f"__{name}__", _binary(op))
+    for name in ("add", "mul", "and", "or", "xor"):
+        setattr(Tensor, f"__r{name}__", _binary(binary[name]))
+    for name in ("sub", "floordiv", "mod", "matmul"):
+        setattr(Tensor, f"__r{name}__", _reflected(binary[name]))
+    for name, op in in_place.items():
+        setattr(Tensor, f"__i{name}__", _in_place(op))
+    Tensor.__rtruediv__, Tensor.__rpow__, Tensor.__invert__ = _divide_number, _raise_number, _invert
+    Tensor.__neg__ = lambda self: aten.neg.default(self)
+    Tensor.__pos__ = lambda self: self
+    Tensor.__abs__ = lambda self: aten.abs.default(self)
+    # Defining __eq__ takes away the hash that the class had.
+    Tensor.__hash__ = lambda self: id(self)
