@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from rushlight import _environment  # noqa: I001  (before anything imports NumPy)
+from rushlight import _environment  # before anything imports NumPy
+
+# isort: split
+import math
+
 from rushlight import autograd, ops
 from rushlight._C import allocator_statistics, empty_cache
 from rushlight.autograd import (
@@ -43,12 +47,28 @@ from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, from_dlpack, from_numpy
 from rushlight.ops.bindings import functions, install_methods
 from rushlight.ops.construct import as_tensor, asarray, frombuffer, tensor
+from rushlight.ops.functional import (
+    broadcast_shapes,
+    broadcast_tensors,
+    einsum,
+    is_complex,
+    is_floating_point,
+    is_nonzero,
+    is_storage,
+    is_tensor,
+    nonzero,
+    norm,
+    numel,
+    typename,
+)
 from rushlight.ops.promotion import result_type
 from rushlight.random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
+e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+newaxis = None
 __version__ = "0.1.0"
 
 _public = functions()
@@ -58,5 +78,6 @@ globals().update(_public)
 from rushlight import compiler, fx, nn, optim, serialization  # noqa: E402  (they use Tensor's operator methods)
 from rushlight.compiler import compile  # noqa: E402
 from rushlight.core.printing import set_printoptions  # noqa: E402
+from rushlight.ops import library, return_types  # noqa: E402
 from rushlight.serialization import load, load_safetensors, save, save_safetensors  # noqa: E402
 

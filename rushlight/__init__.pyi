@@ -64,6 +64,17 @@ from rushlight.ops.construct import as_tensor as as_tensor
 from rushlight.ops.construct import asarray as asarray
 from rushlight.ops.construct import frombuffer as frombuffer
 from rushlight.ops.construct import tensor as tensor
+from rushlight.ops.functional import broadcast_shapes as broadcast_shapes
+from rushlight.ops.functional import broadcast_tensors as broadcast_tensors
+from rushlight.ops.functional import einsum as einsum
+from rushlight.ops.functional import is_complex as is_complex
+from rushlight.ops.functional import is_floating_point as is_floating_point
+from rushlight.ops.functional import is_nonzero as is_nonzero
+from rushlight.ops.functional import is_storage as is_storage
+from rushlight.ops.functional import is_tensor as is_tensor
+from rushlight.ops.functional import norm as norm
+from rushlight.ops.functional import numel as numel
+from rushlight.ops.functional import typename as typename
 from rushlight.ops.promotion import result_type as result_type
 from rushlight.random import default_generator as default_generator
 from rushlight.random import fork_rng as fork_rng
@@ -80,6 +91,11 @@ int: _dtype
 long: _dtype
 cfloat: _dtype
 cdouble: _dtype
+e: _float
+inf: _float
+nan: _float
+pi: _float
+newaxis: None
 __version__: str
 from rushlight import compiler as compiler
 from rushlight import fx as fx
@@ -88,6 +104,8 @@ from rushlight import optim as optim
 from rushlight import serialization as serialization
 from rushlight.compiler import compile as compile
 from rushlight.core.printing import set_printoptions as set_printoptions
+from rushlight.ops import library as library
+from rushlight.ops import return_types as return_types
 from rushlight.serialization import load as load
 from rushlight.serialization import load_safetensors as load_safetensors
 from rushlight.serialization import save as save

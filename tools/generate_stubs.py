@@ -20,7 +20,7 @@ import rushlight
 import rushlight._C as _C
 from rushlight.core import tensor as tensor_module
 from rushlight.core.tensor import Tensor
-from rushlight.ops import bindings
+from rushlight.ops import bindings, operators
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.schema import Argument, Type
 
@@ -180,7 +180,7 @@ class Stub:
         """The signatures of a method of Tensor. The functions behind Python's operators have no annotations."""
         if name in BY_HAND or is_operator(value):
             return BY_HAND[name] if name in BY_HAND else operator(value.__name__, True)
-        if not value.__annotations__ and value.__code__.co_filename == bindings.__file__:
+        if not value.__annotations__ and value.__module__ == operators.__name__:
             return [f"(self{', other: Tensor | _Number' * (value.__code__.co_argcount > 1)}) -> Tensor"]
         return [self.signature(value, as_method=True)]
 
@@ -226,7 +226,8 @@ def package_stub() -> str:
 
 
 def _value(name: str) -> str:
-    kind = type(getattr(rushlight, name)).__name__
+    value = getattr(rushlight, name)
+    kind = "None" if value is None else type(value).__name__
     return f"{name}: {f'_{kind}' if kind in ALIASES else kind}"
 
 

@@ -169,7 +169,7 @@ class _Functionalizer:
         value = target.meta["val"]
         if source.meta["val"].shape != value.shape:
             source = self._emit(aten("expand"), source, list(value.shape))
-        return self._emit(aten("_to_copy"), source, dtype=value.dtype)
+        return self._emit(aten("_to_copy"), source, dtype=value.dtype, memory_format=contiguous_format)
 
     def _as_type(self, made: Node, target: Node) -> Node:
         kind = target.meta["val"].dtype

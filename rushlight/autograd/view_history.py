@@ -57,8 +57,8 @@ def forbidden_write(impl: TensorImpl, what: str) -> str:
         name = "a Function" if meta is None or meta.grad_fn is None else meta.grad_fn.name().removesuffix("Backward")
         number = 0 if meta is None else meta.output_nr
         return (
-            f"Output {number} of {name} is a view and {what}. This view was created inside a "
-            "custom Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would override "
+            f"Output {number} of {name} is a view and {what}. This view was created inside a custom "
+            "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would override "
             "the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
             "forbidden. You can fix this by cloning the output of the custom Function."
         )

@@ -40,7 +40,7 @@ def inductor(settings: Settings, log: StageLog) -> Backend:
             return compile_fx(module, Options(settings.threads or get_num_threads(), settings.debug_cpp), log)
         except CompilerMissing as error:
             _warn_once(str(error))
-        except (BuildError, OSError) as error:
+        except BuildError as error:
             _warn(str(error))
         except Exception as error:  # the program is right whatever is wrong with its compilation
             _warn(f"of an error in the compiler, which should be reported: {type(error).__name__}: {error}")

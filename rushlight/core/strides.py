@@ -20,10 +20,10 @@ def contiguous_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 def is_contiguous(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether the elements lie row-major without gaps (strides of size-1 dimensions do not matter)."""
+    if 0 in sizes:
+        return True
     expected = 1
     for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
-        if size == 0:
-            return True
         if size != 1:
             if stride != expected:
                 return False
@@ -61,7 +61,7 @@ def is_non_overlapping_and_dense(sizes: tuple[int, ...], strides: tuple[int, ...
 
 def has_internal_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether two indices surely name one element (an expanded dimension)."""
-    return any(stride == 0 and size > 1 for size, stride in zip(sizes, strides, strict=True))
+    return 0 not in sizes and any(stride == 0 and size > 1 for size, stride in zip(sizes, strides, strict=True))
 
 
 def may_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
@@ -206,50 +206,41 @@ def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, 
 
     Operands are broadcast to `sizes`; earlier operands decide first; dimensions that none orders stay row-major.
     """
-    return _elementwise_strides(sizes, tuple(operands))
-
-
-@lru_cache(4096)
-def _elementwise_strides(sizes: tuple[int, ...], operands: tuple[tuple[tuple, tuple], ...]) -> tuple[int, ...]:
-    if all(shape == sizes for shape, _ in operands):
-        if all(is_contiguous(shape, strides) for shape, strides in operands):
+    same_shape = [strides for shape, strides in operands if shape == sizes]
+    if len(same_shape) == len(operands) and same_shape:
+        if all(is_contiguous(sizes, strides) for strides in same_shape):
             return contiguous_strides(sizes)
-        if len(sizes) == 4 and all(_lies_channels_last(sizes, strides) for _, strides in operands):
-            return channels_last_strides(sizes)
-        first = operands[0][1]
-        if all(strides == first for _, strides in operands) and is_non_overlapping_and_dense(sizes, first):
+        first = same_shape[0]
+        if all(strides == first for strides in same_shape) and is_non_overlapping_and_dense(sizes, first):
             return first
     expanded = [expand_strides(shape, strides, sizes)[1] for shape, strides in operands]
-
-    def outer_first(a: int, b: int) -> int:
-        for strides in expanded:
-            if strides[a] == 0 or strides[b] == 0:
-                continue
-            if strides[a] != strides[b]:
-                return strides[a] - strides[b]
-            if sizes[a] > sizes[b]:
-                return 1
-        return 0
-
-    return strides_in_order(sizes, _sorted_outermost_first(len(sizes), outer_first))
+    return strides_in_order(sizes, _outermost_first(sizes, expanded))
 
 
-def _lies_channels_last(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    wanted = channels_last_strides(sizes)
-    return all(size == 1 or have == want for size, have, want in zip(sizes, strides, wanted, strict=True))
+def _outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> list[int]:
+    """The dimensions from the one with the largest strides to the one with the smallest.
 
-
-def _sorted_outermost_first(count: int, compare) -> list[int]:
-    # The comparison is not transitive when operands disagree, so the result is pinned to this insertion sort, innermost
-    # first, which passes over neighbours that it cannot decide on.
-    order = list(reversed(range(count)))
-    for start in range(1, count):
-        current = start
-        for other in reversed(range(start)):
-            compared = compare(order[other], order[current])
-            if compared > 0:
-                order[other], order[current] = order[current], order[other]
-                current = other
-            elif compared < 0:
+    By insertion, as torch's iterators do it: where operands disagree, the order has no sense but that of the insertions.
+    """
+    order: list[int] = list(reversed(range(len(sizes))))  # innermost first
+    for start in range(1, len(order)):
+        position = start
+        for inner in range(start - 1, -1, -1):
+            lies = _compare(order[inner], order[position], sizes, operands)
+            if lies < 0:
                 break
+            if lies > 0:
+                order[inner], order[position] = order[position], order[inner]
+                position = inner
     return order[::-1]
+
+
+def _compare(inner: int, outer: int, sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> int:
+    """Negative where the dimension `inner` lies inside `outer`, positive for the reverse, 0 where no operand tells."""
+    for strides in operands:
+        if strides[inner] and strides[outer]:
+            if strides[inner] != strides[outer]:
+                return strides[inner] - strides[outer]
+            if sizes[inner] > sizes[outer]:
+                return 1
+    return 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
 import shutil
 import subprocess
+import tempfile
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,19 +71,44 @@ def _headers_digest() -> str:
 def build(source: str, debug: bool = False) -> Library:
     """The library of a program's source: from the cache, or compiled now.
 
-    CompilerMissing, BuildError, or OSError when the cache folder cannot be used.
+    CompilerMissing, or BuildError with what the compiler said. Where the cache folder cannot be used, a warning says so,
+    and a folder that lasts as long as the process takes its place.
     """
+    try:
+        return _build_in(cache.open_folder(cache.default_folder()), source, debug)
+    except OSError as error:
+        _warn_once(f"compile: compiled code is not kept, because {error}")
+    try:
+        return _build_in(Path(_process_folder().name), source, debug)
+    except OSError as error:
+        raise BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
+
+
+@functools.cache
+def _process_folder() -> tempfile.TemporaryDirectory:
+    return tempfile.TemporaryDirectory(prefix="rushlight-")
+
+
+@functools.cache
+def _warn_once(message: str) -> None:
+    warnings.warn(message, stacklevel=2)
+
+
+def _build_in(folder: Path, source: str, debug: bool) -> Library:
+    """`build` in a given folder; OSError when it cannot be written to, or libraries cannot be loaded from it."""
     flags = DEBUG_FLAGS if debug else (*FLAGS, *_vector_width())
-    folder = cache.open_folder(cache.default_folder())
     path_of_compiler = compiler()
     features = " ".join(_C.cpu_features())
     key = cache.digest(source, " ".join(flags), _headers_digest(), _compiler_identity(path_of_compiler), features)
     text, library = folder / f"{key}.cpp", folder / f"{key}.so"
-    if library.exists():
-        return _load(library, True)
+    if cache.is_intact(library):
+        with contextlib.suppress(FileNotFoundError):  # another process may have trimmed the cache meanwhile
+            return _load(library, True)
     cache.write_atomically(text, source.encode())
     cache.build_into(library, lambda temporary: _compile(path_of_compiler, flags, text, temporary))
-    return _load(library, False)
+    loaded = _load(library, False)
+    cache.trim(folder, cache.size_limit())
+    return loaded
 
 
 def _vector_width() -> tuple[str, ...]:
@@ -94,15 +122,17 @@ def _compile(path: str, flags: tuple[str, ...], text: Path, output: str) -> None
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"the C++ compiler could not build {text}: {error}") from error
     if done.returncode:
-        raise BuildError(f"the C++ compiler failed on {text}\n$ {' '.join(command)}\n{done.stderr.strip()[-4000:]}")
+        said = done.stderr.strip()[-4000:] or f"(no message; exit status {done.returncode})"
+        raise BuildError(f"the C++ compiler failed on {text}\n$ {' '.join(command)}\n{said}")
 
 
 def _load(path: Path, from_cache: bool) -> Library:
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:
-        path.unlink(missing_ok=True)
-        raise BuildError(f"the built library {path} could not be loaded ({error}); it was removed from the cache") from error
+        if not path.exists():
+            raise FileNotFoundError(str(path)) from error
+        raise
     size = loaded.rushlight_arena_bytes
     size.restype = ctypes.c_long
     prepare = getattr(loaded, "rushlight_prepare", None)

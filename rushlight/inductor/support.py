@@ -47,8 +47,7 @@ def _attention(node: Node) -> bool:
 
 
 def _batch_norm(node: Node) -> bool:
-    unused = all(user.args[1] == 0 for user in node.users if user.target is operator.getitem)
-    return not _argument(node, "training") and unused and _value(node, "running_mean") is not None
+    return all(user.args[1] == 0 for user in node.users if user.target is operator.getitem)
 
 
 def _convolution(node: Node) -> bool:
@@ -79,7 +78,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("bmm"): _float32_result,
     aten("convolution"): _convolution,
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
-    aten("native_batch_norm"): _batch_norm,
+    aten("_native_batch_norm_legit_no_training"): _batch_norm,
     aten("as_strided"): _as_strided,
     aten("embedding"): _non_empty_source,
     aten("index_select"): _non_empty_source,

@@ -20,15 +20,18 @@ from rushlight.ops.return_types import return_type_of
 aten = namespaces.namespace("aten")
 _RENAMED = {
     "axis": "dim", "keepdims": "keepdim", "input": "self", "axes": "dims", "split_size_or_sections": "split_size",
-    "tensor": "self", "x": "self",
+    "tensor": "self",
 }  # fmt: skip
 # Operators whose size list may be given as separate ints, and the position of that list.
 _VARIADIC = {
-    "view": 1, "reshape": 1, "permute": 1, "expand": 1, "repeat": 1, "tile": 1, "flip": 1, "zeros": 0, "ones": 0, "empty": 0,
-    "rand": 0, "randn": 0, "new_zeros": 1, "new_ones": 1, "new_empty": 1, "broadcast_to": 1,
+    **dict.fromkeys(("zeros", "ones", "empty", "rand", "randn"), 0),
+    **dict.fromkeys(
+        ("view", "reshape", "permute", "expand", "repeat", "tile", "flip", "sum_to_size", "new_zeros", "new_ones", "new_empty",
+         "broadcast_to"), 1,
+    ),
 }  # fmt: skip
 # Operators that are not methods under their own name, because the class or `methods` defines them.
-_NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT"})
+_NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 
 
 def functions() -> dict[str, Callable]:
@@ -46,7 +49,7 @@ def install_methods(public: dict[str, Callable]) -> None:
     for name, function in public.items():
         if name not in _NO_METHOD and name not in functional.PUBLIC and _is_method(getattr(aten, name)):
             setattr(Tensor, name, function)
-    Tensor.norm = functional.norm
+    Tensor.norm, Tensor.nonzero = functional.norm, functional.nonzero
     methods.install()
     operators.install()
     copying.install()

@@ -67,7 +67,11 @@ class OpOverload:
         self.tags: frozenset[str] = frozenset()
         self._chains: dict[int, Callable] = {}
         self._takes_lists = any(argument.type.is_tensor_list for argument in schema.arguments)
-        self._has_tensors = any(argument.type.base == "Tensor" for argument in schema.arguments)
+        self._fixed_lists = [
+            (position, argument.type.length)
+            for position, argument in enumerate(schema.arguments)
+            if argument.type.length is not None and argument.type.base == "int"
+        ]
         self._text = f"{namespace}.{schema.name}.{self.overload}"
         self.__name__ = self._text.split(".", 1)[1]
         self.__qualname__ = self._text
@@ -156,7 +160,10 @@ class OpOverload:
             self._chains = {}
 
     def normalize(self, args: tuple, kwargs: dict) -> list:
-        """All arguments in schema order with defaults filled in; TypeError when they do not fit the schema."""
+        """All arguments in schema order, with defaults filled in and a number for a list of fixed length repeated.
+
+        TypeError when they do not fit the schema.
+        """
         schema = self._schema
         if len(args) > len(schema.arguments):
             raise TypeError(f"{self.name} takes at most {len(schema.arguments)} arguments, got {len(args)}")
@@ -168,6 +175,9 @@ class OpOverload:
                 stack.append(argument.default)
             else:
                 raise TypeError(f"{self.name} is missing value for argument '{argument.name}'. Declaration: {schema}")
+        for position, length in self._fixed_lists:
+            if isinstance(stack[position], int):
+                stack[position] = [stack[position]] * length
         for name in kwargs:
             if schema.positions.get(name, -1) < len(args):
                 raise TypeError(f"{self.name} got an unexpected or repeated argument '{name}'. Declaration: {schema}")

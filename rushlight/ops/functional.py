@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rushlight.core.dtype import dtype
 from rushlight.core.size import Size
+from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.strides import broadcast_shapes as _broadcast_shapes
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
@@ -49,6 +50,15 @@ def norm(
     return result if out is None else out.copy_(result)
 
 
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
+    """The indices of elements that are not 0, one row each, int64; with `as_tuple`, one tensor per dimension."""
+    source = input.unsqueeze(0) if as_tuple and not input.dim() else input
+    found = aten.nonzero.default(source)
+    if as_tuple:
+        return found.unbind(1)
+    return found if out is None else out.resize_(found.shape).copy_(found)
+
+
 def is_tensor(obj: object) -> bool:
     """Whether `obj` is a Tensor."""
     return isinstance(obj, Tensor)
@@ -69,6 +79,19 @@ def is_nonzero(input: Tensor) -> bool:
     return bool(input)
 
 
+def is_storage(obj: object) -> bool:
+    """Whether `obj` is a storage."""
+    return isinstance(obj, UntypedStorage | TypedStorage)
+
+
+def typename(obj: object) -> str:
+    """The name of an object's type: "torch.FloatTensor" for tensors, dotted names for others."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    kind = obj if isinstance(obj, type) else type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
@@ -77,6 +100,7 @@ def numel(input: Tensor) -> int:
 PUBLIC = {
     function.__name__: function
     for function in (
-        broadcast_shapes, broadcast_tensors, einsum, is_complex, is_floating_point, is_nonzero, is_tensor, norm, numel,
+        broadcast_shapes, broadcast_tensors, einsum, is_complex, is_floating_point, is_nonzero, is_storage, is_tensor,
+        nonzero, norm, numel, typename,
     )
 }  # fmt: skip

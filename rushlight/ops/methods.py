@@ -147,6 +147,11 @@ def resize_(self: Tensor, *sizes: object) -> Tensor:
     return self
 
 
+def resize_as_(self: Tensor, the_template: Tensor) -> Tensor:
+    """Change the sizes in place to those of another tensor; see `resize_`."""
+    return resize_(self, the_template.shape)
+
+
 def set_(self: Tensor, source: object = None, storage_offset: int = 0, size: tuple = (), stride: tuple = ()) -> Tensor:
     """Make this tensor view another tensor's elements, or a storage with the given geometry, in place."""
     impl = self._impl
@@ -164,13 +169,14 @@ def set_(self: Tensor, source: object = None, storage_offset: int = 0, size: tup
 
 def install() -> None:
     """Attach the methods to Tensor."""
-    for method in (item, to, cpu, new_tensor, resize_, set_):
+    for method in (item, to, cpu, new_tensor, resize_, resize_as_, set_):
         setattr(Tensor, method.__name__, method)
     for name, kind in _CONVERSIONS.items():
         setattr(Tensor, name, _converter(name, kind))
     Tensor.type = type_
     Tensor.T = property(lambda self: aten.numpy_T.default(self), doc="The dimensions in reverse order.")
     Tensor.mT = property(lambda self: aten.mT.default(self), doc="The last two dimensions exchanged.")
+    Tensor.mH = property(lambda self: aten.mH.default(self), doc="The last two dimensions exchanged, and conjugated.")
     Tensor.H = property(_conjugate_transpose, doc="A matrix transposed and conjugated.")
     Tensor.__bool__, Tensor.__index__, Tensor.__iter__, Tensor.__contains__ = _bool, _index, _iterate, _contains
     Tensor.__int__ = lambda self: int(item(self))

@@ -27,7 +27,7 @@ def _binary(op: Callable) -> Callable:
 
 def _reflected(op: Callable) -> Callable:
     def operate(self, other):
-        if isinstance(other, NUMBERS):
+        if isinstance(other, NUMBERS) or isinstance(other, Tensor):
             return op(as_operand(other, self), self)
         if isinstance(other, np.ndarray):
             return op(tensor_from_array(other), self)
@@ -48,13 +48,15 @@ def _in_place(op: Callable) -> Callable:
 def _divide_number(self: Tensor, other: object) -> Tensor:
     if isinstance(other, np.ndarray):
         return aten.div.Tensor(tensor_from_array(other), self)
-    return aten.reciprocal.default(self) * other if isinstance(other, NUMBERS) else NotImplemented
+    if isinstance(other, NUMBERS) or isinstance(other, Tensor):
+        return aten.reciprocal.default(self) * other
+    return NotImplemented
 
 
 def _raise_number(self: Tensor, other: object) -> Tensor:
     if isinstance(other, np.ndarray):
         return aten.pow.Tensor_Tensor(tensor_from_array(other), self)
-    return aten.pow.Scalar(other, self) if isinstance(other, NUMBERS) else NotImplemented
+    return aten.pow(other, self) if isinstance(other, NUMBERS) or isinstance(other, Tensor) else NotImplemented
 
 
 def _invert(self: Tensor) -> Tensor:
@@ -89,5 +91,3 @@ def install() -> None:
     Tensor.__neg__ = lambda self: aten.neg.default(self)
     Tensor.__pos__ = lambda self: self
     Tensor.__abs__ = lambda self: aten.abs.default(self)
-    # Defining __eq__ takes away the hash that the class had.
-    Tensor.__hash__ = lambda self: id(self)

@@ -101,9 +101,10 @@ class OpOverloadPacket:
         for op in self._overloads:
             if _accepts(op, args, kwargs, False):
                 return op
-        for op in self._overloads:
-            if _accepts(op, args, kwargs, True):
-                return op
+        if any(isinstance(value, Tensor) for value in (*args, *kwargs.values())):
+            for op in self._overloads:
+                if _takes_numbers(op) and _accepts(op, args, kwargs, True):
+                    return op
         raise TypeError(self._mismatch(args, kwargs))
 
     def _mismatch(self, args: tuple, kwargs: dict) -> str:
@@ -175,6 +176,11 @@ def _accepts(op: OpOverload, args: tuple, kwargs: dict, numbers_as_tensors: bool
         if not fits(value, argument.type) and not (numbers_as_tensors and _number_as_tensor(value, argument)):
             return False
     return used == len(kwargs)
+
+
+def _takes_numbers(op: OpOverload) -> bool:
+    # Here one overload serves what ATen calls `add.Tensor` and `add.Scalar`.
+    return op.overload.startswith("Tensor") or op._schema.name.startswith("floor_divide")
 
 
 def _number_as_tensor(value: object, argument: Argument) -> bool:

@@ -26,6 +26,7 @@ def difference(eager, compiled, make_inputs, precision: str = "float32") -> str:
     right, other_spec = tree_flatten(got)
     if spec != other_spec:
         return f"the result has structure {other_spec}, expected {spec}"
+    theirs, ours = tree_flatten(theirs)[0], tree_flatten(ours)[0]
     for position, (want, have) in enumerate(zip([*left, *theirs], [*right, *ours], strict=True)):
         found = _difference(want, have, TOLERANCE[precision])
         if found:

@@ -146,7 +146,7 @@ class Generator:
         before = self._snapshot()
         try:
             exec(line, self.namespace)
-        except (RuntimeError, IndexError, ValueError, TypeError):
+        except (RuntimeError, IndexError, ValueError, TypeError, OverflowError):
             return
         made = [self.namespace[name] for name in targets]
         if not all(_usable(tensor, self.special) for tensor in made):

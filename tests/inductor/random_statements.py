@@ -13,6 +13,7 @@ SMOOTH_UNARY = (
     "tanh", "sigmoid", "sin", "cos", "erf", "exp", "expm1", "log1p", "sqrt", "rsqrt", "reciprocal", "log", "log2", "square",
     "erfc", "sinh", "tan", "log10", "exp2",
 )  # fmt: skip
+STEEP = ("tan", "reciprocal", "rsqrt", "log", "log2", "log10", "log1p")  # near their poles errors grow
 ACTIVATIONS = (
     "F.gelu({x})", "F.gelu({x}, approximate='tanh')", "F.silu({x})", "F.elu({x})", "F.leaky_relu({x}, 0.1)",
     "F.softplus({x})", "F.mish({x})", "F.hardtanh({x})", "F.selu({x})", "F.logsigmoid({x})", "F.hardswish({x})", "F.relu6({x})",
@@ -31,7 +32,8 @@ def _unary(g):
 
 
 def _smooth(g):
-    return f"torch.{g.rng.choice(SMOOTH_UNARY)}({g.pick().name})", False
+    op = g.rng.choice(SMOOTH_UNARY)
+    return f"torch.{op}({g.pick(exact=op in STEEP).name})", False
 
 
 def _activation(g):

@@ -362,6 +362,8 @@ def _normalisation():
     for rank in (2, 3, 4):
         for value, weight, bias, mean, variance, training in _norm_arguments(rank):
             yield "native_batch_norm", value, weight, bias, mean, variance, training, 0.1, 1e-5
+            if not training:
+                yield "_native_batch_norm_legit_no_training", value, weight, bias, mean, variance, 0.1, 1e-5
             saved = aten("native_batch_norm")(value, weight, bias, None, None, True, 0.1, 1e-5)[1:]
             wanted = [True, weight is not None, bias is not None]
             tail = (*saved, training, 1e-5, wanted)

@@ -99,6 +99,16 @@ def _batch_norm(
 derivative("native_batch_norm", ("input", "weight", "bias"), _batch_norm, non_differentiable_outputs=(1, 2))
 
 
+def _batch_norm_no_training(grad, input, weight, running_mean, running_var, result1, result2, eps, needs):
+    return _batch_norm(grad, input, weight, running_mean, running_var, result1, result2, False, eps, needs)
+
+
+derivative(
+    "_native_batch_norm_legit_no_training", ("input", "weight", "bias"), _batch_norm_no_training,
+    non_differentiable_outputs=(1, 2),
+)  # fmt: skip
+
+
 def _batch_norm_twice(
     grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, needs
 ):  # fmt: skip
@@ -141,7 +151,11 @@ def _max_pool_twice(grad, indices):
 
 
 derivative("max_pool2d_with_indices", self=_max_pool, non_differentiable_outputs=(1,))
-derivative("max_pool2d_with_indices_backward", grad_output=_max_pool_twice)
+derivative(
+    "max_pool2d_with_indices_backward",
+    grad_output=_max_pool_twice,
+    self=lambda grad, self_sizes: grad.new_zeros(self_sizes),
+)
 
 
 def _avg_pool(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):

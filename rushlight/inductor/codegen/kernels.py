@@ -21,6 +21,7 @@ ACCUMULATORS = {
     "argmax": "rl::argmax", "argmin": "rl::argmin",
 }  # fmt: skip
 STACK_BYTES = 1 << 18  # of rows that a thread keeps between two passes over them; more go to the arena
+OPERATIONS = 8  # what an element of a loop is counted as, in floating-point operations of a product
 CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 
 
@@ -128,7 +129,7 @@ class LoopKernel(KernelWriter):
         else:
             head = ["#pragma omp for schedule(static)", f"for (long x = 0; x < {rows}L; ++x) {{"]
             self.kernel.body = [*head, *_indented(body), "}"]
-        self.kernel.work = self.group.numel * len(self.group.members)
+        self.kernel.work = OPERATIONS * self.group.numel * len(self.group.members)
         return self.kernel
 
     def _row(self) -> list[str]:

@@ -16,8 +16,8 @@ from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
 from rushlight.inductor.memory import ArenaPlan, Lifetime, plan
 from rushlight.inductor.scheduler import Group, schedule
 
-# Below this much work (elements or operations) starting the threads costs more than they save.
-PARALLEL_WORK = 30_000
+# A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
+PARALLEL_WORK = 200_000
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "attention", "conv", "checks")
 
@@ -151,7 +151,7 @@ class ProgramWriter:
             total = f"{total} + {self.threads} * {size}"
             names[name] = name
         calls = self._calls(names)
-        if sum(kernel.work for _, _, kernel in self.calls) >= PARALLEL_WORK and self.threads > 1:
+        if self.threads > 1 and sum(kernel.work for _, _, kernel in self.calls) >= PARALLEL_WORK * len(self.calls):
             calls = [f"#pragma omp parallel num_threads({self.threads})", "{", *(f"  {call}" for call in calls), "}"]
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
         arena_size = f'extern "C" long rushlight_arena_bytes() {{ return {total}; }}'

@@ -8,6 +8,7 @@ fallback(
     "writes to its input; functionalization removes those it can",
     "copy_", "fill_.Scalar", "index_put_", "uniform_", "normal_", "random_.from", "bernoulli_.float",
 )  # fmt: skip
+fallback("writes its running statistics", "native_batch_norm")
 fallback("draws random numbers from the eager generator", "randperm", "native_dropout")
 fallback("its result is uninitialised memory", "empty.memory_format", "empty_strided")
 fallback("its value or size depends on data", "_local_scalar_dense", "equal", "nonzero")

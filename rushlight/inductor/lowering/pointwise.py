@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import bool_, dtype
+from rushlight.core.dtype import bool_, dtype, uint8
 from rushlight.core.strides import broadcast_shapes
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
 from rushlight.inductor.lowering.registry import lowering
@@ -70,7 +70,10 @@ def _promoting(function: str):
 
 def _comparison(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
-        return graph.elementwise(function, graph.promote(self, other), bool_, self, other)
+        kind = graph.promote(self, other)
+        if kind is bool_ and function not in ("eq", "ne"):
+            kind = uint8  # true is -1 in vectors
+        return graph.elementwise(function, kind, bool_, self, other)
 
     return rule
 

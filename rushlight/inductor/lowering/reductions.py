@@ -70,14 +70,19 @@ def amin(graph, self, dim=(), keepdim=False):
     return reduce_box(graph, self, dim, "all" if self.dtype is bool_ else "min", self.dtype, keepdim)
 
 
+def _truth(graph, self, dim, kind, keepdim):
+    found = reduce_box(graph, self, dim, kind, bool_, keepdim)
+    return to_copy(graph, found, dtype=uint8) if self.dtype is uint8 else found  # as in torch
+
+
 @lowering("any.dims")
 def any_(graph, self, dim=None, keepdim=False):
-    return reduce_box(graph, self, dim, "any", bool_, keepdim)
+    return _truth(graph, self, dim, "any", keepdim)
 
 
 @lowering("all.dims")
 def all_(graph, self, dim=None, keepdim=False):
-    return reduce_box(graph, self, dim, "all", bool_, keepdim)
+    return _truth(graph, self, dim, "all", keepdim)
 
 
 def _position(graph, self, dim, keepdim, kind):

@@ -130,6 +130,20 @@ def randint(high, size, *, generator=None, dtype=None, layout=None, device=None,
     return randint_low(0, high, size, generator=generator, dtype=dtype, device=device)
 
 
+@composite(f"randint_like(Tensor self, SymInt high, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
+def randint_like(self, high, **options):
+    return randint_like_low(self, 0, high, **options)
+
+
+@composite(
+    "randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, "
+    f"{_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
+)
+def randint_like_low(self, low, high, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    made = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    return getattr(aten.random_, "from")(made, low, high)
+
+
 @composite("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
 def bernoulli(self, *, generator=None):
     return (aten.rand_like(self) < self).to(self.dtype)

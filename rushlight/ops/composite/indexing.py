@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.core.dtype import bool_, int32, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
@@ -32,19 +33,27 @@ def concat(tensors, dim=0):
 
 @composite("vstack(Tensor[] tensors) -> Tensor")
 def vstack(tensors):
+    if not tensors:
+        raise RuntimeError("vstack expects a non-empty TensorList")
     return aten.cat.default([tensor.view(1, -1) if tensor.dim() < 2 else tensor for tensor in tensors], 0)
 
 
 @composite("hstack(Tensor[] tensors) -> Tensor")
 def hstack(tensors):
+    if not tensors:
+        raise RuntimeError("hstack expects a non-empty TensorList")
     rows = [aten.reshape.default(tensor, (1,)) if tensor.dim() == 0 else tensor for tensor in tensors]
     return aten.cat.default(rows, min(1, rows[0].dim() - 1))
 
 
 @composite("masked_select(Tensor self, Tensor mask) -> Tensor")
 def masked_select(self, mask):
-    shape = aten.broadcast_tensors([self, mask])
-    return aten.index.Tensor(shape[0], [shape[1]])
+    if mask.dtype is not bool_:
+        raise RuntimeError(f"masked_select: expected BoolTensor for mask, but got {mask.dtype}")
+    if not self.dim() and not mask.dim():
+        self = aten.unsqueeze.default(self, 0)
+    values, chosen = broadcast_tensors([self, mask])
+    return aten.index.Tensor(values, [chosen])
 
 
 @composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]")
@@ -56,12 +65,27 @@ def broadcast_tensors(tensors):
 @composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
 def take_along_dim(self, indices, dim=None):
     if dim is None:
-        return aten.gather.default(aten.reshape.default(self, (-1,)), 0, aten.reshape.default(indices, (-1,)))
-    return aten.gather.default(self, dim, indices)
+        self, indices, dim = aten.reshape.default(self, (-1,)), aten.reshape.default(indices, (-1,)), 0
+    if self.dim() != indices.dim():
+        raise RuntimeError(
+            f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {self.dim()} "
+            f"dimensions for input, and {indices.dim()} dimensions for indices"
+        )
+    if indices.dtype is not int64:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype.scalar_name}")
+    dim = wrap_dim(dim, self.dim())
+    size = self.size(dim)
+    others = [(*tensor.shape[:dim], 1, *tensor.shape[dim + 1 :]) for tensor in (self, indices)]
+    common = broadcast_shapes(*others)
+    values = aten.expand.default(self, (*common[:dim], size, *common[dim + 1 :]))
+    positions = aten.expand.default(indices, (*common[:dim], indices.size(dim), *common[dim + 1 :]))
+    return aten.gather.default(values, dim, aten.where.self(positions < 0, positions + size, positions))
 
 
 def _spread(self: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A 1-D index along `dim` as the full-shape index that scatter and gather take."""
+    if not self.dim():
+        return aten.reshape.default(index, shape)
     view = [1] * self.dim()
     view[dim] = index.numel()
     return aten.expand.default(aten.view.default(index, view), shape)
@@ -82,10 +106,21 @@ def index_copy(self, dim, index, source):
 
 @composite("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
 def index_fill(self, dim, index, value):
+    return index_fill_tensor(self, dim, index, aten.full.default((), value, dtype=self.dtype, device=self.device))
+
+
+@composite("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
+def index_fill_tensor(self, dim, index, value):
+    if value.dim():
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
+        )
     dim = wrap_dim(dim, self.dim())
-    shape = (*self.shape[:dim], index.numel(), *self.shape[dim + 1 :])
-    source = aten.full.default(shape, value, dtype=self.dtype, device=self.device)
-    return aten.scatter.src(self, dim, _spread(self, dim, index, shape), source)
+    shape = (*self.shape[:dim], index.numel(), *self.shape[dim + 1 :]) if self.dim() else ()
+    untouched = aten.full.default(self.shape, False, dtype=bool_, device=self.device)
+    # By way of a mask, because an index that is named twice is filled once.
+    chosen = scatter_value(untouched, dim, _spread(self, dim, index, shape), True)
+    return aten.where.self(chosen, value.to(self.dtype), self)
 
 
 @composite("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
@@ -123,3 +158,35 @@ def repeat_interleave(self, repeats, dim=None, *, output_size=None):
     shape = list(spread.shape)
     shape[dim + 1] = repeats
     return aten.flatten.using_ints(aten.expand.default(spread, shape), dim, dim + 1)
+
+
+@composite("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
+def repeated_positions(repeats, *, output_size=None):
+    if repeats.dim() != 1 or repeats.dtype not in (int32, int64):
+        raise RuntimeError(
+            f"repeat_interleave: expected 1-D repeats of int32 or int64, got shape {list(repeats.shape)} and {repeats.dtype}"
+        )
+    if not repeats.numel():
+        return aten.clone.default(repeats)
+    if aten.amin.default(repeats).item() < 0:
+        raise RuntimeError("repeats can not be negative")
+    columns = aten.arange.default(aten.amax.default(repeats).item(), device=repeats.device)
+    rows = aten.nonzero.default(columns < aten.unsqueeze.default(repeats, 1))
+    return aten.select.int(rows, 1, 0).to(repeats.dtype)
+
+
+@composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor"
+)
+def repeat_interleave_tensor(self, repeats, dim=None, *, output_size=None):
+    source = aten.reshape.default(self, (-1,)) if dim is None else self
+    dim = wrap_dim(0 if dim is None else dim, source.dim())
+    counts = aten.reshape.default(repeats, (-1,)) if repeats.dim() == 0 else repeats
+    if counts.numel() == 1:
+        counts = aten.expand.default(counts, (source.size(dim),))
+    if counts.size(0) != source.size(dim):
+        raise RuntimeError(
+            f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.size(0)} and "
+            f"input.size({dim}) = {source.size(dim)}"
+        )
+    return aten.index_select.default(source, dim, repeated_positions(counts))

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rushlight.core.dispatch_key import DispatchKey
-from rushlight.core.dtype import bool_, finfo, get_default_dtype, of_number
+from rushlight.core.dtype import INTEGRAL, bool_, dtype, finfo, get_default_dtype, of_number
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import Kernel, define
+from rushlight.ops.meta.checks import not_implemented
+from rushlight.ops.numbers import as_operand
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite, inplace_schema
 from rushlight.ops.schema import parse_schema
@@ -39,17 +41,7 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
 
 @composite("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
 def rsub(self, other, *, alpha=1):
-    return aten.sub.Tensor(as_tensor(other, self), self, alpha=alpha)
-
-
-def as_tensor(value, like: Tensor | object) -> Tensor:
-    """A number as a 0-dim tensor: of the dtype of `like` where that holds it, so that nothing is lost or promoted."""
-    if isinstance(value, Tensor):
-        return value
-    kind = of_number(value)
-    if isinstance(like, Tensor) and like.dtype.category >= kind.category:
-        kind = like.dtype
-    return aten.full.default((), value, dtype=kind, device=like.device if isinstance(like, Tensor) else None)
+    return aten.sub.Tensor(as_operand(other, self), self, alpha=alpha)
 
 
 @with_inplace("square(Tensor self) -> Tensor")
@@ -75,12 +67,12 @@ def clip(self, min=None, max=None):
     return clamp(self, min, max)
 
 
-@with_inplace("clamp_min(Tensor self, Scalar min) -> Tensor")
+@with_inplace("clamp_min(Tensor self, Scalar min) -> Tensor", "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
 def clamp_min(self, min):
     return aten.maximum.default(self, min)
 
 
-@with_inplace("clamp_max(Tensor self, Scalar max) -> Tensor")
+@with_inplace("clamp_max(Tensor self, Scalar max) -> Tensor", "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
 def clamp_max(self, max):
     return aten.minimum.default(self, max)
 
@@ -151,8 +143,7 @@ def erfc(self):
 
 @with_inplace("sinh(Tensor self) -> Tensor")
 def sinh(self):
-    grown = aten.expm1.default(self)
-    return (grown + grown / (grown + 1)) * 0.5
+    return (aten.expm1.default(self) - aten.expm1.default(-self)) * 0.5
 
 
 @with_inplace("cosh(Tensor self) -> Tensor")
@@ -164,6 +155,16 @@ def cosh(self):
 def logit(self, eps=None):
     inside = self if eps is None else clamp(self, eps, 1 - eps)
     return aten.log.default(inside / (1 - inside))
+
+
+@with_inplace("round.decimals(Tensor self, *, int decimals) -> Tensor")
+def round_decimals(self, *, decimals):
+    if self.dtype.is_integral:
+        raise not_implemented("round_cpu", self.dtype)
+    scale = 10.0 ** abs(decimals)
+    if decimals < 0:
+        return aten.round.default(self / scale) * scale
+    return aten.round.default(self * scale) / scale
 
 
 @with_inplace("frac(Tensor self) -> Tensor")
@@ -186,6 +187,9 @@ def isfinite(self):
 def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     if self.dtype is not other.dtype:
         raise RuntimeError(f"{self.dtype} did not match {other.dtype} (isclose needs tensors of one dtype)")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value}")
     close = self == other
     if equal_nan and not self.dtype.is_integral:
         close = close | (aten.isnan.default(self) & aten.isnan.default(other))
@@ -202,6 +206,7 @@ def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 def masked_fill(self, mask, value):
     if mask.dtype is not bool_:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    _check_fits(self, of_number(value))
     replacement = aten.full.default((), value, dtype=self.dtype, device=self.device)
     return aten.where.self(mask, replacement, self)
 
@@ -212,22 +217,28 @@ def masked_fill_tensor(self, mask, value):
         raise RuntimeError(
             f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
         )
+    _check_fits(self, value.dtype)
     return aten.where.self(mask, value.to(self.dtype), self)
+
+
+def _check_fits(self: Tensor, kind: dtype) -> None:
+    if kind.category > max(self.dtype.category, INTEGRAL):
+        raise RuntimeError(f"value cannot be converted to type {self.dtype.name} without overflow")
 
 
 @composite("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
 def where_scalar_self(condition, self, other):
-    return aten.where.self(condition, as_tensor(self, other), other)
+    return aten.where.self(condition, as_operand(self, other), other)
 
 
 @composite("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
 def where_scalar_other(condition, self, other):
-    return aten.where.self(condition, self, as_tensor(other, self))
+    return aten.where.self(condition, self, as_operand(other, self))
 
 
 @composite("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
 def where_scalars(condition, self, other):
-    return aten.where.self(condition, as_tensor(self, other), as_tensor(other, self))
+    return aten.where.self(condition, as_operand(self, other, condition), as_operand(other, self, condition))
 
 
 @composite("where(Tensor condition) -> Tensor[]")

@@ -31,7 +31,7 @@ def matmul(self, other):
             f"{other.size(-2)}x{other.size(-1)})"
         )
     if b == 2:
-        flat = aten.mm.default(aten.reshape.default(self, (-1, self.size(-1))), other)
+        flat = aten.mm.default(aten.reshape.default(self, (math.prod(self.shape[:-1]), self.size(-1))), other)
         return aten.view.default(flat, (*self.shape[:-1], other.size(-1)))
     return _batched(self, other)
 

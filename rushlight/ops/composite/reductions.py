@@ -144,6 +144,33 @@ def var_mean(self, dim=None, *, correction=None, keepdim=False):
     return aten.var.correction(self, dim, correction=correction, keepdim=keepdim), mean(self, dim, keepdim)
 
 
+@composite("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+def var_mean_all(self, unbiased=True):
+    return var_mean(self, None, correction=int(unbiased))
+
+
+@composite("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
+def var_mean_dim(self, dim, unbiased=True, keepdim=False):
+    return var_mean(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+@composite("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+def std_mean_all(self, unbiased=True):
+    return std_mean(self, None, correction=int(unbiased))
+
+
+@composite("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
+def std_mean_dim(self, dim, unbiased=True, keepdim=False):
+    return std_mean(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+@composite(
+    "std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)"
+)
+def std_mean(self, dim=None, *, correction=None, keepdim=False):
+    return std(self, dim, correction=correction, keepdim=keepdim), mean(self, dim, keepdim)
+
+
 @composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
 def logsumexp(self, dim, keepdim=False):
     high = aten.amax.default(self, dim, True).detach()
@@ -174,7 +201,7 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     if ord == -math.inf:
         return aten.amin.default(magnitude, () if dim is None else dim, keepdim)
     if ord == 0:
-        return aten.sum.dim_IntList((value != 0).to(value.dtype), dim, keepdim)
+        return aten.sum.dim_IntList(aten.sign.default(magnitude), dim, keepdim)
     if ord == 1:
         return aten.sum.dim_IntList(magnitude, dim, keepdim)
     return aten.sum.dim_IntList(magnitude**ord, dim, keepdim) ** (1.0 / ord)
@@ -196,6 +223,11 @@ def norm(self, p, dim, keepdim=False, *, dtype=None):
 @composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
 def argsort(self, dim=-1, descending=False):
     return aten.sort.stable(self, stable=False, dim=dim, descending=descending)[1]
+
+
+@composite("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
+def argsort_stable(self, *, stable, dim=-1, descending=False):
+    return aten.sort.stable(self, stable=stable, dim=dim, descending=descending)[1]
 
 
 @composite("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")

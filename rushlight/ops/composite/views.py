@@ -61,6 +61,13 @@ def movedim(self, source, destination):
     return aten.permute.default(self, [placed[dim] if dim in placed else next(rest) for dim in range(rank)])
 
 
+@composite("mH(Tensor(a) self) -> Tensor(a)")
+def mh(self):
+    if self.is_complex():
+        raise NotImplementedError("Tensor.mH of complex tensors is not supported: conjugation is missing")
+    return matrix_transpose(self)
+
+
 @composite("numpy_T(Tensor(a) self) -> Tensor(a)")
 def numpy_t(self):
     return aten.permute.default(self, list(reversed(range(self.dim()))))
@@ -151,6 +158,14 @@ def tensor_split(self, sections, dim=0):
     return split_with_sizes(self, [small + 1] * extra + [small] * (sections - extra), dim)
 
 
+@composite(
+    "tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]"
+)
+def tensor_split_tensor(self, tensor_indices_or_sections, dim=0):
+    where = tensor_indices_or_sections.tolist()
+    return tensor_split_indices(self, where, dim) if isinstance(where, list) else tensor_split(self, where, dim)
+
+
 @composite("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]")
 def tensor_split_indices(self, indices, dim=0):
     bounds = [0, *indices, self.size(dim)]
@@ -186,6 +201,16 @@ def reshape_as(self, other):
 @composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
 def expand_as(self, other):
     return aten.expand.default(self, other.shape)
+
+
+@composite("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
+def sum_to_size(self, size):
+    extra = self.dim() - len(size)
+    if extra < 0 or any(want not in (1, have) for want, have in zip(size, self.shape[extra:], strict=True)):
+        raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(self.shape)}}}.")
+    dims = [*range(extra), *(extra + d for d, want in enumerate(size) if want == 1 and self.size(extra + d) != 1)]
+    reduced = aten.sum.dim_IntList(self, dims, True) if dims else self
+    return aten.view.default(reduced, size) if extra else reduced
 
 
 @composite("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)")
@@ -302,8 +327,12 @@ def flip(self, dims):
 def roll(self, shifts, dims=()):
     shifts = (shifts,) if isinstance(shifts, int) else tuple(shifts)
     dims = (dims,) if isinstance(dims, int) else tuple(dims)
-    if not dims:
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if not dims and len(shifts) == 1:
         return roll(flatten(self), shifts, (0,)).view(self.shape)
+    if len(shifts) != len(dims):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     result = self
     for shift, dim in zip(shifts, dims, strict=True):
         size = self.size(dim)

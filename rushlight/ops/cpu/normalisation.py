@@ -112,6 +112,11 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     return out, contiguous(mean.reshape(-1)[:count], kind), contiguous(invstd.reshape(-1)[:count], kind)
 
 
+@cpu("_native_batch_norm_legit_no_training")
+def batch_norm_no_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
 def _update_running(
     running_mean: Tensor | None,
     running_var: Tensor | None,

@@ -15,9 +15,25 @@ from rushlight.ops.promotion import float_type, result_type
 from rushlight.ops.registry import cpu, elementwise
 
 
+def _negative(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """-x. NumPy 2.4's np.negative writes wrong elements to an `out` of some strides, so one with gaps gets a copy."""
+    if out is None or out.flags.c_contiguous:
+        return np.negative(x, out=out)
+    out[...] = np.negative(x)
+    return out
+
+
+def _sign(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """-1, 0 or 1; 0 for NaN, as in torch."""
+    made = np.asarray(np.sign(x, out=out))
+    if made.dtype.kind == "f":
+        np.nan_to_num(made, copy=False, nan=0.0)
+    return made
+
+
 def sigmoid(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 / (1 + exp(-x)); its exponential may overflow to infinity, which gives 0."""
-    out = np.negative(x, out=np.empty_like(x) if out is None else out)
+    out = _negative(x, np.empty_like(x) if out is None else out)
     np.exp(out, out=out)
     out += 1
     return np.reciprocal(out, out=out)
@@ -39,7 +55,7 @@ def _minimum(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.
     return np.minimum(a, b, out=out)
 
 
-SAME_TYPE = {"neg": np.negative, "sign": np.sign, "relu": _relu, "bitwise_not": np.invert}
+SAME_TYPE = {"neg": _negative, "sign": _sign, "relu": _relu, "bitwise_not": np.invert}
 ROUNDING = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
 FLOAT_TYPE = {
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "sqrt": np.sqrt, "rsqrt": _rsqrt,

@@ -38,7 +38,8 @@ def softmax(self, dim, half_to_float):
             np.exp(shifted(operand(self, self.dtype), axis, out=array), out=array)
             array /= array.sum(axis=axis, keepdims=True)
     elif array.size:
-        array[...] = 1
+        with np.errstate(all="ignore"):
+            array[...] = np.exp(operand(self, self.dtype) - operand(self, self.dtype))  # 1, or NaN for what is not finite
     return _finish(out, array)
 
 
@@ -51,7 +52,8 @@ def log_softmax(self, dim, half_to_float):
             shifted(operand(self, self.dtype), axis, out=array)
             array -= np.log(np.exp(array).sum(axis=axis, keepdims=True))
     elif array.size:
-        array[...] = 0
+        with np.errstate(all="ignore"):
+            array[...] = operand(self, self.dtype) - operand(self, self.dtype)
     return _finish(out, array)
 
 

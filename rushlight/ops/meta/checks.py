@@ -21,8 +21,8 @@ def require_floating(name: str, tensor: Tensor) -> None:
 
 
 def require_index(name: str, index: Tensor) -> None:
-    """RuntimeError unless `index` is int32 or int64."""
-    if index.dtype not in (int32, int64):
+    """RuntimeError unless `index` is int32 or int64, or empty."""
+    if index.dtype not in (int32, int64) and index.numel():
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {index.dtype}")
 
 

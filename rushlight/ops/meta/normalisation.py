@@ -108,6 +108,11 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     return empty(sizes, input.dtype, kept_format_strides(sizes, input)), empty((count,), kind), empty((count,), kind)
 
 
+@meta("_native_batch_norm_legit_no_training")
+def batch_norm_no_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
 @meta("native_batch_norm_backward")
 def batch_norm_backward(
     grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask

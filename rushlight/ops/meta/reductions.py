@@ -16,14 +16,14 @@ def sum_dtype(self: Tensor, given: dtype | None) -> dtype:
     return given or (int64 if self.dtype.is_integral else self.dtype)
 
 
-def check_extremum(self: Tensor, dim: Sequence[int], name: str) -> None:
+def check_extremum(self: Tensor, dim: Sequence[int] | int, name: str) -> None:
     """IndexError when a reduction over `dim` (all when empty) has nothing to choose from; not for complex numbers."""
     if self.dtype.is_complex:
         raise not_implemented(f"{name}_cpu", self.dtype)
     sizes = self._impl.sizes
     for axis in reduced_dims(len(sizes), dim):
         if sizes[axis] == 0:
-            if len(dim):
+            if isinstance(dim, int) or len(dim):
                 raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
             raise RuntimeError(
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "

@@ -66,6 +66,10 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     for name, tensor in given.items():
         if tensor is not None and tensor.numel() != channels:
             raise RuntimeError(f"{name} should contain {channels} elements not {tensor.numel()}")
+    if not training:
+        return aten._native_batch_norm_legit_no_training.default(
+            input, weight, bias, running_mean, running_var, momentum, eps
+        )[0]
     return aten.native_batch_norm.default(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 

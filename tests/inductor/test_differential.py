@@ -1,0 +1,45 @@
+"""Random programs through inductor against eager. `make fuzz` runs many more; see tests/fuzz_inductor.py."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import rushlight as torch
+from tests.fuzz_inductor import failure
+from tests.inductor.differences import difference
+from tests.inductor.random_programs import Program, random_program
+
+BATCH = 8
+
+
+@pytest.mark.parametrize("first", range(0, 48, BATCH))
+def test_random_programs_agree_with_eager(first):
+    for seed in range(first, first + BATCH):
+        program = random_program(seed)
+        problem = failure(program)
+        assert not problem, f"seed {seed}\n{program}\n{problem}"
+
+
+@pytest.mark.parametrize("first", range(5000, 5032, BATCH))
+def test_several_random_programs_in_one_graph(first):
+    programs = [random_program(seed, statements=6) for seed in range(first, first + BATCH)]
+    functions = [program.function() for program in programs]
+
+    def make_inputs():
+        return [[spec.make() for spec in program.inputs] for program in programs]
+
+    def run_all(*inputs):
+        return tuple(function(*arguments) for function, arguments in zip(functions, inputs, strict=True))
+
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.filterwarnings("error", message="compile")
+        problem = difference(run_all, torch.compile(run_all), make_inputs, coarsest(programs))
+    assert not problem, "\n".join(map(str, programs)) + problem
+
+
+def coarsest(programs: list[Program]) -> str:
+    """The precision of the least precise program."""
+    order = ("bfloat16", "float16", "float32", "float64")
+    return min((program.precision for program in programs), key=order.index)
