@@ -114,5 +114,8 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer) -> 
     library = build(program.source, options.debug)
     observe("library", lambda: f"{'loaded' if library.from_cache else 'built'} {library.path}")
     constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
-    reference = lambda *tensors: Interpreter(module).run(*tensors)  # noqa: E731  (one interpreter per call and thread)
+
+    def reference(*tensors: Tensor) -> tuple:
+        return Interpreter(module).run(*tensors)
+
     return CompiledGraph(lowered, program, library, constants, reference)

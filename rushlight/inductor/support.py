@@ -39,20 +39,30 @@ def _first(node: Node) -> Tensor:
 def _attention(node: Node) -> bool:
     mask = _value(node, "attn_mask")
     good_mask = mask is None or mask.dtype in (float32, bool_)
-    unused_lse = all(user.args[1] == 0 for user in node.users if user.target is operator.getitem)
     query, value = _value(node, "query"), _value(node, "value")
     same_depth = query.size(-1) == value.size(-1) and 0 < query.size(-1) <= 256
     plain = _float32_result(node) and not _argument(node, "dropout_p") and query.numel() > 0 and value.numel() > 0
-    return plain and good_mask and unused_lse and same_depth
+    return plain and good_mask and same_depth and _only_first_used(node)
 
 
-def _batch_norm(node: Node) -> bool:
+def _only_first_used(node: Node) -> bool:
     return all(user.args[1] == 0 for user in node.users if user.target is operator.getitem)
 
 
 def _convolution(node: Node) -> bool:
     two_dimensional = _value(node, "input").dim() == 4 and _first(node).numel() > 0
     return _float32_result(node) and two_dimensional and not _argument(node, "transposed")
+
+
+def _max_pool(node: Node) -> bool:
+    return _only_first_used(node) and _first(node).dtype.is_floating_point
+
+
+def _avg_pool(node: Node) -> bool:
+    """Whether every window counts the same number of elements."""
+    padded = _argument(node, "padding") not in (0, [0], (0,), [0, 0], (0, 0))
+    uneven = _argument(node, "ceil_mode") or (padded and not _argument(node, "count_include_pad"))
+    return not uneven or _argument(node, "divisor_override") is not None
 
 
 def _as_strided(node: Node) -> bool:
@@ -78,7 +88,9 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("bmm"): _float32_result,
     aten("convolution"): _convolution,
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
-    aten("_native_batch_norm_legit_no_training"): _batch_norm,
+    aten("_native_batch_norm_legit_no_training"): _only_first_used,
+    aten("max_pool2d_with_indices"): _max_pool,
+    aten("avg_pool2d"): _avg_pool,
     aten("as_strided"): _as_strided,
     aten("embedding"): _non_empty_source,
     aten("index_select"): _non_empty_source,

@@ -149,8 +149,8 @@ COPIES = (
     "torch.flip({x}, ({d},))", "torch.roll({x}, {i}, {d})", "torch.cat(({x}, {x}), {d})", "torch.stack(({x}, {x}), {d})",
     "F.pad({x}, ({pad}))", "F.pad({x}, ({pad}), value=1.5)", "{x}.repeat({twos})", "torch.tril({x})", "torch.triu({x}, 1)",
     "{x}.clone()", "torch.cat(({x}, {y}), {d})", "torch.stack(({x}, {y}), {d})", "torch.tile({x}, (2,))",
-    "torch.split({x}, {half}, {d})[0]", "torch.chunk({x}, 2, {d})[-1]", "torch.unbind({x}, {d})[0]", "{x}.repeat_interleave(2, {d})",
-    "torch.cat(({x}, {y}.to({x}.dtype), {x}), {d})",
+    "torch.split({x}, {half}, {d})[0]", "torch.chunk({x}, 2, {d})[-1]", "torch.unbind({x}, {d})[0]",
+    "{x}.repeat_interleave(2, {d})", "torch.cat(({x}, {y}.to({x}.dtype), {x}), {d})",
 )  # fmt: skip
 
 
@@ -231,7 +231,8 @@ def _reduction(g):
     if op == "norm":
         return f"torch.norm({x.name}, 2, ({dims},), {keep})", exact
     if op == "sum" and g.rng.random() < 0.2:
-        return f"torch.sum({x.name}, ({dims},), keepdim={keep}, dtype=torch.{g.rng.choice(['float64', 'float32', 'int64'])})", exact
+        kind = g.rng.choice(["float64", "float32", "int64"])
+        return f"torch.sum({x.name}, ({dims},), keepdim={keep}, dtype=torch.{kind})", exact
     return f"torch.{op}({x.name}, ({dims},), keepdim={keep})", exact
 
 
@@ -308,8 +309,8 @@ def _in_place(g):
         target = f"{x.name}[{', '.join(_slice(g, size) for size in x.tensor.shape)}]"
     other = g.broadcast_partner(x)
     form = g.rng.choice((
-        "{t}.add_({y})", "{t}.mul_({n})", "{t}.copy_({y})", "{t}.fill_({n})", "{t}.neg_()", "{t}.zero_()", "{t}.sub_({y}, alpha=2)",
-        "{t}.clamp_(min=-1)", "{t}.masked_fill_({t} > 0, {n})", "{t}.relu_()", "{t}.sigmoid_()",
+        "{t}.add_({y})", "{t}.mul_({n})", "{t}.copy_({y})", "{t}.fill_({n})", "{t}.neg_()", "{t}.zero_()",
+        "{t}.sub_({y}, alpha=2)", "{t}.clamp_(min=-1)", "{t}.masked_fill_({t} > 0, {n})", "{t}.relu_()", "{t}.sigmoid_()",
     ))  # fmt: skip
     exact = all(variable.exact for variable in g.variables)
     _needs_exact("masked" not in form or exact)
@@ -372,7 +373,8 @@ def _convolution(g):
 def _pooling(g):
     x = g.pick("float", rank=g.rng.choice((3, 4)))
     kernel = g.rng.randint(1, 3)
-    options = f"{kernel}, stride={g.rng.randint(1, 3)}, padding={g.rng.randint(0, kernel // 2)}, ceil_mode={g.rng.random() < 0.3}"
+    options = f"{kernel}, stride={g.rng.randint(1, 3)}, padding={g.rng.randint(0, kernel // 2)}"
+    options += f", ceil_mode={g.rng.random() < 0.3}"
     op = g.rng.choice(("max_pool2d", "avg_pool2d"))
     if op == "avg_pool2d" and g.rng.random() < 0.4:
         options += ", count_include_pad=False"
@@ -391,6 +393,6 @@ def _creation(g):
 STATEMENTS = [
     (8, _unary), (8, _smooth), (3, _activation), (14, _binary), (4, _division), (2, _power), (6, _comparison), (3, _logical),
     (3, _bitwise), (6, _where), (3, _clamp), (5, _cast), (3, _mixed), (16, _view), (9, _copy), (12, _reduction), (4, _position),
-    (1, _ordering), (5, _softmax), (5, _normalisation), (6, _indexed), (2, _embedding), (6, _in_place), (6, _product), (2, _addmm),
-    (3, _attention), (3, _convolution), (3, _pooling), (4, _creation),
+    (1, _ordering), (5, _softmax), (5, _normalisation), (6, _indexed), (2, _embedding), (6, _in_place), (6, _product),
+    (2, _addmm), (3, _attention), (3, _convolution), (3, _pooling), (4, _creation),
 ]  # fmt: skip

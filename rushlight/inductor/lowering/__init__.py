@@ -6,6 +6,7 @@ from rushlight.inductor.lowering import (
     indexing,
     normalization,
     pointwise,
+    pooling,
     products,
     reductions,
     views,
@@ -13,6 +14,6 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "creation", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise",
+    "FALLBACKS", "LOWERINGS", "creation", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling",
     "products", "reductions", "views",
 ]  # fmt: skip

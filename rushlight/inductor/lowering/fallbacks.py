@@ -18,4 +18,3 @@ fallback("part of a backward pass, which runs in eager", "gelu_backward", "_soft
          "_log_softmax_backward_data", "convolution_backward", "embedding_dense_backward", "native_layer_norm_backward",
          "native_batch_norm_backward", "max_pool2d_with_indices_backward", "avg_pool2d_backward", "nll_loss_forward",
          "nll_loss_backward", "_scaled_dot_product_flash_attention_for_cpu_backward")  # fmt: skip
-fallback("has no template yet", "max_pool2d_with_indices", "avg_pool2d")

@@ -49,7 +49,19 @@ def make_windows(
     name: str,
 ) -> tuple[Window, Window]:
     """The windows along height and width; RuntimeError where the parameters or the input do not allow any."""
-    sizes = self._impl.sizes
+    return windows_over(self._impl.sizes, kernel_size, stride, padding, dilation, ceil_mode, name)
+
+
+def windows_over(
+    sizes: tuple[int, ...],
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+    name: str,
+) -> tuple[Window, Window]:
+    """`make_windows` for an input of these sizes."""
     if len(sizes) not in (3, 4) or 0 in sizes[len(sizes) - 3 :]:
         raise RuntimeError(
             f"{name}: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: "

@@ -1,0 +1,75 @@
+"""RUSHLIGHT_LOGS and RUSHLIGHT_DUMP, seen from outside the process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import rushlight as torch
+
+def attend(x, w):
+    scores = x @ w
+    return scores.softmax(-1).cumsum(0).relu()
+
+compiled = torch.compile(attend)
+with torch.no_grad():
+    compiled(torch.ones(4, 8), torch.ones(8, 16))
+    compiled(torch.ones(2, 8), torch.ones(8, 16))
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the program in a process with some variables; gives its standard error."""
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM)
+
+    def start(**variables: str) -> str:
+        environment = {**os.environ, **variables}
+        done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=120)
+        assert done.returncode == variables.get("EXPECTED", 0), done.stderr
+        return done.stderr
+
+    return start
+
+
+def test_nothing_is_printed_unasked(run):
+    assert run() == ""
+
+
+def test_logs_print_the_stages_that_they_name(run):
+    text = run(RUSHLIGHT_LOGS="graph,fusion,recompiles,graph_breaks")
+    assert "--- graph: attend ---" in text and 'torch.ops.aten.mm.default' in text
+    assert "program.py:5 in attend: scores = x @ w" in text or "program.py:5" in text
+    assert "signature 2 of at most" in text
+    assert "run as eager kernels" in text and "cumsum" in text
+    assert "group 0: template gemm" in text and "#include" not in text
+
+
+def test_the_code_and_the_loops_name_the_users_lines(run):
+    text = run(RUSHLIGHT_LOGS="code,loops")
+    assert "rushlight_entry" in text and "// " in text and "program.py:6 in attend" in text
+    assert "ops.load(" in text and "reduction_type=sum" in text
+
+
+def test_an_unknown_log_is_an_error(run):
+    done = subprocess.run([sys.executable, "-c", "import rushlight as t; t.compile(abs)"], capture_output=True, text=True,
+                          env={**os.environ, "RUSHLIGHT_LOGS": "graph,tea"})  # fmt: skip
+    assert done.returncode and "RUSHLIGHT_LOGS names tea; logs are" in done.stderr
+
+
+def test_dump_writes_every_stage_as_numbered_files(run, tmp_path):
+    folder = tmp_path / "dump"
+    run(RUSHLIGHT_DUMP=str(folder))
+    assert [path.name for path in sorted(folder.iterdir())] == ["000_attend", "001_attend"]
+    stages = [path.name.partition("_")[2] for path in sorted((folder / "000_attend").iterdir())]
+    assert stages[:2] == ["graph.py", "graph_breaks.txt"]
+    assert stages[2:7] == ["loops.txt", "fusion.txt", "memory.txt", "code.cpp", "library.txt"]
+    code = next((folder / "000_attend").glob("*code.cpp")).read_text()
+    assert 'extern "C" int rushlight_entry(void** buffers)' in code
+    graph = next((folder / "000_attend").glob("*graph.py")).read_text()
+    assert "scores = x @ w" in graph
