@@ -21,7 +21,7 @@ TEST_PATHS ?= tests
 SOURCES := $(wildcard rushlight/csrc/*.[ch])
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint stubs oracle bench peers test-pythons clean
+.PHONY: help setup demo test lint stubs oracle bench peers fuzz test-pythons clean
 
 help:
 	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
@@ -31,6 +31,7 @@ help:
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
+	@echo "fuzz          random programs, compiled against eager"
 	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
 	@echo "test-pythons  pytest $(TEST_PATHS) under each of: $(TEST_PYTHONS)"
 	@echo "clean         remove $(VENV), builds and caches"
@@ -84,6 +85,11 @@ test: lint
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+# make fuzz FUZZ_FLAGS="--seeds 2000 --start 500"
+FUZZ_FLAGS ?= --seeds 200
+fuzz: setup
+	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
 
 test-pythons:
 	@for python in $(TEST_PYTHONS); do \

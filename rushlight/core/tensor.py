@@ -378,6 +378,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
     element_type = from_numpy_dtype(array.dtype)
     if any(stride % element_type.itemsize for stride in array.strides):
         raise ValueError("given numpy array strides not a multiple of the element byte size. Copy it first.")
+    if not array.flags.writeable:
+        warnings.warn("The given NumPy array is not writable: writing to the tensor will fail. Copy it first.", stacklevel=2)
     return tensor_from_array(array, element_type)
 
 

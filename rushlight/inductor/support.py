@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from rushlight.core.dtype import bool_, float32
+from rushlight.core.dtype import bool_, float32, int32, int64
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.lowering import LOWERINGS
@@ -78,6 +78,12 @@ def _non_empty_source(node: Node) -> bool:
     return _first_argument(node).numel() > 0
 
 
+def _integer_indices(node: Node) -> bool:
+    """Whether all indices are integers: masks make sizes that depend on data."""
+    kinds = {index.meta["val"].dtype for index in node.args[1] if index is not None}
+    return _non_empty_source(node) and bool(kinds) and kinds <= {int64, int32}
+
+
 def _first_argument(node: Node) -> Tensor:
     return node.args[0].meta["val"]
 
@@ -95,6 +101,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("embedding"): _non_empty_source,
     aten("index_select"): _non_empty_source,
     aten("gather"): _non_empty_source,
+    aten("index.Tensor"): _integer_indices,
     aten("amax"): _non_empty_reduction,
     aten("amin"): _non_empty_reduction,
     aten("argmax"): _non_empty_reduction,

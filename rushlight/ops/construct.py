@@ -19,7 +19,9 @@ from rushlight.core.dtype import (
     of_number,
     promote_types,
 )
-from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array
+from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array, wrap
+from rushlight.core.tensor_impl import empty_impl
+from rushlight.ops.cpu.common import convert
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -112,7 +114,8 @@ def tensor(
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
     kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
-    made = tensor_from_array(np.array(array, kind.numpy, order="C"), kind)
+    made = wrap(empty_impl(array.shape, kind))
+    made._impl.array[...] = convert(array, kind.numpy)
     made = aten.lift_fresh.default(made)
     if device is not None and as_device(device) != made.device:
         made = made.to(device)

@@ -16,7 +16,7 @@ from rushlight.core.thread_state import state
 from rushlight.ops.schema import FunctionSchema
 
 _lock = threading.RLock()
-_fallbacks: dict[DispatchKey, Kernel] = {}
+_fallbacks: dict[DispatchKey, list[Kernel]] = {}
 _operators: dict[tuple[str, str], OpOverload] = {}
 
 
@@ -64,6 +64,7 @@ class OpOverload:
         self.name = f"{namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
         self.overload = schema.overload or "default"
         self.kernels: dict[DispatchKey, Kernel] = {}
+        self._registered: dict[DispatchKey, list[Kernel]] = {}
         self.tags: frozenset[str] = frozenset()
         self._chains: dict[int, Callable] = {}
         self._takes_lists = any(argument.type.is_tensor_list for argument in schema.arguments)
@@ -139,7 +140,8 @@ class OpOverload:
         kernel = self.kernels.get(key)
         if kernel is None and 1 << key & BACKEND_BITS:
             kernel = self.kernels.get(DispatchKey.CompositeExplicitAutograd)
-        return kernel or _fallbacks.get(key)
+        fallbacks = _fallbacks.get(key)
+        return kernel or (fallbacks[-1] if fallbacks else None)
 
     def _missing(self, key_set: int) -> Callable:
         highest = DispatchKey(key_set.bit_length() - 1).name if key_set else "Undefined"
@@ -154,9 +156,21 @@ class OpOverload:
         return missing
 
     def register(self, key: DispatchKey, kernel: Kernel) -> None:
-        """Set the kernel of `key`, replacing an earlier one."""
+        """Set the kernel of `key`, hiding an earlier one."""
         with _lock:
+            self._registered.setdefault(key, []).append(kernel)
             self.kernels[key] = kernel
+            self._chains = {}
+
+    def unregister(self, key: DispatchKey, kernel: Kernel) -> None:
+        """Take a kernel away again; the one that it hid comes back."""
+        with _lock:
+            stack = self._registered[key]
+            stack.remove(kernel)
+            if stack:
+                self.kernels[key] = stack[-1]
+            else:
+                del self.kernels[key]
             self._chains = {}
 
     def normalize(self, args: tuple, kwargs: dict) -> list:
@@ -267,12 +281,20 @@ def undefine(op: OpOverload) -> None:
         _operators.pop((f"{op.namespace}::{op._schema.name}", op._schema.overload), None)
 
 
-def register_fallback(key: DispatchKey, kernel: Kernel | None) -> None:
-    """Set the kernel that serves every operator without one of its own at `key`; None removes it."""
+def register_fallback(key: DispatchKey, kernel: Kernel) -> None:
+    """Set the kernel that serves every operator without one of its own at `key`, hiding an earlier one."""
     with _lock:
-        if kernel is None:
-            _fallbacks.pop(key, None)
-        else:
-            _fallbacks[key] = kernel
-        for op in _operators.values():
-            op._chains = {}
+        _fallbacks.setdefault(key, []).append(kernel)
+        _forget_chains()
+
+
+def unregister_fallback(key: DispatchKey, kernel: Kernel) -> None:
+    """Take a fallback away again; the one that it hid comes back."""
+    with _lock:
+        _fallbacks[key].remove(kernel)
+        _forget_chains()
+
+
+def _forget_chains() -> None:
+    for op in _operators.values():
+        op._chains = {}

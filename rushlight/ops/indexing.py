@@ -11,10 +11,16 @@ from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
+ZERO_DIM = (
+    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to "
+    "a number"
+)
 
 
 def getitem(self: Tensor, index: object) -> Tensor:
     """The elements at `index`: a view for ints, slices, None and Ellipsis; a copy when tensors or lists are among them."""
+    if type(index) is int:
+        return _select(self, 0, index, 0)
     view, advanced = _basic(self, index)
     if not advanced:
         return aten.alias.default(view) if view is self else view
@@ -39,11 +45,9 @@ def setitem(self: Tensor, index: object, value: object) -> None:
 
 def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
     """The view that the basic parts of an index select, and the tensors among the rest by dimension of that view."""
-    items = index if isinstance(index, tuple) else (index,)
-    if isinstance(index, list) and _is_nested_index(index):
-        items = tuple(index)
+    items = tuple(index) if isinstance(index, tuple) or _is_nested_index(index) else (index,)
     items = _expand_ellipsis(self, items)
-    view, dim, advanced = self, 0, {}
+    view, dim, source_dim, advanced = self, 0, 0, {}
     for item in items:
         if isinstance(item, bool | np.bool_):
             view = aten.unsqueeze.default(view, dim)
@@ -56,20 +60,25 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
             view = _slice(view, dim, item)
             dim += 1
         elif isinstance(item, int | np.integer) or _is_scalar_index(item):
-            view = _select(self, view, dim, int(item))
+            view = _select(view, dim, int(item), source_dim)
         else:
             tensor = _as_index(item)
             advanced[dim] = tensor
             dim += max(tensor.dim(), 1) if tensor.dtype in (bool_, uint8) else 1
+        source_dim += _consumed(item)
     return view, advanced
 
 
-def _is_nested_index(index: list) -> bool:
-    nests = any(isinstance(item, slice | Tensor | list | tuple) or item is None or item is Ellipsis for item in index)
-    return nests and not all(isinstance(item, list | tuple) for item in index)
+def _is_nested_index(index: object) -> bool:
+    """Whether a list stands for a tuple of indices, because something other than numbers is in it."""
+    if not isinstance(index, list):
+        return False
+    return any(isinstance(item, slice | Tensor | list | tuple) or item is None or item is Ellipsis for item in index)
 
 
 def _is_scalar_index(item: object) -> bool:
+    if isinstance(item, np.ndarray):
+        return item.ndim == 0 and item.dtype.kind in "iu"
     return isinstance(item, Tensor) and item.dim() == 0 and item.dtype.category == INTEGRAL and not item.is_meta
 
 
@@ -78,6 +87,8 @@ def _expand_ellipsis(self: Tensor, items: Sequence) -> list:
     ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
+    if used and not self.dim():
+        raise IndexError(ZERO_DIM)
     if used > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
     if not ellipses:
@@ -107,15 +118,14 @@ def _slice(view: Tensor, dim: int, item: slice) -> Tensor:
     return aten.slice.Tensor(view, dim, start, stop, 1 if step is None else step)
 
 
-def _select(whole: Tensor, view: Tensor, dim: int, index: int) -> Tensor:
-    if view.dim() == 0:
-        raise IndexError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
-            "tensor to a number"
-        )
-    size = view.size(dim)
+def _select(view: Tensor, dim: int, index: int, source_dim: int) -> Tensor:
+    """The slice at `index` along `dim` of a view, which is `source_dim` of the tensor that is indexed."""
+    sizes = view._impl.sizes
+    if not sizes:
+        raise IndexError(ZERO_DIM)
+    size = sizes[dim]
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for dimension {dim} with size {size}")
+        raise IndexError(f"index {index} is out of bounds for dimension {source_dim} with size {size}")
     return aten.select.int(view, dim, index)
 
 

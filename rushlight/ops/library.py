@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 
 from rushlight.core.dispatch_key import DispatchKey
-from rushlight.ops.dispatcher import FALLTHROUGH, Kernel, OpOverload, define, find_operator, register_fallback, undefine
+from rushlight.ops.dispatcher import (
+    FALLTHROUGH,
+    Kernel,
+    OpOverload,
+    define,
+    find_operator,
+    register_fallback,
+    undefine,
+    unregister_fallback,
+)
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
 
@@ -26,6 +36,7 @@ class Library:
         self.kind = kind
         self.dispatch_key = dispatch_key
         self._defined: list[OpOverload] = []
+        self._undo: list[Callable[[], None]] = []
 
     def define(self, schema: str) -> str:
         """Add the operator of `schema`; returns its name. RuntimeError when it exists, ValueError when malformed."""
@@ -39,26 +50,31 @@ class Library:
         """Register `fn` for an operator at a dispatch key. Boxed kernels take `(op, key_set, stack)`."""
         key = _key(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         op = op_name if isinstance(op_name, OpOverload) else self._find(op_name)
-        op.register(key, fn if isinstance(fn, Kernel) else Kernel(fn, boxed=boxed))
+        kernel = fn if isinstance(fn, Kernel) else Kernel(fn, boxed=boxed)
+        op.register(key, kernel)
+        self._undo.append(partial(op.unregister, key, kernel))
 
     def fallback(self, fn: Callable | Kernel, dispatch_key: str = "") -> None:
         """Register a boxed kernel `(op, key_set, stack)` for every operator that has none at the key."""
         if self.ns != "_":
             raise RuntimeError(f"fallbacks belong to the namespace '_', not {self.ns!r}")
         kernel = fn if isinstance(fn, Kernel) else Kernel(fn, boxed=True)
-        register_fallback(_key(dispatch_key or self.dispatch_key), kernel)
+        key = _key(dispatch_key or self.dispatch_key)
+        register_fallback(key, kernel)
+        self._undo.append(partial(unregister_fallback, key, kernel))
 
     def _find(self, name: str) -> OpOverload:
         plain, _, overload = name.rpartition("::")[2].partition(".")
         return find_operator(f"{self.ns}::{plain}", overload)
 
     def _destroy(self) -> None:
+        """Take back all that this library defined and registered."""
+        for undo in reversed(self._undo):
+            undo()
         for op in self._defined:
             undefine(op)
-            packet = getattr(namespaces.namespace(op.namespace), op._schema.name)
-            packet._overloads.remove(op)
-            packet._resolved = {}
-        self._defined = []
+            namespaces.remove(op)
+        self._undo, self._defined = [], []
 
 
 def _key(name: str) -> DispatchKey:

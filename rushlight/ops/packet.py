@@ -68,6 +68,12 @@ class OpOverloadPacket:
         self._resolved = {}
         setattr(self, op.overload, op)
 
+    def remove(self, op: OpOverload) -> None:
+        """Take an overload away again."""
+        self._overloads.remove(op)
+        self._resolved = {}
+        delattr(self, op.overload)
+
     def overloads(self) -> list[str]:
         """The overload names."""
         return [op.overload for op in self._overloads]
@@ -230,6 +236,12 @@ class Namespace:
             packet = self.__dict__[name] = OpOverloadPacket(self._namespace, name)
         packet.add(op)
 
+    def _remove(self, op: OpOverload) -> None:
+        packet = self.__dict__[op._schema.name]
+        packet.remove(op)
+        if not packet._overloads:
+            del self.__dict__[op._schema.name]
+
     def __dir__(self):
         return list(self.__dict__)
 
@@ -248,6 +260,10 @@ class Ops:
         """Make `op` reachable as `ops.namespace.name.overload`."""
         self.namespace(op.namespace)._add(op)
         return op
+
+    def remove(self, op: OpOverload) -> None:
+        """Make `op` unreachable again."""
+        self.namespace(op.namespace)._remove(op)
 
 
 namespaces = Ops()

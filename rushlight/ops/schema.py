@@ -224,6 +224,7 @@ def _parse_default(text: str, kind: Type) -> object:
     if text[0] in "\"'":
         return text[1:-1]
     if text[0] == "[":
-        return tuple(_parse_default(part, kind) for part in _split(text[1:-1]))
+        element = Type(kind.base)
+        return tuple(_parse_default(part, element) for part in _split(text[1:-1]))
     number = float(text) if kind.base == "float" or any(char in text for char in ".en") else int(text)
     return (number,) * kind.length if kind.is_list and kind.length else number

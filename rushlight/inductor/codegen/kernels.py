@@ -7,6 +7,7 @@ groups that calculate the same share one function.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rushlight.core.dtype import dtype
@@ -79,6 +80,24 @@ class KernelWriter:
             self.kernel.uses_status = True
 
 
+def assign_passes(members: list[Buffer], is_row: Callable[[Buffer], bool]) -> tuple[dict[str, int], dict[str, int]]:
+    """The pass in which each member is calculated; for row values, the pass after which they are known."""
+    passes: dict[str, int] = {}
+    after: dict[str, int] = {}
+    for member in members:
+        earliest, known = 0, -1
+        for name in member.reads():
+            if name in after:
+                earliest, known = max(earliest, after[name] + 1), max(known, after[name])
+            elif name in passes:
+                earliest = max(earliest, passes[name])
+        if not is_row(member):
+            passes[member.name] = earliest
+        else:
+            after[member.name] = earliest if isinstance(member.data, Reduction) else known
+    return passes, after
+
+
 class LoopKernel(KernelWriter):
     """Writes a group of loops: rows in parallel, each in passes over its columns."""
 
@@ -90,7 +109,7 @@ class LoopKernel(KernelWriter):
             self.domain = (math.ceil(group.numel / CHUNK), CHUNK)
         self.x, self.r = row_variables(self.domain)
         self.bodies = {member.name: self._body(member) for member in group.members}
-        self.passes, self.after = self._assign_passes()
+        self.passes, self.after = assign_passes(group.members, self._is_row_value)
 
     def _body(self, member: ComputedBuffer) -> Value:
         if not self.flat:
@@ -101,34 +120,15 @@ class LoopKernel(KernelWriter):
     def _is_row_value(self, member: Buffer) -> bool:
         return not self.flat and self.group.domain is not None and is_row_value(member, self.domain)
 
-    def _assign_passes(self) -> tuple[dict[str, int], dict[str, int]]:
-        """The pass in which each member is calculated; for row values, the pass after which they are known."""
-        passes: dict[str, int] = {}
-        after: dict[str, int] = {}
-        for member in self.group.members:
-            earliest, known = 0, -1
-            for name in member.reads():
-                if name in after:
-                    earliest, known = max(earliest, after[name] + 1), max(known, after[name])
-                elif name in passes:
-                    earliest = max(earliest, passes[name])
-            if not self._is_row_value(member):
-                passes[member.name] = earliest
-            elif isinstance(member.data, Reduction):
-                after[member.name] = earliest
-            else:
-                after[member.name] = known
-        return passes, after
-
     def write(self) -> Kernel:
         """The kernel."""
         rows = self.domain[0]
         body = self._row()
         if rows == 1:
-            self.kernel.body = ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;", *_indented(body), "}"]
+            self.kernel.body = ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;", *indented(body), "}"]
         else:
             head = ["#pragma omp for schedule(static)", f"for (long x = 0; x < {rows}L; ++x) {{"]
-            self.kernel.body = [*head, *_indented(body), "}"]
+            self.kernel.body = [*head, *indented(body), "}"]
         self.kernel.work = OPERATIONS * self.group.numel * len(self.group.members)
         return self.kernel
 
@@ -187,7 +187,7 @@ class LoopKernel(KernelWriter):
         for member in members:
             self._element(member, writer, accumulators, scratch, number)
         head, tail = self._loop(scalar)
-        lines += [head, *_indented(writer.lines), tail]
+        lines += [head, *indented(writer.lines), tail]
         for name, accumulator in accumulators.items():
             scalars[name] = f"value_{len(scalars)}"
             lines.append(f"const auto {scalars[name]} = {accumulator}.finish();")
@@ -234,9 +234,8 @@ class LoopKernel(KernelWriter):
             writer = StatementWriter(self.r, self.pointer, self.element_type, lane=SCALAR, prefix=f"{name}_")
             writer.row_values = scalars
             result = writer.write(self.bodies[member.name])
-            lines += [*writer.lines, f"const auto {name} = {result};"]
-            scalars[member.name] = name
-            lines += self._store_row_value(member.name, name)
+            scalars[member.name] = result
+            lines += [*writer.lines, *self._store_row_value(member.name, result)]
         return lines
 
     def _store_row_value(self, name: str, value: str) -> list[str]:
@@ -250,8 +249,9 @@ def _accumulator(loop: Reduction, name: str) -> str:
     return f"rl::accumulator<{ACCUMULATORS[loop.reduction_type]}, {compute_type(kind)}> {name};"
 
 
-def _indented(lines: list[str]) -> list[str]:
-    return [f"  {line}" for line in lines]
+def indented(lines: list[str], levels: int = 1) -> list[str]:
+    """The lines, two blanks further right per level."""
+    return [f"{'  ' * levels}{line}" for line in lines]
 
 
 def _choose_domain(group: Group) -> tuple[int, int]:

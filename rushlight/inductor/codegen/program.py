@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
 from rushlight.inductor.codegen.kernels import Kernel, LoopKernel
 from rushlight.inductor.codegen.templates import PackedOperand, TemplateKernel
 from rushlight.inductor.codegen.types import c_type
@@ -75,7 +76,8 @@ class ProgramWriter:
             if writer.scratch is not None:
                 self.scratch[writer.scratch[0]] = writer.scratch[1]
         else:
-            writer = LoopKernel(group, self.buffers)
+            run = run_of_results(group)
+            writer = ColumnKernel(group, self.buffers, run) if run else LoopKernel(group, self.buffers)
             kernel = writer.write()
         group.stored = writer.stored
         text = kernel.text("@")

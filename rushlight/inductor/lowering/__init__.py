@@ -14,6 +14,6 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "creation", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling",
-    "products", "reductions", "views",
+    "FALLBACKS", "LOWERINGS", "creation", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise",
+    "pooling", "products", "reductions", "views",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.core.dtype import bool_, int64
-from rushlight.core.strides import wrap_dim
+from rushlight.core.strides import broadcast_shapes, wrap_dim
 from rushlight.inductor.ir import Call, Constant, Indirect, Masked
 from rushlight.inductor.lowering.builder import call, cast, convert_number, index_value
 from rushlight.inductor.lowering.registry import lowering
@@ -46,6 +46,36 @@ def gather(graph, self, dim, index, *, sparse_grad=False):
     return graph.pointwise(
         index.size, self.dtype, lambda at: _read(graph, self, list(at), index.value(at), dim)
     )
+
+
+@lowering("index.Tensor")
+def index(graph, self, indices):
+    """self[i, j, ...] for integer tensors, with None for whole dimensions; negative positions count from the end."""
+    graph.realize(self)
+    taken = [dim for dim, box in enumerate(indices) if box is not None]
+    wide = broadcast_shapes(*[indices[dim].size for dim in taken])
+    # The indices' own dimensions go where the first of them stands, or in front when they do not stand together.
+    start = taken[0] if taken[-1] - taken[0] == len(taken) - 1 else 0
+    kept = [dim for dim in range(len(self.size)) if dim not in taken]
+    lead = [dim for dim in kept if dim < start]
+    size = (*(self.size[dim] for dim in lead), *wide, *(self.size[dim] for dim in kept[len(lead) :]))
+
+    def inner(at):
+        own = at[len(lead) : len(lead) + len(wide)]
+        places = dict(zip(kept, [*at[: len(lead)], *at[len(lead) + len(wide) :]], strict=True))
+        return _read_at(graph, self, places, {dim: graph.load(indices[dim], own, wide, int64) for dim in taken})
+
+    return graph.pointwise(size, self.dtype, inner)
+
+
+def _read_at(graph, source, places, positions):
+    """source[...] with coordinates from `places`, and from the values `positions`, by dimension."""
+    variables = {dim: graph.indirect_variable(source.size[dim]) for dim in positions}
+    known = places | variables
+    value = source.value([known[dim] for dim in range(len(source.size))])
+    for dim, position in positions.items():
+        value = Indirect(source.dtype, variables[dim], position, source.size[dim], value, True)
+    return value
 
 
 @lowering("cat")

@@ -23,6 +23,8 @@ def _rows(graph, self, dim, half_to_float):
     box = graph.pointwise(self.size, float32, self.value) if half_to_float else self
     if not box.size:
         return box.reshape((1,)), 0
+    if box.reindex is None:
+        graph.realize(box)  # it is read twice
     return box, wrap_dim(dim, len(box.size))
 
 

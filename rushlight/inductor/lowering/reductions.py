@@ -4,31 +4,56 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import bool_, int64, uint8
+from rushlight.core.dtype import bfloat16, bool_, float16, float32, int64, uint8
 from rushlight.core.strides import wrap_dim
 from rushlight.inductor.lowering.pointwise import div, power, sub, to_copy
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.ops.meta.common import reduced_dims
 
-# A reduction to fewer results than this, over more values than that, is done in two steps so that all threads share it.
-SPLIT_RESULTS = 8
+# A reduction of more values than this to fewer results than that is done in two steps, so that all threads share it. Results
+# that lie side by side are a run of vectors for each thread, so there are too few threads' worth of them for longer.
 SPLIT_VALUES = 32768
+SPLIT_RESULTS = 8
+SPLIT_RESULTS_SIDE_BY_SIDE = 256
+# Dimensions that lie apart are reduced one run after the other, where the last run has at least this many values.
+LAST_RUN = 16
 
 
 def reduce_box(graph, self, dims, kind, dtype, keepdim):
-    """`kind` over `dims` of a box; large reductions to few results run in two steps."""
-    dims = reduced_dims(len(self.size), dims)
-    results = math.prod(size for dim, size in enumerate(self.size) if dim not in dims)
-    values = math.prod(self.size[dim] for dim in dims)
-    parts = _parts(values)
-    if kind in ("argmax", "argmin") or results > SPLIT_RESULTS or values < SPLIT_VALUES or parts == 1:
-        return graph.reduction(self, dims, kind, dtype, keepdim)
+    """`kind` over `dims` of a box, in several steps where that reads memory better or occupies all threads."""
+    dims = tuple(sorted(reduced_dims(len(self.size), dims)))
+    if dtype in (float16, bfloat16):  # partial results keep their precision
+        return to_copy(graph, reduce_box(graph, self, dims, kind, float32, keepdim), dtype=dtype)
+    last = _last_run(dims)
+    if len(last) < len(dims) and math.prod(self.size[dim] for dim in last) >= LAST_RUN:
+        inner = _reduce_run(graph, self, last, kind, dtype, True)
+        found = reduce_box(graph, inner, tuple(dim for dim in dims if dim not in last), kind, dtype, True)
+        sizes = [1 if dim in dims else size for dim, size in enumerate(self.size) if keepdim or dim not in dims]
+        return found.reshape(sizes)
+    return _reduce_run(graph, self, dims, kind, dtype, keepdim)
+
+
+def _last_run(dims: tuple[int, ...]) -> tuple[int, ...]:
+    """The adjacent dimensions at the end of sorted ones."""
+    start = len(dims) - 1
+    while start > 0 and dims[start - 1] == dims[start] - 1:
+        start -= 1
+    return dims[max(start, 0) :]
+
+
+def _reduce_run(graph, self, dims, kind, dtype, keepdim):
     kept = [dim for dim in range(len(self.size)) if dim not in dims]
-    order = [*kept, *dims]
+    results, values = math.prod(self.size[dim] for dim in kept), math.prod(self.size[dim] for dim in dims)
+    side_by_side = bool(kept) and kept[-1] == len(self.size) - 1
+    limit = SPLIT_RESULTS_SIDE_BY_SIDE if side_by_side else SPLIT_RESULTS
+    parts = _parts(values)
+    if kind in ("argmax", "argmin") or results > limit or values < SPLIT_VALUES or parts == 1:
+        return graph.reduction(self, dims, kind, dtype, keepdim)
+    order = [*dims, *kept]
     moved = self.view([self.size[dim] for dim in order], lambda index: _scatter(index, order))
-    split = moved.reshape([*(self.size[dim] for dim in kept), parts, values // parts])
-    partial = graph.reduction(split, (len(kept) + 1,), kind, dtype, False)
-    total = graph.reduction(partial, (len(kept),), kind, dtype, False)
+    split = moved.reshape([parts, values // parts, *(self.size[dim] for dim in kept)])
+    partial = graph.reduction(split, (1,), kind, dtype, False)
+    total = graph.reduction(partial, (0,), kind, dtype, False)
     if not keepdim:
         return total
     return total.reshape([1 if dim in dims else size for dim, size in enumerate(self.size)])

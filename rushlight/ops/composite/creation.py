@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import get_default_dtype, int64
+from rushlight.core.dtype import float64, get_default_dtype, int64
 from rushlight.core.layout import preserve_format
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.ops.packet import namespaces
@@ -82,9 +82,10 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, pin_mem
         return aten.full.default((steps,), start, dtype=kind, device=device)
     step = (end - start) / (steps - 1)
     position = aten.arange.start_step(0, steps, 1, dtype=int64, device=device)
-    rising = position.to(kind) * step + start
-    falling = (steps - 1 - position).to(kind) * -step + end
-    return aten.where.self(position < steps // 2, rising, falling)
+    exact = float64 if kind.is_integral else kind
+    rising = position.to(exact) * step + start
+    falling = (steps - 1 - position).to(exact) * -step + end
+    return aten.where.self(position < steps // 2, rising, falling).to(kind)
 
 
 @composite(f"eye(SymInt n, *, {_OPTIONS}) -> Tensor")

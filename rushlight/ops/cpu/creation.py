@@ -12,7 +12,7 @@ from rushlight.core.storage import allocate
 from rushlight.core.strides import broadcast_shapes, storage_extent
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import empty_impl
-from rushlight.ops.cpu.common import convert, empty, make, number
+from rushlight.ops.cpu.common import convert, empty, number
 from rushlight.ops.meta.checks import check_writable
 from rushlight.ops.meta.creation import arange_dtype, arange_length, check_sizes, format_strides
 from rushlight.ops.registry import aten, cpu
@@ -47,7 +47,9 @@ def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memo
     kind = arange_dtype((start, end, step), dtype)
     count = arange_length(start, end, step)
     exact = np.float64 if kind.is_floating_point else np.int64
-    return make(exact(start) + np.arange(count, dtype=exact) * exact(step), kind)
+    made = empty((count,), kind)
+    made._impl.array[...] = exact(start) + np.arange(count, dtype=exact) * exact(step)
+    return made
 
 
 @cpu("clone")

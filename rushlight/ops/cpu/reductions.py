@@ -10,11 +10,11 @@ import numpy as np
 from rushlight.core.dtype import bool_, dtype, int64, uint8
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.common import convert
+from rushlight.ops.cpu.common import convert, empty
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.checks import not_implemented
-from rushlight.ops.meta.common import reduced_dims
+from rushlight.ops.meta.common import reduced_dims, reduced_sizes
 from rushlight.ops.meta.reductions import check_extremum, sum_dtype
 from rushlight.ops.registry import cpu
 
@@ -25,8 +25,14 @@ def _array(self: Tensor, kind: dtype) -> np.ndarray:
 
 
 def _reduce(ufunc: np.ufunc, self: Tensor, kind: dtype, dim: Sequence[int] | None, keepdim: bool) -> Tensor:
-    axes = reduced_dims(len(self._impl.sizes), dim)
-    return contiguous(quietly(ufunc.reduce, _array(self, kind), axes, kind.compute, None, keepdim), kind)
+    sizes = self._impl.sizes
+    axes = reduced_dims(len(sizes), dim)
+    out = empty(reduced_sizes(sizes, axes, keepdim) if axes else sizes, kind)
+    if kind.compute is kind.numpy:
+        quietly(ufunc.reduce, _array(self, kind), axes, kind.compute, out._impl.array, keepdim)
+    else:
+        out._impl.array[...] = convert(quietly(ufunc.reduce, _array(self, kind), axes, kind.compute, None, keepdim), kind.numpy)
+    return out
 
 
 @cpu("sum.dim_IntList")

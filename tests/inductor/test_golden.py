@@ -1,0 +1,52 @@
+"""What each stage of inductor writes, beside the files in golden/. RUSHLIGHT_UPDATE_GOLDEN=1 writes them anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import rushlight as torch
+from rushlight.aot.functionalize import functionalize
+from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.graph import GraphLowering
+from tests.inductor.golden.programs import MLP, chain, normalise
+
+GOLDEN = Path(__file__).parent / "golden"
+THREADS = 2
+
+
+def programs() -> dict[str, tuple]:
+    return {
+        "normalise": (normalise, torch.zeros(3, 8), torch.zeros(8)),
+        "chain": (chain, torch.zeros(5, 4), torch.zeros(7, 4), torch.zeros(5, dtype=torch.int64)),
+        "mlp": (MLP().eval(), torch.zeros(32, 16)),
+    }
+
+
+def stages(name: str) -> dict[str, str]:
+    """The text of each stage of one program."""
+    function, *inputs = programs()[name]
+    names = {value._impl: key for key, value in function.named_parameters()} if isinstance(function, MLP) else {}
+    with torch.no_grad():
+        module = capture(function, tuple(inputs), names=names).module
+    functionalize(module)
+    lowered = GraphLowering(module).run()
+    loops = str(lowered)
+    program = ProgramWriter(lowered, THREADS).write()
+    fusion = "\n\n".join(map(str, program.groups))
+    return {"loops": loops, "fusion": fusion, "memory": str(program.arena), "code": program.source}
+
+
+@pytest.mark.parametrize("name, stage", [
+    ("normalise", "loops"), ("normalise", "code"), ("chain", "loops"), ("chain", "fusion"), ("chain", "code"),
+    ("mlp", "fusion"), ("mlp", "memory"), ("mlp", "code"),
+])  # fmt: skip
+def test_stage_is_as_in_its_golden_file(name, stage):
+    text = stages(name)[stage].rstrip().replace(f"{GOLDEN}{os.sep}", "") + "\n"
+    path = GOLDEN / f"{name}.{stage}.{'cpp' if stage == 'code' else 'txt'}"
+    if os.environ.get("RUSHLIGHT_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text(), f"{path.name} differs; RUSHLIGHT_UPDATE_GOLDEN=1 writes it anew"
