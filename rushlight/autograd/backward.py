@@ -77,8 +77,9 @@ def backward(
 
 def _accumulate_non_leaves(inputs: tuple[Tensor, ...], found: list) -> None:
     for tensor, grad in zip(inputs, found, strict=True):
-        if not tensor.is_leaf and grad is not None:
-            tensor.grad = grad if tensor.grad is None else tensor.grad + grad
+        meta = tensor._impl.autograd
+        if meta.grad_fn is not None and grad is not None:
+            meta.grad = grad if meta.grad is None else meta.grad + grad
 
 
 def grad(

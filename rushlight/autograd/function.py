@@ -191,7 +191,7 @@ def _attach(ctx: FunctionCtx, node: FunctionBackward, index: int, output: object
         impl.view.origin = FUNCTION_VIEW
     skipped = any(value is output for value in ctx._non_differentiable)
     if not skipped and (impl.dtype.is_floating_point or impl.dtype.is_complex):
-        set_history(output, node, index)
+        set_history(output._impl, node, index)
     return output
 
 
@@ -223,7 +223,7 @@ def _guarded(result: object) -> object:
     guarded = result.detach()
     node = _DifferentiatedTwice()
     node.output_info = [info_of(guarded._impl)]
-    set_history(guarded, node, 0)
+    set_history(guarded._impl, node, 0)
     return guarded
 
 

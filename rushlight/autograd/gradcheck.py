@@ -17,7 +17,7 @@ class GradcheckError(RuntimeError):
 def _outputs(function: Callable, inputs: tuple) -> list[Tensor]:
     result = function(*inputs)
     found = list(result) if isinstance(result, tuple | list) else [result]
-    return [value for value in found if isinstance(value, Tensor) and value.requires_grad]
+    return [value for value in found if isinstance(value, Tensor) and value.is_floating_point()]
 
 
 def _numerical(function: Callable, inputs: tuple, tensor: Tensor, eps: float) -> list[np.ndarray]:
@@ -39,6 +39,9 @@ def _analytical(outputs: list[Tensor], tensor: Tensor) -> list[np.ndarray]:
     jacobians = []
     for output in outputs:
         rows = []
+        if not output.requires_grad:
+            jacobians.append(np.zeros((tensor.numel(), output.numel())))
+            continue
         for position in range(output.numel()):
             seed = np.zeros(output.shape, output.dtype.numpy)
             seed.ravel()[position] = 1
@@ -83,14 +86,17 @@ def gradcheck(
 
 def gradgradcheck(func: Callable, inputs: Tensor | Sequence, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
                   raise_exception: bool = True) -> bool:  # fmt: skip
-    """`gradcheck` of the gradients of `func` themselves, with a fixed gradient of the outputs."""
+    """`gradcheck` of the gradients of `func` themselves, as functions of the inputs and of the outputs' gradients."""
     inputs = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    checked = [value for value in inputs if isinstance(value, Tensor) and value.requires_grad]
     generator = np.random.default_rng(0)
-    seeds = [tensor_from_array(generator.standard_normal(value.shape)) for value in _outputs(func, inputs)]
+    outputs = [value for value in _outputs(func, inputs) if value.requires_grad]
+    seeds = [tensor_from_array(np.asarray(generator.standard_normal(value.shape))).requires_grad_() for value in outputs]
 
-    def first_order(*values):
-        found = grad(_outputs(func, values), checked, seeds, create_graph=True, allow_unused=True)
+    def first_order(*values: Tensor) -> tuple[Tensor, ...]:
+        points, starts = values[: len(inputs)], values[len(inputs) :]
+        checked = [value for value in points if isinstance(value, Tensor) and value.requires_grad]
+        results = [value for value in _outputs(func, points) if value.requires_grad]
+        found = grad(results, checked, starts, create_graph=True, allow_unused=True)
         return tuple(value for value in found if value is not None)
 
-    return gradcheck(first_order, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)
+    return gradcheck(first_order, (*inputs, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception)

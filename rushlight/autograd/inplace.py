@@ -25,10 +25,10 @@ def rebase_history(tensor: Tensor, node: Node, output_nr: int = 0) -> None:
     """Record that `node` produced the present value of `tensor`, and so of part of its base if it is a view."""
     impl = tensor._impl
     if impl.view is None:
-        set_history(tensor, node, output_nr)
+        set_history(impl, node, output_nr)
         return
     base = impl.view.base
-    set_history(base, CopySlices(base, tensor, node, output_nr), 0)
+    set_history(base._impl, CopySlices(base, tensor, node, output_nr), 0)
     impl.view.version = -1
     refresh_view(impl)
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 import weakref
 from collections.abc import Callable
@@ -52,6 +53,10 @@ class Node:
     def name(self) -> str:
         """The node's printed name, as "MulBackward0"."""
         return type(self).__name__
+
+    def operation(self) -> str:
+        """What the node belongs to, as messages call it: "Mul"."""
+        return re.sub(r"Backward\d*$", "", self.name())
 
     def apply(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
         """Gradients of the inputs, one per edge."""
@@ -167,12 +172,12 @@ def accumulator_of(tensor: Tensor, meta: AutogradMeta) -> AccumulateGrad:
     return accumulator
 
 
-def set_history(tensor: Tensor, node: Node, output_nr: int) -> None:
-    """Make `tensor` output `output_nr` of `node`."""
-    impl = tensor._impl
+def set_history(impl: TensorImpl, node: Node, output_nr: int) -> None:
+    """Make a tensor output `output_nr` of `node`; where it retains its gradient, the gradient of its new value."""
     meta = impl.autograd
     if meta is None:
         meta = impl.autograd = AutogradMeta()
-    meta.grad_fn, meta.output_nr, meta.requires_grad = node, output_nr, False
     if meta.retains_grad:
+        meta.grad_fn.hooks.retain.pop(meta.output_nr, None)
         node.make_hooks().retain[output_nr] = weakref.ref(impl)
+    meta.grad_fn, meta.output_nr, meta.requires_grad = node, output_nr, False

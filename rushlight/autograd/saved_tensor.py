@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from rushlight.autograd.node import Node, set_history
+from rushlight.autograd.view_history import refresh_view
 from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.thread_state import state
+from rushlight.ops.packet import namespaces
 
 FREED = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -32,7 +35,7 @@ class SavedTensor:
             )
         self.version = impl.version.value
         self.output_nr = output_nr
-        self.tensor = tensor if output_nr is None else wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
+        self.tensor = tensor if output_nr is None else _alias(tensor)
 
     def unpack(self, owner: Node) -> Tensor:
         """The tensor; RuntimeError when it was modified in place after it was saved."""
@@ -41,25 +44,33 @@ class SavedTensor:
             raise RuntimeError(self._complaint(owner))
         if self.output_nr is None:
             return tensor
-        impl = tensor._impl
-        output = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
-        set_history(output, owner, self.output_nr)
+        output = _alias(tensor)
+        set_history(output._impl, owner, self.output_nr)
         return output
 
     def _complaint(self, owner: Node) -> str:
         impl = self.tensor._impl
+        refresh_view(impl)
         meta = impl.autograd
         origin = ""
         if self.output_nr is not None:
-            origin = f", which is output {self.output_nr} of {owner.name()},"
+            origin = f", which is output {self.output_nr} of {owner.operation()},"
         elif meta is not None and meta.grad_fn is not None:
-            origin = f", which is output {meta.output_nr} of {meta.grad_fn.name()},"
+            origin = f", which is output {meta.output_nr} of {meta.grad_fn.operation()},"
         return (
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[torch.{impl.dtype.scalar_name}Tensor {list(impl.sizes)}]{origin} is at version {impl.version.value}; expected "
             f"version {self.version} instead. Hint: enable anomaly detection to find the operation that failed to compute "
             "its gradient, with torch.autograd.set_detect_anomaly(True)."
         )
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """The same value without history, as another object. Modes, which know tensors by their impl, are told of it."""
+    if state.modes:
+        return namespaces.aten.detach.default(tensor)
+    impl = tensor._impl
+    return wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
 
 
 def save(value: object) -> object:

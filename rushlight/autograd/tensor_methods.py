@@ -78,7 +78,7 @@ def detach_(self: Tensor) -> Tensor:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     meta = self._impl.autograd
     if meta is not None:
-        meta.grad_fn, meta.output_nr, meta.requires_grad = None, 0, False
+        meta.grad_fn, meta.output_nr, meta.requires_grad, meta.retains_grad = None, 0, False, False
     return self
 
 

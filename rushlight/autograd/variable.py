@@ -67,7 +67,7 @@ def _attach(node: Node, outputs: tuple, skipped: tuple[int, ...] = ()) -> None:
         impl = output._impl
         node.output_info.append(info_of(impl))
         if index not in skipped and (impl.dtype.is_floating_point or impl.dtype.is_complex):
-            set_history(output, node, index)
+            set_history(impl, node, index)
 
 
 def _record_unknown(op: OpOverload, derivative: None, lower: Callable, args: tuple, kwargs: dict):

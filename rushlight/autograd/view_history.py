@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.autograd.derivatives.views import as_strided_gradient
-from rushlight.autograd.node import NO_EDGE, Edge, Node, accumulator_of, geometry_of, info_of
+from rushlight.autograd.node import NO_EDGE, Edge, Node, accumulator_of, geometry_of, info_of, set_history
 from rushlight.core.strides import may_overlap
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta, TensorImpl
@@ -44,9 +44,7 @@ def refresh_view(impl: TensorImpl) -> None:
     base = view.base._impl
     if base.autograd is None or base.autograd.grad_fn is None:
         return
-    if impl.autograd is None:
-        impl.autograd = AutogradMeta()
-    impl.autograd.grad_fn, impl.autograd.output_nr = AsStridedBackward0(view.base, impl), 0
+    set_history(impl, AsStridedBackward0(view.base, impl), 0)
     view.version = impl.version.value
 
 
@@ -54,7 +52,7 @@ def forbidden_write(impl: TensorImpl, what: str) -> str:
     """Why a view made by a Function or in a mode without recording cannot have been written to."""
     if impl.view.origin == FUNCTION_VIEW:
         meta = impl.autograd
-        name = "a Function" if meta is None or meta.grad_fn is None else meta.grad_fn.name().removesuffix("Backward")
+        name = "a Function" if meta is None or meta.grad_fn is None else meta.grad_fn.operation()
         number = 0 if meta is None else meta.output_nr
         return (
             f"Output {number} of {name} is a view and {what}. This view was created inside a custom "

@@ -33,6 +33,7 @@ from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.fx.fake_tensor import DataDependentError
 from rushlight.fx.proxy_tensor import Capture, capture
+from rushlight.inductor.compiled import ConstantChanged
 from rushlight.nn.modules.module import Module
 from rushlight.utils.pytree import tree_flatten
 
@@ -82,7 +83,11 @@ class Compiled:
             entry = self._compile(signature, args, kwargs, tensors)
         if entry.run is None:
             return self._eager(entry.reason, args, kwargs)
-        return entry.capture.unflatten(entry.run(*distinct(tensors)))
+        try:
+            return entry.capture.unflatten(entry.run(*distinct(tensors)))
+        except ConstantChanged:
+            self.entries.pop(signature, None)
+            return self(*args, **kwargs)
 
     def _signature(self, leaves: list, spec: object, tensors: list[Tensor]) -> tuple:
         found = (spec, *map(describe, leaves), sharing(tensors), ambient(), self._outside())

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from rushlight.core.dtype import dtype, get_default_dtype
 from rushlight.core.layout import layout, memory_format
@@ -86,9 +86,9 @@ class ModuleState:
             held.extend(map(id, part._buffers.values()))
         return tuple(held)
 
-    def tensors(self) -> list[Tensor]:
+    def tensors(self) -> Iterator[Tensor]:
         """The parameters."""
-        return list(self.module.parameters())
+        return self.module.parameters()
 
 
 class Surroundings:
@@ -117,9 +117,9 @@ class Surroundings:
             return ()
         return tuple(map(_outside_value, self._values()))
 
-    def tensors(self) -> list[Tensor]:
+    def tensors(self) -> Iterator[Tensor]:
         """The tensors among them."""
-        return [value for value in self._values() if isinstance(value, Tensor)]
+        return (value for value in self._values() if isinstance(value, Tensor))
 
     def _values(self) -> list:
         found = [_content(cell) for cell in self._cells]

@@ -14,6 +14,10 @@ from rushlight.core.strides import contiguous_strides, is_contiguous
 from rushlight.core.thread_state import state
 
 
+class DataDependentError(RuntimeError):
+    """A program asked for the values of a fake tensor, which has none."""
+
+
 class VersionCounter:
     """Counts in-place writes; a base and its views share one, so that autograd notices writes through any alias."""
 
@@ -110,10 +114,13 @@ class TensorImpl:
         return array
 
     def _make_array(self) -> np.ndarray:
-        if self.storage.buffer is None:
-            raise RuntimeError(
-                f"Cannot read the data of a tensor of shape {list(self.sizes)} on device 'meta' or a fake tensor: it has none"
+        if self.fake:
+            raise DataDependentError(
+                f"the values of a fake tensor of shape {list(self.sizes)} are not known while a program is captured. Keep them "
+                "in a tensor, or leave this part out of the compiled function."
             )
+        if self.storage.buffer is None:
+            raise RuntimeError(f"Cannot read the data of a tensor of shape {list(self.sizes)} on device 'meta': it has none")
         sizes, element_type, buffer = self.sizes, self.dtype, self.storage.buffer
         if 0 in sizes:
             # An empty view may lie past the end of its storage, where NumPy refuses to look.

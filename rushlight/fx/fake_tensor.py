@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from rushlight.core.device import CPU, META
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, META_KEYS
+from rushlight.core.dtype import bool_, uint8
 from rushlight.core.storage import StorageImpl, without_data
 from rushlight.core.tensor import Tensor, wrap
-from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.tensor_impl import DataDependentError, TensorImpl
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
 
-
-class DataDependentError(RuntimeError):
-    """A program asked for the value of a fake tensor."""
+__all__ = ["DataDependentError", "FakeTensorMode", "is_fake"]
 
 
 class FakeTensorMode(DispatchMode):
@@ -41,14 +40,14 @@ class FakeTensorMode(DispatchMode):
         storage = self._storages.get(impl.storage)
         if storage is None:
             storage = self._storages[impl.storage] = without_data(impl.storage.nbytes)
-        fake = TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, CPU, META_KEYS)
+        fake = TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, impl.device, META_KEYS)
         fake.fake = True
         return wrap(fake)
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
         args = _map_tensors(self.from_tensor, args)
         kwargs = {name: _map_tensors(self.from_tensor, value) for name, value in kwargs.items()}
-        if op._schema.name in ("_local_scalar_dense", "equal", "nonzero"):
+        if _needs_values(op, args):
             raise DataDependentError(
                 f"{op} needs the values of a tensor, which are not known while a program is captured. "
                 "Keep the value in a tensor, or leave this part out of the compiled function."
@@ -58,6 +57,13 @@ class FakeTensorMode(DispatchMode):
         with ExcludeKeys(AUTOGRAD_BITS):
             result = op(*args, **kwargs)
         return _map_tensors(_claim_cpu, result)
+
+
+def _needs_values(op: OpOverload, args: tuple) -> bool:
+    """Whether the result, or its size, depends on values."""
+    if op._schema.name in ("index", "index_put", "index_put_"):
+        return any(isinstance(index, Tensor) and index.dtype in (bool_, uint8) for index in args[1])
+    return op._schema.name in ("_local_scalar_dense", "equal", "nonzero")
 
 
 def _map_tensors(function, value):

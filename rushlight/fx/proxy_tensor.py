@@ -49,8 +49,8 @@ class ProxyMode(DispatchMode):
         node.meta["val"] = tensor
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
-        if op._schema.name in ("detach", "alias"):
-            return self._same_value(args[0])
+        if op._schema.name in ("detach", "alias") and self.argument(args[0]).op == "call_function":
+            return self._same_value(args[0])  # of an input it is another tensor, which does not require grad
         if op._schema.name == "lift_fresh":
             op = _CLONE  # a tensor literal is made anew by every call of the program
         node_args = _map(self.argument, args)

@@ -104,6 +104,18 @@ def trim(folder: Path, limit: int) -> None:
 
     A library that another process has loaded stays in its memory; one that is about to load it builds it again.
     """
+    entries = _entries(folder)
+    total = sum(size for _, size in entries.values())
+    for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
+        if total <= limit:
+            break
+        for suffix in (".so", ".cpp"):
+            (folder / (stem + suffix)).unlink(missing_ok=True)
+        total -= size
+
+
+def _entries(folder: Path) -> dict[str, tuple[float, int]]:
+    """When each entry was last used, and its size. Stale temporary files are deleted on the way."""
     entries: dict[str, tuple[float, int]] = {}
     now = time.time()
     for item in os.scandir(folder):
@@ -117,10 +129,4 @@ def trim(folder: Path, limit: int) -> None:
             entries[stem] = (max(used, status.st_mtime), size + status.st_size)
         elif now - status.st_mtime > STALE_SECONDS:
             Path(item.path).unlink(missing_ok=True)
-    total = sum(size for _, size in entries.values())
-    for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
-        if total <= limit:
-            break
-        for suffix in (".so", ".cpp"):
-            (folder / (stem + suffix)).unlink(missing_ok=True)
-        total -= size
+    return entries

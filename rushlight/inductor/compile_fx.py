@@ -69,7 +69,7 @@ class _PieceInterpreter(Interpreter):
 
 @dataclass
 class _Piece:
-    run: CompiledGraph
+    run: Callable[..., tuple]
     positions: list[int]
     is_tuple: bool
 
@@ -104,18 +104,19 @@ def _make_constant(part: GraphModule, placeholder: Node, tensor: Tensor, name: s
     part.graph.erase_node(placeholder)
 
 
-def _compile_piece(module: GraphModule, options: Options, observe: Observer) -> CompiledGraph:
+def _compile_piece(module: GraphModule, options: Options, observe: Observer) -> Callable[..., tuple]:
+    def reference(*tensors: Tensor) -> tuple:
+        return Interpreter(module).run(*tensors)
+
     lowered = GraphLowering(module).run()
     observe("loops", lambda: str(lowered))
     program = ProgramWriter(lowered, options.threads).write()
     observe("fusion", lambda: "\n\n".join(map(str, program.groups)))
     observe("memory", lambda: str(program.arena))
+    if not program.groups:  # only views: nothing to calculate
+        return reference
     observe("code", lambda: program.source)
     library = build(program.source, options.debug)
     observe("library", lambda: f"{'loaded' if library.from_cache else 'built'} {library.path}")
     constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
-
-    def reference(*tensors: Tensor) -> tuple:
-        return Interpreter(module).run(*tensors)
-
     return CompiledGraph(lowered, program, library, constants, reference)

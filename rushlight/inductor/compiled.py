@@ -20,6 +20,10 @@ from rushlight.inductor.graph import LoweredGraph
 TILE_COLUMNS = 64  # upper bound of the padding of a packed matrix's columns
 
 
+class ConstantChanged(RuntimeError):
+    """A parameter has another size, stride or dtype than the graph was compiled for."""
+
+
 @dataclass(frozen=True)
 class _Prepared:
     """Constants as one call sees them. A call holds on to the record, so that a change meanwhile frees nothing it reads."""
@@ -96,7 +100,7 @@ class CompiledGraph:
     def _pack(self, state_now: list) -> _Prepared:
         for buffer, tensor, expected in zip(self.program.constants, self.constants, self._layouts, strict=True):
             if (tensor._impl.sizes, tensor._impl.strides, tensor._impl.dtype) != expected:
-                raise RuntimeError(
+                raise ConstantChanged(
                     f"{buffer.target} had size {list(expected[0])} and dtype {expected[2]} when the graph was compiled, and "
                     f"has now {list(tensor.shape)} and {tensor.dtype}; compile the model again"
                 )
@@ -124,6 +128,6 @@ class CompiledGraph:
         if source is None:
             names = [buffer.name for buffer in self.inputs]
             source = tensors[names.index(view.buffer)]
-        if (view.size, view.stride, view.offset) == (source._impl.sizes, source._impl.strides, 0):
+        if view.is_whole:
             return source
         return source.as_strided(view.size, view.stride, source.storage_offset() + view.offset)

@@ -23,13 +23,14 @@ from rushlight.inductor.tensor_box import StorageBox, TensorBox
 
 @dataclass(frozen=True, slots=True)
 class OutputView:
-    """A graph output: a strided view of a buffer, or a plain Python value."""
+    """A graph output: a strided view of a buffer, or a plain Python value. `is_whole`: an input or constant as it is."""
 
     buffer: str
     size: tuple[int, ...]
     stride: tuple[int, ...]
     offset: int
     value: object = None
+    is_whole: bool = False
 
 
 @dataclass(slots=True)
@@ -115,14 +116,14 @@ class GraphLowering:
         box, fake = self.boxes[node], node.meta["val"]
         stride = tuple(fake.stride())
         self.builder.origin, self.builder.lines = node.name, source_line(node)
-        if not fake.numel():
+        if not fake.numel() and node.op == "call_function":
             return OutputView(self.builder.copy(box).storage.buffer.name, box.size, stride, 0)
         root = self._root[_storage(node)]
         if root.op == "call_function" and (shared or not _is_dense(fake)):
             whole, base = self._in_layout(root), root.meta["val"]
             return OutputView(whole.buffer, box.size, stride, whole.offset + fake.storage_offset() - base.storage_offset())
         found = self._in_layout(node)
-        return OutputView(found.buffer, box.size, stride, found.offset)
+        return OutputView(found.buffer, box.size, stride, found.offset, is_whole=node.op != "call_function")
 
     def _in_layout(self, node: Node) -> Operand:
         """Where the elements of a node lie in memory with the strides of its fake value, after a copy if need be."""

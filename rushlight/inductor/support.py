@@ -12,6 +12,8 @@ from rushlight.inductor.lowering import LOWERINGS
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
+CONCATENATED = 16  # tensors at most
+
 
 def _argument(node: Node, name: str) -> object:
     """The value of a node's argument by its schema name."""
@@ -84,6 +86,16 @@ def _integer_indices(node: Node) -> bool:
     return _non_empty_source(node) and bool(kinds) and kinds <= {int64, int32}
 
 
+def _few_tensors(node: Node) -> bool:
+    """Whether a concatenation is of few enough tensors to choose among by nested conditions."""
+    return len(node.args[0]) <= CONCATENATED
+
+
+def _divides_safely(node: Node) -> bool:
+    """Whether no integer can be divided by zero, which is an error in eager and cannot be reported from a loop."""
+    return _first(node).dtype.is_floating_point or (not isinstance(node.args[1], Node) and node.args[1] != 0)
+
+
 def _first_argument(node: Node) -> Tensor:
     return node.args[0].meta["val"]
 
@@ -98,6 +110,10 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("max_pool2d_with_indices"): _max_pool,
     aten("avg_pool2d"): _avg_pool,
     aten("as_strided"): _as_strided,
+    aten("cat"): _few_tensors,
+    aten("div.Tensor_mode"): _divides_safely,
+    aten("remainder.Tensor"): _divides_safely,
+    aten("fmod.Tensor"): _divides_safely,
     aten("embedding"): _non_empty_source,
     aten("index_select"): _non_empty_source,
     aten("gather"): _non_empty_source,

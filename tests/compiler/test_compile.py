@@ -213,6 +213,13 @@ def test_a_tensor_made_inside_is_new_at_every_call(quiet):
     assert compiled(torch.ones(2)).tolist() == [2, 3]
 
 
+def test_a_detached_input_is_another_tensor(quiet):
+    x = torch.ones(2, requires_grad=True)
+    same_tensor, detached, whole = torch.compile(lambda x: (x, x.detach(), x[:]))(x)
+    assert same_tensor is x and not detached.requires_grad and whole is not x
+    assert detached.data_ptr() == whole.data_ptr() == x.data_ptr()
+
+
 # Modules
 
 
@@ -249,6 +256,7 @@ def test_parameters_that_are_written_to_replaced_or_given_new_memory(quiet):
         lambda: setattr(model.linear, "weight", nn.Parameter(torch.randn(16, 8))),
         lambda: setattr(model.linear.bias, "data", torch.randn(16)),
         lambda: setattr(model, "linear", nn.Linear(8, 16)),
+        lambda: setattr(model.linear.weight, "data", torch.randn(8, 16).t()),
         lambda: model.load_state_dict(Net().state_dict()),
     ]
     for change in changes:
@@ -329,7 +337,9 @@ def test_fullgraph_makes_it_an_error():
         torch.compile(lambda x: x * x.max().item(), fullgraph=True)(torch.ones(2))
 
 
-@pytest.mark.parametrize("argument", [[1, {2}], nn.Linear(2, 2), bytearray(b"x"), object()], ids=["set", "module", "bytes", "object"])
+@pytest.mark.parametrize("argument", [
+    [1, {2}], nn.Linear(2, 2), bytearray(b"x"), object(),
+], ids=["set", "module", "bytes", "object"])  # fmt: skip
 def test_arguments_that_may_change_unseen_run_in_eager(argument):
     compiled, graphs = counting(lambda x, other: x + 1)
     with pytest.warns(UserWarning, match="runs in eager"):
@@ -346,8 +356,8 @@ def fail(x):
 
 
 @pytest.mark.parametrize("function, error", [
-    (fail, Trouble), (lambda x: x + torch.ones(5), RuntimeError), (lambda x: x[7], IndexError), (lambda x: x.nothing, AttributeError),
-    (lambda x: {}["key"], KeyError), (lambda x: torch.cat([x, 1]), TypeError),
+    (fail, Trouble), (lambda x: x + torch.ones(5), RuntimeError), (lambda x: x[7], IndexError),
+    (lambda x: x.nothing, AttributeError), (lambda x: {}["key"], KeyError), (lambda x: torch.cat([x, 1]), TypeError),
 ], ids=["user", "shape", "index", "attribute", "key", "type"])  # fmt: skip
 def test_an_error_of_the_program_keeps_its_type_and_needs_no_warning(function, error, quiet):
     compiled = torch.compile(function)

@@ -79,6 +79,7 @@ CASES = {
     "layer_norm_without_rows": (lambda x: F.layer_norm(x, [8]), grid(0, 8)),
     "reductions_of_nothing": (lambda x: (x.sum(0), x.prod(0), x.sum(), (x > 0).all(0), x.mean(0)), grid(0, 3)),
     "concatenation_of_nothing": (lambda x: (torch.cat([x, x[:0], x]), torch.cat([x[:0], x[:0]])), grid(4, 3)),
+    "concatenation_of_many": (lambda x: torch.stack([x + i for i in range(40)]).sum(0), grid(4)),
     "padding_of_nothing": (lambda x: F.pad(x, (1, 2, 1, 0), value=3.0), grid(0, 3)),
     "product_without_depth": (lambda x: x @ x.t(), grid(3, 0)),
     "diagonal_of_a_slice": (lambda x: (x[1:].diagonal(), (x + 1)[:, 1:].diagonal()), grid(5, 4)),
@@ -137,6 +138,14 @@ def test_an_index_out_of_range_is_an_error_as_in_eager(function, rows):
         with pytest.raises((IndexError, RuntimeError)) as compiled:
             torch.compile(function)(table, index)
     assert compiled.type is eager.type
+
+
+@pytest.mark.parametrize("divide", [
+    lambda a, b: a // b, lambda a, b: a % b, torch.fmod, lambda a, b: a // 0, lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+], ids=["floor", "remainder", "fmod", "constant", "trunc"])  # fmt: skip
+def test_integer_division_by_zero_is_an_error_as_in_eager(divide):
+    with torch.no_grad(), pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.compile(divide)(torch.tensor([1, 2]), torch.tensor([1, 0]))
 
 
 def test_tensors_that_share_memory_are_told_apart_from_those_that_do_not():

@@ -43,14 +43,14 @@ def arrays_of(index, convert):
 
 
 @st.composite
-def advanced_indices(draw):
-    """Integer arrays, masks and basic items, without those that NumPy and torch order differently."""
-    broadcast = draw(st.sampled_from([(), (1,), (3,), (2, 1), (2, 3)]))
+def advanced_indices(draw, least_dims=1):
+    """Integer arrays of at least so many dimensions, masks, lists and slices."""
+    broadcast = draw(st.sampled_from([(1,), (3,), (2, 1), (2, 3)]))
     items = []
     for size in SHAPE:
         kind = draw(st.sampled_from(["array", "array", "slice", "mask", "list"]))
         if kind == "array":
-            shape = broadcast[draw(st.integers(0, len(broadcast))) :]
+            shape = broadcast[draw(st.integers(0, len(broadcast) - least_dims)) :]
             count = int(np.prod(shape))
             values = draw(st.lists(st.integers(-size, size - 1), min_size=count, max_size=count))
             items.append(np.array(values, np.int64).reshape(shape))
@@ -99,6 +99,23 @@ def test_advanced_indices_are_numpys(index):
     assert rl.from_numpy(array)[index].tolist() == expected.tolist(), "NumPy arrays are indices too"
 
 
+@pytest.mark.oracle
+@settings(max_examples=300, deadline=None)
+@given(advanced_indices(least_dims=0))
+def test_advanced_indices_are_torchs(index):
+    # In torch 0-dim integer tensors select, where in NumPy they are arrays like others.
+    torch = pytest.importorskip("torch")
+    ours, theirs = rl.arange(24.0).view(SHAPE), torch.arange(24.0).view(SHAPE)
+    try:
+        expected = theirs[arrays_of(index, torch.from_numpy)]
+    except IndexError:
+        with pytest.raises(IndexError):
+            ours[arrays_of(index, rl.from_numpy)]  # noqa: B018
+        return
+    got = ours[arrays_of(index, rl.from_numpy)]
+    assert tuple(got.shape) == tuple(expected.shape) and got.tolist() == expected.tolist()
+
+
 @settings(max_examples=300)
 @given(advanced_indices(), st.booleans())
 def test_advanced_writes_are_numpys(index, is_number):
@@ -117,6 +134,7 @@ def test_advanced_writes_are_numpys(index, is_number):
 
 
 @pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence")
 @pytest.mark.parametrize(
     "index",
     [

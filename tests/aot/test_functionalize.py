@@ -1,0 +1,124 @@
+"""Functionalization: which graphs come out, and which are left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.aot.functionalize import functionalize
+from rushlight.aot.memory import anchor_views
+from rushlight.fx.interpreter import Interpreter
+from rushlight.fx.proxy_tensor import capture
+
+
+@pytest.fixture(autouse=True)
+def without_gradients():
+    with torch.no_grad():
+        yield
+
+
+def passed(function, *inputs):
+    """The captured graph after functionalization, and its operators' names."""
+    module = capture(function, inputs).module
+    functionalize(module)
+    anchor_views(module)
+    module.graph.eliminate_dead_code()
+    module.graph.lint()
+    module.recompile()
+    return module, [node.target._schema.name for node in module.graph.nodes if node.op == "call_function"]
+
+
+def check(function, *inputs) -> list[str]:
+    """The graph gives the results, aliases and effects of the function. Returns its operators."""
+    module, names = passed(function, *inputs)
+    ours, theirs = [x.clone() for x in inputs], [x.clone() for x in inputs]
+    wanted = function(*theirs)
+    got = Interpreter(module).run(*ours)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for want, have in zip([*wanted, *theirs], [*got, *ours], strict=True):
+        assert have.tolist() == want.tolist() and have.stride() == want.stride()
+        for mine, other in zip(ours, theirs, strict=True):
+            assert (have.data_ptr() == mine.data_ptr()) == (want.data_ptr() == other.data_ptr())
+    return names
+
+
+def x(*shape: int) -> torch.Tensor:
+    return torch.arange(24.0)[: torch.zeros(shape).numel()].reshape(shape)
+
+
+def test_a_write_to_a_value_of_the_graph_becomes_its_functional_form():
+    assert check(lambda a: (a + 1).mul_(2).neg_(), x(4)) == ["add", "mul", "neg"]
+
+
+def test_a_write_to_an_input_is_copied_back_at_the_end():
+    assert check(lambda a: a.add_(1) * 2, x(4)) == ["add", "mul", "copy_"]
+    assert check(lambda a: a.add_(1), x(4)) == ["add", "copy_"]
+
+
+def test_views_made_before_a_write_see_it():
+    def function(a):
+        b = a * 2
+        row, column = b[0], b[:, 1]
+        row.add_(10)
+        return column * 1, b.t()
+
+    assert not any(name.endswith("_") for name in check(function, x(3, 4)))
+
+
+@pytest.mark.parametrize("view", [
+    lambda b: b[1], lambda b: b[:, 1:3], lambda b: b[::2], lambda b: b.t(), lambda b: b.view(2, 6)[1],
+    lambda b: b.unsqueeze(0)[0, 1], lambda b: b.unsqueeze(1).squeeze(1)[1], lambda b: b.t()[1:].t()[0], lambda b: b.detach()[2], lambda b: b[-1, -2:],
+], ids="select slice step permute view unsqueeze squeeze chain detach negative".split())  # fmt: skip
+@pytest.mark.parametrize("write", [
+    lambda v: v.add_(1), lambda v: v.fill_(7), lambda v: v.copy_(v * 2),
+], ids=["add", "fill", "copy"])  # fmt: skip
+def test_a_write_through_a_view_reaches_what_it_views(view, write):
+    def function(a):
+        b = a * 3
+        write(view(b))
+        return b, view(b)
+
+    def on_input(a):
+        write(view(a))
+        return a.sum()
+
+    assert not any(name.endswith("_") for name in check(function, x(3, 4)))
+    assert check(on_input, x(3, 4))[-1] == "copy_"
+
+
+def test_the_dtype_of_the_written_tensor_stays():
+    check(lambda a: torch.zeros(4, dtype=torch.int64).add_(3).mul_(2) + a, x(4))
+    check(lambda a: (a * 2).copy_(torch.arange(4)), x(4))
+
+
+def test_random_fills_write_to_a_clone_of_their_own():
+    module, names = passed(lambda a: torch.zeros(3).uniform_(2, 3) + a, x(3))
+    assert names == ["full", "clone", "uniform_", "add"]
+    (result,) = Interpreter(module).run(torch.zeros(3))
+    assert ((result >= 2) & (result <= 3)).all()
+
+
+def test_what_cannot_be_guaranteed_is_left_alone():
+    def overlapping(a, b):
+        a.add_(1)
+        return b * 2
+
+    def window(a):
+        b = a * 2
+        b.unfold(0, 2, 1)[0].add_(1)
+        return b
+
+    whole = x(6)
+    module, names = passed(overlapping, whole[:4], whole[2:])
+    assert names == ["add_", "mul"] and "share memory" in module.meta["keep_eager"]
+    module, names = passed(window, x(6))
+    assert "add_" in names and "as_strided" in module.meta["keep_eager"]
+    (result,) = Interpreter(module).run(x(6))
+    assert result.tolist() == window(x(6)).tolist()
+
+
+def test_views_by_absolute_place_view_the_owner_of_the_memory():
+    module, names = passed(lambda a: (a * 2)[1:].diagonal(), x(4, 3))
+    *_, strided = (node for node in module.graph.nodes if node.op == "call_function")
+    assert names == ["mul", "as_strided"] and strided.args[0].target._schema.name == "mul"
+    assert Interpreter(module).run(x(4, 3))[0].tolist() == (x(4, 3) * 2)[1:].diagonal().tolist()
