@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight.aot.memory import INVERSES, WrittenMemory, is_write, storage_of, written_arguments
+from rushlight.aot.memory import INVERSES, WrittenMemory, is_write, written_arguments
 from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
 from rushlight.fx.fake_tensor import FakeTensorMode
@@ -40,7 +40,7 @@ class _Functionalizer:
     """Walks the nodes in order and keeps, for each written storage, the node that holds its contents now.
 
     `current` holds the contents of a storage's root, `version` counts its writes, and `known` remembers which node is the
-    value of a node of the original graph, as of a version.
+    value of a node of the original graph, as of a version. `renewed` are nodes whose fake values were made again.
     """
 
     def __init__(self, module: GraphModule, memory: WrittenMemory):
@@ -49,6 +49,7 @@ class _Functionalizer:
         self.current = dict(memory.root)
         self.version = dict.fromkeys(memory.root, 0)
         self.known: dict[Node, tuple[int, Node]] = {}
+        self.renewed: set[Node] = set()
         self.place: Node | None = None
         self.fakes = FakeTensorMode()
 
@@ -64,14 +65,14 @@ class _Functionalizer:
             elif node.op == "call_function":
                 self._redirect(node)
         for node in reversed(self.memory.writes):
-            if not node.users and storage_of(node) in self.memory.root:
+            if node in self.memory.storage:
                 self.graph.erase_node(node)
 
     # Reading
 
     def value(self, node: Node) -> Node:
         """The node that holds what `node` would show now."""
-        storage = storage_of(node)
+        storage = self.memory.storage.get(node)
         if not self.version.get(storage):
             return node
         version, found = self.known.get(node, (-1, node))
@@ -82,20 +83,26 @@ class _Functionalizer:
 
     def _fresh_value(self, node: Node) -> Node:
         """`value`, made as a view of the storage's root, so that results share memory where the original's did."""
-        return self._view_again(node, self._fresh_value) if self.version.get(storage_of(node)) else node
+        return self._view_again(node, self._fresh_value) if self.version.get(self.memory.storage.get(node)) else node
 
     def _view_again(self, node: Node, value: Callable[[Node], Node]) -> Node:
         source = self.memory.source[node]
         if source is None:
-            return self.current[storage_of(node)]
+            return self.current[self.memory.storage[node]]
         if is_write(node):
             return value(source)
         return self._emit(node.target, value(source), *node.args[1:], **node.kwargs)
 
     def _redirect(self, node: Node) -> None:
+        """Let a node read what its arguments show now. Its own value is made again where theirs are others."""
+        before = node.all_input_nodes
         node.args, node.kwargs = map_arg(node.args, self.value), map_arg(node.kwargs, self.value)
-        if storage_of(node) in self.version:
-            self.known[node] = (self.version[storage_of(node)], node)
+        if node.all_input_nodes != before or not self.renewed.isdisjoint(before):
+            self.renewed.add(node)
+            node.meta["val"] = self._calculate(node.target, node.args, node.kwargs)
+        storage = self.memory.storage.get(node)
+        if storage is not None:
+            self.known[node] = (self.version[storage], node)
 
     # Writing
 
@@ -124,17 +131,17 @@ class _Functionalizer:
         made.args = tuple(arguments.pop(name) for name in names[: len(node.args)])
         made.kwargs = arguments
         made.meta = dict(node.meta)
-        if storage_of(node) is None:
+        if node not in self.memory.storage:
             node.replace_all_uses_with(made)
             self.graph.erase_node(node)
         else:
             made.meta["val"] = clones[names[0]].meta["val"]
         for name, target in targets.items():
-            self._set(target, clones[name] if storage_of(node) is None else made)
+            self._set(target, made if node in self.memory.storage else clones[name])
 
     def _set(self, node: Node, new: Node) -> None:
         """Make `new` what `node` shows from now on, and with it everything that shares its memory."""
-        storage, shown = storage_of(node), node
+        storage, shown = self.memory.storage[node], node
         changed = new
         while (source := self.memory.source[node]) is not None:
             if not is_write(node):
@@ -159,10 +166,13 @@ class _Functionalizer:
         """A new node in front of the one at hand, with its value."""
         with self.graph.inserting_before(self.place):
             made = self.graph.create_node("call_function", op, args, kwargs, name=op._schema.name)
-        fake_args, fake_kwargs = map_arg(args, _fake), map_arg(kwargs, _fake)
-        with self.fakes:
-            made.meta = dict(self.place.meta, val=op(*fake_args, **fake_kwargs))
+        made.meta = dict(self.place.meta, val=self._calculate(op, args, kwargs))
         return made
+
+    def _calculate(self, target: Callable, args: tuple, kwargs: dict) -> object:
+        """The fake value of a call."""
+        with self.fakes:
+            return target(*map_arg(args, _fake), **map_arg(kwargs, _fake))
 
     def _copied(self, source: Node, target: Node) -> Node:
         """A copy of `source` in the target's shape and dtype."""

@@ -48,7 +48,10 @@ def source_of(node: Node) -> Node | None:
 
 
 class WrittenMemory:
-    """The storages that a graph writes to. `root` maps each to the node that owns it, `source` nodes to what they view."""
+    """The storages that a graph writes to, as they are before it is rewritten.
+
+    `root` maps each to the node that owns it, `storage` nodes to theirs, and `source` nodes to what they view.
+    """
 
     def __init__(self, graph: Graph):
         self.writes = [node for node in graph.nodes if is_write(node)]
@@ -58,6 +61,7 @@ class WrittenMemory:
             if storage_of(node) in self.nodes:
                 self.nodes[storage_of(node)].append(node)
         self.root = {storage: nodes[0] for storage, nodes in self.nodes.items()}
+        self.storage = {node: storage for storage, nodes in self.nodes.items() for node in nodes}
         self.source = {node: source_of(node) for nodes in self.nodes.values() for node in nodes}
 
     def obstacle(self) -> str:
