@@ -1,6 +1,24 @@
-"""Settings of all tests: hypothesis draws the same examples in every run, and a busy machine fails no test by its slowness."""
+"""Settings of all tests.
 
+Compiled code goes to a cache of the session's own. Hypothesis draws the same examples in every run, and a busy machine fails
+no test by its slowness.
+"""
+
+import os
+
+import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_cache(tmp_path_factory):
+    """A cache folder of the session's own, so that results don't depend on what was built before."""
+    before = os.environ.get("RUSHLIGHT_CACHE_DIR")
+    os.environ["RUSHLIGHT_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    os.environ.pop("RUSHLIGHT_CACHE_DIR")
+    if before is not None:
+        os.environ["RUSHLIGHT_CACHE_DIR"] = before

@@ -41,6 +41,7 @@ def main() -> int:
     parser.add_argument("--backend", default="inductor")
     options = parser.parse_args()
     failed = []
+    warnings.filterwarnings("ignore", message="Using a target size")
     for seed in range(options.start, options.start + options.seeds):
         program = random_program(seed, options.statements)
         problem = failure(program, options.backend, parallel=seed % 2 == 1)

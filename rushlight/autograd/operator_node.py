@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 from rushlight.autograd.derivative_table import Derivative, Formula
 from rushlight.autograd.node import NO_EDGE, Edge, Node, geometry_of
@@ -19,8 +18,11 @@ _FROM_BACKWARD = ("grad", "grads", "needs")
 class Recipe:
     """What the formulas of an operator need, worked out once: positions of inputs, and per formula what to save."""
 
+    __slots__ = ("op", "derivative", "inputs", "saved_inputs", "saved_outputs")
+
     def __init__(self, op: OpOverload, derivative: Derivative):
         schema = op._schema
+        self.op = op
         self.derivative = derivative
         self.inputs = tuple(tuple(schema.positions[name] for name in f.inputs) for f in derivative.formulas)
         self.saved_inputs = tuple(_inputs_named(formula, schema) for formula in derivative.formulas)
@@ -28,12 +30,6 @@ class Recipe:
             tuple((name, int(name[6:] or 0)) for name in formula.names if name.startswith("result"))
             for formula in derivative.formulas
         )
-
-
-@cache
-def recipe_of(op: OpOverload, derivative: Derivative) -> Recipe:
-    """The recipe of an operator."""
-    return Recipe(op, derivative)
 
 
 def _inputs_named(formula: Formula, schema: FunctionSchema) -> tuple[tuple[str, int, Callable], ...]:
@@ -78,10 +74,9 @@ class OperatorBackward(Node):
     `needs` says per formula and input whether its gradient goes anywhere, as a list of answers where the input is a list.
     """
 
-    def __init__(self, op: OpOverload, derivative: Derivative, stack: list):
+    def __init__(self, recipe: Recipe, stack: list):
         super().__init__()
-        self.op = op
-        self.recipe = recipe_of(op, derivative)
+        self.recipe = recipe
         self.saved: dict | None = {}
         self.needs = []
         self._wanted = []
@@ -99,7 +94,7 @@ class OperatorBackward(Node):
 
     def name(self) -> str:
         """The operator's name in camel case, as "AddBackward0"."""
-        words = self.op._schema.name.strip("_").split("_")
+        words = self.recipe.op._schema.name.strip("_").split("_")
         return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
 
     def save_inputs(self, stack: list, written: int | None = None) -> None:

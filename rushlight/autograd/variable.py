@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE, Derivative
+from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE
 from rushlight.autograd.inplace import check_inplace, rebase_history
 from rushlight.autograd.node import Node, info_of, set_history
-from rushlight.autograd.operator_node import NotImplementedBackward, OperatorBackward
+from rushlight.autograd.operator_node import NotImplementedBackward, OperatorBackward, Recipe
 from rushlight.autograd.view_history import INFERENCE_VIEW, NO_GRAD_VIEW
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey
 from rushlight.core.tensor import Tensor
@@ -31,30 +31,32 @@ def _any_requires_grad(values: Iterable) -> bool:
 def _link_autograd(op: OpOverload, below: int) -> Callable:
     lower = op.resolve(below)
     derivative = DERIVATIVES.get(INPLACE_OF.get(op, op))
+    recipe = None if derivative is None else Recipe(op, derivative)
     if op.writes_self:
-        return _inplace_kernel(op, derivative, lower)
+        return _inplace_kernel(op, recipe, lower)
     if op in NON_DIFFERENTIABLE:
         return lower
-    record = _record_unknown if derivative is None else _record
 
     def run(*args, **kwargs):
         if not state.grad_enabled or not (_any_requires_grad(args) or (kwargs and _any_requires_grad(kwargs.values()))):
             return lower(*args, **kwargs)
-        return record(op, derivative, lower, args, kwargs)
+        if recipe is None:
+            return _record_unknown(op, lower, args, kwargs)
+        return _record(recipe, lower, args, kwargs)
 
     return run
 
 
-def _record(op: OpOverload, derivative: Derivative, lower: Callable, args: tuple, kwargs: dict):
-    stack = op.normalize(args, kwargs)
-    node = OperatorBackward(op, derivative, stack)
+def _record(recipe: Recipe, lower: Callable, args: tuple, kwargs: dict):
+    stack = recipe.op.normalize(args, kwargs)
+    node = OperatorBackward(recipe, stack)
     if not node.is_wanted:
         return lower(*args, **kwargs)
     node.save_inputs(stack)
     with ExcludeKeys(AUTOGRAD_BITS):
         result = lower(*args, **kwargs)
     outputs = result if isinstance(result, tuple) else (result,)
-    _attach(node, outputs, derivative.non_differentiable_outputs)
+    _attach(node, outputs, recipe.derivative.non_differentiable_outputs)
     node.save_outputs(outputs)
     return result
 
@@ -70,7 +72,7 @@ def _attach(node: Node, outputs: tuple, skipped: tuple[int, ...] = ()) -> None:
             set_history(impl, node, index)
 
 
-def _record_unknown(op: OpOverload, derivative: None, lower: Callable, args: tuple, kwargs: dict):
+def _record_unknown(op: OpOverload, lower: Callable, args: tuple, kwargs: dict):
     inputs = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
     node = NotImplementedBackward(op, inputs)
     with ExcludeKeys(AUTOGRAD_BITS):
@@ -79,7 +81,7 @@ def _record_unknown(op: OpOverload, derivative: None, lower: Callable, args: tup
     return result
 
 
-def _inplace_kernel(op: OpOverload, derivative: Derivative | None, lower: Callable) -> Callable:
+def _inplace_kernel(op: OpOverload, recipe: Recipe | None, lower: Callable) -> Callable:
     def run(self, *args, **kwargs):
         recorded = state.grad_enabled and (
             _any_requires_grad((self,)) or _any_requires_grad(args) or (kwargs and _any_requires_grad(kwargs.values()))
@@ -87,9 +89,9 @@ def _inplace_kernel(op: OpOverload, derivative: Derivative | None, lower: Callab
         if not recorded:
             return lower(self, *args, **kwargs)
         check_inplace(self)
-        if derivative is None and op not in NON_DIFFERENTIABLE:
+        if recipe is None and op not in NON_DIFFERENTIABLE:
             raise RuntimeError(f"derivative for {op.name} is not implemented")
-        node = None if derivative is None else _inplace_node(op, derivative, (self, *args), kwargs)
+        node = None if recipe is None else _inplace_node(recipe, (self, *args), kwargs)
         with ExcludeKeys(AUTOGRAD_BITS):
             lower(self, *args, **kwargs)
         if node is not None and node.is_wanted:
@@ -101,9 +103,9 @@ def _inplace_kernel(op: OpOverload, derivative: Derivative | None, lower: Callab
     return run
 
 
-def _inplace_node(op: OpOverload, derivative: Derivative, args: tuple, kwargs: dict) -> OperatorBackward:
-    stack = op.normalize(args, kwargs)
-    node = OperatorBackward(op, derivative, stack)
+def _inplace_node(recipe: Recipe, args: tuple, kwargs: dict) -> OperatorBackward:
+    stack = recipe.op.normalize(args, kwargs)
+    node = OperatorBackward(recipe, stack)
     node.save_inputs(stack, written=0)
     return node
 

@@ -13,6 +13,8 @@ from tests.inductor.random_programs import Program, random_program
 
 BATCH = 8
 
+pytestmark = pytest.mark.filterwarnings("ignore:Using a target size")
+
 
 @pytest.mark.parametrize("first", range(0, 48, BATCH))
 def test_random_programs_agree_with_eager(first):

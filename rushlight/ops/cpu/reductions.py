@@ -14,7 +14,7 @@ from rushlight.ops.cpu.common import convert, empty
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.checks import not_implemented
-from rushlight.ops.meta.common import reduced_dims, reduced_sizes
+from rushlight.ops.meta.common import reduced_dims
 from rushlight.ops.meta.reductions import check_extremum, sum_dtype
 from rushlight.ops.registry import cpu
 
@@ -27,7 +27,11 @@ def _array(self: Tensor, kind: dtype) -> np.ndarray:
 def _reduce(ufunc: np.ufunc, self: Tensor, kind: dtype, dim: Sequence[int] | None, keepdim: bool) -> Tensor:
     sizes = self._impl.sizes
     axes = reduced_dims(len(sizes), dim)
-    out = empty(reduced_sizes(sizes, axes, keepdim) if axes else sizes, kind)
+    if keepdim:
+        kept = [1 if axis in axes else size for axis, size in enumerate(sizes)]
+    else:
+        kept = [size for axis, size in enumerate(sizes) if axis not in axes]
+    out = empty(kept, kind)
     if kind.compute is kind.numpy:
         quietly(ufunc.reduce, _array(self, kind), axes, kind.compute, out._impl.array, keepdim)
     else:
