@@ -75,7 +75,7 @@ _public = functions()
 install_methods(_public)
 globals().update(_public)
 
-from rushlight import compiler, fx, nn, optim, serialization  # noqa: E402  (they use Tensor's operator methods)
+from rushlight import compiler, fft, fx, linalg, nn, optim, serialization, special  # noqa: E402  (they use Tensor's operator methods)
 from rushlight.compiler import compile  # noqa: E402
 from rushlight.core.printing import set_printoptions  # noqa: E402
 from rushlight.ops import library, return_types  # noqa: E402

@@ -34,14 +34,29 @@ _VARIADIC = {
 _NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 
 
+# Prefixes of operators that are public in a package of their own, as `linalg_inv` in `rushlight.linalg`.
+_PACKAGES = ("linalg_", "fft_", "special_", "sparse_")
+
+
 def functions() -> dict[str, Callable]:
-    """All public operator functions by name."""
+    """All public operator functions by name, less those of the packages."""
     found = {}
     for name in dir(aten):
         packet = getattr(aten, name)
-        if not name.startswith("_") and isinstance(packet, OpOverloadPacket):
+        if not name.startswith(("_", *_PACKAGES)) and isinstance(packet, OpOverloadPacket):
             found[name] = make_function(packet)
     return {**found, **functional.PUBLIC}
+
+
+def functions_of(package: str) -> dict[str, Callable]:
+    """The public functions of a package by name: "linalg" gives those of the operators `linalg_*`, without the prefix."""
+    found = {}
+    for name in dir(aten):
+        packet = getattr(aten, name)
+        if name.startswith(f"{package}_") and isinstance(packet, OpOverloadPacket):
+            function = found[name.removeprefix(f"{package}_")] = make_function(packet)
+            function.__module__ = f"rushlight.{package}"
+    return found
 
 
 def install_methods(public: dict[str, Callable]) -> None:

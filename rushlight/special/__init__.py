@@ -1,0 +1,5 @@
+"""`rushlight.special`: the operators `special_*` under torch's names."""
+
+from rushlight.ops.bindings import functions_of
+
+globals().update(functions_of("special"))
