@@ -29,7 +29,7 @@ def _shifted(value: Tensor, axis: int, step: int) -> Tensor:
     return pad_dim(kept, axis, *((count, 0) if step > 0 else (0, count)), fill=1)
 
 
-def _product_before(value: Tensor, axis: int, direction: int) -> Tensor:
+def product_before(value: Tensor, axis: int, direction: int) -> Tensor:
     """For each position, the product of all values before it (direction 1) or after it (-1), in log2(size) steps."""
     product = _shifted(value, axis, direction)
     step = 1
@@ -44,7 +44,7 @@ def _prod(grad, self, dim, keepdim):
     if not self.dim():
         return grad
     axis = wrap_dim(dim, self.dim())
-    others = _product_before(self, axis, 1) * _product_before(self, axis, -1)
+    others = product_before(self, axis, 1) * product_before(self, axis, -1)
     return restore_dims(grad, (axis,), keepdim) * others
 
 

@@ -1,0 +1,191 @@
+"""Torch's own operator samples (OpInfo) run against Rushlight: every float32 operator of the CPU, forward and gradients.
+
+    python -m tests.yardsticks.operators                  # all operators: a summary
+    python -m tests.yardsticks.operators add mul          # some, by OpInfo's names
+    python -m tests.yardsticks.operators --write          # and add those that are clean now to clean_operators.txt
+
+An operator is clean when all its samples agree in structure, shape, dtype, value and, where torch supports it, gradient.
+Random and uninitialised outputs are compared by shape and dtype. Needs torch and expecttest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import random
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import rushlight
+from tests.yardsticks.conversion import Converter, Unconvertible, as_array, counterpart, tensors_in
+
+CLEAN = Path(__file__).with_name("clean_operators.txt")
+FINE = frozenset({"ok", "gradient ok", "random sample", "unconvertible", "oracle error"})
+RANDOM = (
+    "rand", "empty", "new_empty", "bernoulli", "multinomial", "normal", "uniform", "cauchy", "exponential", "geometric",
+    "log_normal", "nn.functional.dropout", "nn.functional.alpha_dropout", "nn.functional.feature_alpha_dropout",
+    "nn.functional.rrelu", "nn.functional.fractional_max_pool", "svd_lowrank", "pca_lowrank",
+)  # fmt: skip
+
+
+def full_name(op) -> str:
+    """OpInfo's name with its variant: "std_mean.unbiased"."""
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def operators() -> dict:
+    """The OpInfos of operators that take float32 on the CPU, by full name."""
+    return {full_name(op): op for op in op_db if torch.float32 in op.supported_dtypes("cpu")}
+
+
+def check(op) -> collections.Counter:
+    """What the samples of an operator come to: counts by kind of outcome; other kinds than those of FINE name a difference."""
+    function = counterpart(op)
+    if function is None:
+        return collections.Counter(["missing"])
+    gradients = op.supports_autograd and torch.float32 in op.supported_backward_dtypes("cpu")
+    torch.manual_seed(0)
+    np.random.seed(0)
+    random.seed(0)
+    outcomes = collections.Counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sample in op.sample_inputs("cpu", torch.float32, requires_grad=gradients):
+            outcomes.update(_outcomes(op, function, sample, gradients))
+    return outcomes
+
+
+def is_clean(outcomes: collections.Counter) -> bool:
+    """Whether at least one sample was compared, and none differs."""
+    return outcomes["ok"] > 0 and set(outcomes) <= FINE
+
+
+def _outcomes(op, function, sample, gradients: bool) -> list[str]:
+    if sample.kwargs.get("dropout_p") or ("training" in sample.kwargs and "dropout" in str(sample.kwargs)):
+        return ["random sample"]
+    converter = Converter()
+    try:
+        subject, args, kwargs = converter((sample.input, sample.args, sample.kwargs))
+    except Unconvertible:
+        return ["unconvertible"]
+    try:
+        expected = op.op(sample.input, *sample.args, **sample.kwargs)
+    except Exception:
+        return ["oracle error"]
+    try:
+        actual = function(subject, *args, **kwargs)
+    except Exception as error:
+        return [_described(error)]
+    is_random = op.name.startswith(RANDOM)
+    difference = compare(expected, actual, *tolerances(op), values=not is_random)
+    if difference:
+        return [difference]
+    if not gradients or not converter.leaves or is_random:
+        return ["ok"]
+    return ["ok", *_gradient_outcomes(op, sample, expected, actual, converter.leaves)]
+
+
+def _described(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".split("\n")[0][:160]
+
+
+def tolerances(op) -> tuple[float, float]:
+    """Relative and absolute tolerance for float32 results: 1e-4, or what OpInfo grants the operator."""
+    relative = absolute = 1e-4
+    for group in op.decorators:
+        for decorator in getattr(group, "decorators", [group]):
+            granted = getattr(decorator, "d", None)
+            if isinstance(granted, dict) and hasattr(granted.get(torch.float32), "atol"):
+                absolute = max(absolute, granted[torch.float32].atol)
+                relative = max(relative, granted[torch.float32].rtol)
+    return relative, absolute
+
+
+def compare(expected: object, actual: object, relative: float, absolute: float, values: bool = True) -> str | None:
+    """How nested results differ: "structure", "shape", "dtype" or "value"; None where they agree."""
+    wanted, got = list(tensors_in(expected, torch.Tensor)), list(tensors_in(actual, rushlight.Tensor))
+    if len(wanted) != len(got):
+        return "structure"
+    for want, have in zip(wanted, got, strict=True):
+        if isinstance(want, torch.Tensor) and want.layout != torch.strided:
+            return "sparse result"
+        want, have = as_array(want), as_array(have)
+        if want.shape != have.shape:
+            return f"shape {have.shape}, not {want.shape}"
+        if want.dtype != have.dtype:
+            return f"dtype {have.dtype}, not {want.dtype}"
+        if values and not np.allclose(have, want, rtol=relative, atol=absolute, equal_nan=True):
+            return "value"
+    return None
+
+
+def _gradient_outcomes(op, sample, expected, actual, leaves: list) -> list[str]:
+    try:
+        wanted = _gradients(torch, sample.output_process_fn_grad(expected), [pair[0] for pair in leaves])
+    except Exception:
+        return ["oracle error"]
+    if wanted is None:
+        return []
+    try:
+        got = _gradients(rushlight, sample.output_process_fn_grad(actual), [pair[1] for pair in leaves])
+    except Exception as error:
+        return ["gradient " + _described(error)]
+    if got is None:
+        return ["no gradient"]
+    relative, absolute = tolerances(op)
+    for want, have in zip(wanted, got, strict=True):
+        if not _gradients_agree(want, have, max(relative, 1e-3), max(absolute, 1e-3)):
+            return ["gradient value"]
+    return ["gradient ok"]
+
+
+def _gradients(library, outputs: object, leaves: list) -> tuple | None:
+    """Gradients of a weighted sum of the outputs, the weights drawn from a fixed seed."""
+    outputs = [value for value in tensors_in(outputs, library.Tensor) if isinstance(value, library.Tensor) and value.requires_grad]
+    if not outputs:
+        return None
+    total = 0
+    for seed, output in enumerate(outputs):
+        weights = np.random.RandomState(seed).uniform(0.5, 1.5, size=tuple(output.shape)).astype(np.float32)
+        weighted = (output * library.from_numpy(np.asarray(weights)).to(output.dtype)).sum()
+        total = total + (weighted.abs() if output.is_complex() else weighted)
+    return library.autograd.grad(total, leaves, allow_unused=True)
+
+
+def _gradients_agree(want, have, relative: float, absolute: float) -> bool:
+    if want is None or have is None:
+        return (want is None or not as_array(want).any()) and (have is None or not as_array(have).any())
+    if want.layout != torch.strided:
+        return True
+    return np.allclose(as_array(have), as_array(want), rtol=relative, atol=absolute, equal_nan=True)
+
+
+def main() -> int:
+    """Check the operators named on the command line, or all; print what differs and how many are clean."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("names", nargs="*", help="OpInfo's names, without or with the variant; all by default")
+    parser.add_argument("--write", action="store_true", help=f"add the clean ones to {CLEAN.name}")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    chosen = {name: op for name, op in operators().items() if not options.names or {name, op.name} & set(options.names)}
+    clean = []
+    for name, op in chosen.items():
+        outcomes = check(op)
+        if is_clean(outcomes):
+            clean.append(name)
+        else:
+            print(f"{name}: " + ", ".join(f"{count} {kind}" for kind, count in outcomes.items()))
+    print(f"{len(clean)} of {len(chosen)} operators are clean")
+    if options.write:
+        known = set(CLEAN.read_text().split()) if CLEAN.exists() else set()
+        CLEAN.write_text("\n".join(sorted(known | set(clean))) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
