@@ -6,6 +6,7 @@ from rushlight import _environment  # before anything imports NumPy
 
 # isort: split
 import math
+import sys
 
 from rushlight import autograd, ops
 from rushlight._C import allocator_statistics, empty_cache
@@ -40,7 +41,15 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.dtype import bool_ as bool
 from rushlight.core.generator import Generator
-from rushlight.core.layout import channels_last, contiguous_format, layout, memory_format, preserve_format, strided
+from rushlight.core.layout import (
+    channels_last,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    strided,
+)
 from rushlight.core.parallel import get_num_threads, set_num_threads
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
@@ -57,9 +66,19 @@ from rushlight.ops.functional import (
     is_storage,
     is_tensor,
     nonzero,
-    norm,
     numel,
     typename,
+)
+from rushlight.ops.functional_linalg import (
+    block_diag,
+    cartesian_prod,
+    cdist,
+    chain_matmul,
+    lu,
+    norm,
+    pca_lowrank,
+    svd_lowrank,
+    tensordot,
 )
 from rushlight.ops.promotion import result_type
 from rushlight.random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
@@ -69,15 +88,37 @@ short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 newaxis = None
+torch = sys.modules[__name__]  # under `import rushlight as torch`, `torch.torch.ops` is found as in torch
 __version__ = "0.1.0"
 
 _public = functions()
 install_methods(_public)
 globals().update(_public)
 
-from rushlight import compiler, fft, fx, linalg, nn, optim, serialization, special  # noqa: E402  (they use Tensor's operator methods)
+from rushlight import amp, compiler, cpu, fft, func, fx, linalg, masked, nn, optim, serialization, signal, sparse, special  # noqa: E402  (they use Tensor's operator methods)
+from rushlight.amp import autocast  # noqa: E402
+from rushlight.amp.autocast_mode import (  # noqa: E402
+    autocast_decrement_nesting,
+    autocast_increment_nesting,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
+from rushlight.autograd import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
 from rushlight.compiler import compile  # noqa: E402
+from rushlight.autograd.geometry import resize_as_  # noqa: E402
 from rushlight.core.printing import set_printoptions  # noqa: E402
 from rushlight.ops import library, return_types  # noqa: E402
+from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 from rushlight.serialization import load, load_safetensors, save, save_safetensors  # noqa: E402
+
+nn.Module._compiler = staticmethod(compile)
 

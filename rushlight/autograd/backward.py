@@ -5,21 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.autograd.engine import run_backward
+from rushlight.autograd.graph import GradientEdge
+from rushlight.autograd.node import Edge
 from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
-TensorOrTensors = Tensor | Sequence[Tensor]
+TensorOrTensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
 
 def _as_tuple(value) -> tuple:
-    return (value,) if isinstance(value, Tensor) or value is None else tuple(value)
+    return (value,) if isinstance(value, Tensor | GradientEdge) or value is None else tuple(value)
 
 
-def _roots(tensors: tuple[Tensor, ...]) -> list:
+def _edge(value: Tensor | GradientEdge) -> Edge:
+    return (value.node, value.output_nr) if isinstance(value, GradientEdge) else gradient_edge(value)
+
+
+def _facts(value: Tensor | GradientEdge) -> tuple:
+    """Shape, dtype and device of what a gradient belongs to."""
+    if isinstance(value, Tensor):
+        return value.shape, value.dtype, value.device
+    sizes, kind, device = value.node.output_info[value.output_nr]
+    return Size(sizes), kind, device
+
+
+def _roots(tensors: tuple[Tensor | GradientEdge, ...]) -> list:
     edges = []
     for index, tensor in enumerate(tensors):
-        edge = gradient_edge(tensor)
+        edge = _edge(tensor)
         if edge[0] is None:
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         edges.append(edge)
@@ -33,16 +48,17 @@ def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple) -> list[Tensor]:
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     made = []
     for tensor, grad in zip(tensors, grads, strict=True):
+        shape, kind, device = _facts(tensor)
         if grad is None:
-            if tensor.numel() != 1:
+            if shape.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            if not tensor.is_floating_point() and tensor.requires_grad:
-                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {tensor.dtype}")
-            grad = namespaces.aten.full.default(tensor.shape, 1, dtype=tensor.dtype, device=tensor.device)
-        elif grad.shape != tensor.shape:
+            if not kind.is_floating_point and (isinstance(tensor, GradientEdge) or tensor.requires_grad):
+                raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {kind}")
+            grad = namespaces.aten.full.default(shape, 1, dtype=kind, device=device)
+        elif grad.shape != shape:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{len(made)}] has a shape of {grad.shape} and output[{len(made)}] has a "
-                f"shape of {tensor.shape}."
+                f"shape of {shape}."
             )
         made.append(grad)
     return made
@@ -66,7 +82,7 @@ def backward(
         wanted = _as_tuple(inputs)
         if not wanted:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        captures = [gradient_edge(tensor) for tensor in wanted]
+        captures = [_edge(tensor) for tensor in wanted]
         if any(node is None for node, _ in captures):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     keep = create_graph if retain_graph is None else retain_graph
@@ -77,8 +93,8 @@ def backward(
 
 def _accumulate_non_leaves(inputs: tuple[Tensor, ...], found: list) -> None:
     for tensor, grad in zip(inputs, found, strict=True):
-        meta = tensor._impl.autograd
-        if meta.grad_fn is not None and grad is not None:
+        meta = tensor._impl.autograd if isinstance(tensor, Tensor) else None
+        if meta is not None and meta.grad_fn is not None and grad is not None:
             meta.grad = grad if meta.grad is None else meta.grad + grad
 
 
@@ -96,30 +112,48 @@ def grad(
     """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
 
     RuntimeError for an input that the outputs do not depend on, unless `allow_unused` (None) or `materialize_grads` (zeros).
+    With `is_grads_batched`, `grad_outputs` have one more dimension in front, and so have the gradients: one per row.
     """
-    if is_grads_batched:
-        raise NotImplementedError("grad: is_grads_batched=True is not supported; call grad once per row of grad_outputs")
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if is_grads_batched:
+        rest = (create_graph, only_inputs, allow_unused, False, materialize_grads)
+        return _batched(outputs, inputs, _as_tuple(grad_outputs), retain_graph, *rest)
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
     allow_unused = materialize_grads if allow_unused is None else allow_unused
     for tensor in inputs:
+        if isinstance(tensor, GradientEdge):
+            continue
         if not isinstance(tensor, Tensor):
-            raise TypeError(f"grad: inputs must be Tensors, got {type(tensor).__name__}")
+            raise TypeError(f"grad: inputs must be Tensors or GradientEdges, got {type(tensor).__name__}")
         if not tensor.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     starts = _initial_grads(outputs, () if grad_outputs is None else _as_tuple(grad_outputs))
     keep = create_graph if retain_graph is None else retain_graph
-    captures = [gradient_edge(tensor) for tensor in inputs]
+    captures = [_edge(tensor) for tensor in inputs]
     found = run_backward(_roots(outputs), starts, keep, create_graph, captures)
     for index, (tensor, value) in enumerate(zip(inputs, found, strict=True)):
         if value is None and materialize_grads:
-            found[index] = namespaces.aten.full.default(tensor.shape, 0, dtype=tensor.dtype, device=tensor.device)
+            shape, kind, device = _facts(tensor)
+            found[index] = namespaces.aten.full.default(shape, 0, dtype=kind, device=device)
         elif value is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
     return tuple(found)
+
+
+def _batched(outputs: tuple, inputs: tuple, grads: tuple, retain_graph: bool | None, create_graph: bool,
+             *rest: object) -> tuple[Tensor | None, ...]:  # fmt: skip
+    """`grad` for each row of the gradients, stacked."""
+    count = next(value for value in grads if value is not None).shape[0]
+    keep = create_graph if retain_graph is None else retain_graph
+    rows = []
+    for index in range(count):
+        row = tuple(None if value is None else value[index] for value in grads)
+        rows.append(grad(outputs, inputs, row, keep or index + 1 < count, create_graph, *rest))
+    columns = zip(*rows, strict=True)
+    return tuple(None if column[0] is None else namespaces.aten.stack.default(column, 0) for column in columns)

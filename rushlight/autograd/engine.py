@@ -6,18 +6,24 @@ No recursion, so graphs may be of any depth. Gradients are summed in a buffer pe
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Callable, Sequence
 
+from rushlight.autograd.anomaly import checked_apply
 from rushlight.autograd.node import AccumulateGrad, Edge, Node, OutputInfo
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
+# Tells calls of backward apart.
+_numbers = itertools.count()
+
 
 class _Task:
     """One call of backward: how many edges into each node are awaited, the gradients gathered, the captured results.
 
-    With captures, `needed` holds the nodes to run: those from which a captured edge can be reached.
+    With captures, `needed` holds the nodes to run: those from which a captured edge can be reached. `number` tells calls apart;
+    `running` is the node that runs, in anomaly mode.
     """
 
     def __init__(self, roots: Sequence[Edge], captures: Sequence[Edge] | None, accumulate: bool):
@@ -25,6 +31,8 @@ class _Task:
         self.parents: dict[Node, list[Node]] = {}
         self.buffers: dict[Node, list[Tensor | None]] = {}
         self.ready: list[tuple] = []
+        self.number = next(_numbers)
+        self.running: Node | None = None
         self._count_edges(roots)
         self.captured: dict[Edge, Tensor | None] = dict.fromkeys(captures or ())
         self.capturing: dict[Node, list[int]] = {}
@@ -58,6 +66,12 @@ class _Task:
                 found.add(node)
                 stack.extend(self.parents.get(node, ()))
         return found
+
+    def will_run(self, node: Node) -> bool:
+        """Whether hooks on the gradients of this node's outputs are called."""
+        if node not in self.awaited:
+            return False
+        return self.needed is None or node in self.needed or node in self.capturing
 
     def start(self, roots: Sequence[Edge], grads: Sequence[Tensor | None]) -> None:
         """Deliver the first gradients."""
@@ -101,20 +115,20 @@ def run_backward(
     """
     task = _Task(roots, captures, accumulate_captures)
     task.start(roots, grads)
-    previous = state.grad_enabled
-    state.grad_enabled = create_graph
+    previous, outer = state.grad_enabled, state.backward_task
+    state.grad_enabled, state.backward_task = create_graph, task
     try:
         while task.ready:
             _, _, node = heapq.heappop(task.ready)
             _step(task, node, retain_graph)
     finally:
-        state.grad_enabled = previous
+        state.grad_enabled, state.backward_task = previous, outer
     return [task.captured[edge] for edge in captures or ()]
 
 
 def _step(task: _Task, node: Node, retain_graph: bool) -> None:
     grads = task.buffers.pop(node, None) or [None] * len(node.output_info)
-    if node.hooks is not None:
+    if node.hooks is not None and task.will_run(node):
         _run_tensor_hooks(node, grads)
     for index in task.capturing.get(node, ()):
         task.captured[node, index] = grads[index]
@@ -160,7 +174,7 @@ def _run(node: Node, grads: tuple[Tensor | None, ...], retain_graph: bool) -> Se
         changed = hook(grads)
         if changed is not None:
             grads = _as_tuple(changed)
-    results = node.apply(grads)
+    results = node.apply(grads) if state.anomaly is None else checked_apply(node, grads)
     if not retain_graph:
         node.release()
     for hook in list(hooks.after.values()) if hooks is not None else ():

@@ -6,6 +6,7 @@ import functools
 import weakref
 from collections.abc import Callable
 
+from rushlight.autograd.anomaly import note_origin
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.inplace import check_inplace, rebase_history
 from rushlight.autograd.node import NO_EDGE, Node, OutputInfo, info_of, set_history
@@ -135,6 +136,8 @@ class Function:
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value.requires_grad for value in args)
         node = FunctionBackward(cls, ctx, args) if state.grad_enabled and any(ctx.needs_input_grad) else None
+        if node is not None and state.anomaly is not None:
+            note_origin(node)
         with no_grad():
             output = cls._forward(ctx, args, kwargs)
         outputs = output if isinstance(output, tuple) else (output,)

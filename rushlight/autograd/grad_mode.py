@@ -13,10 +13,10 @@ _AUTOGRAD = bit(DispatchKey.Autograd)
 _VIEWS = bit(DispatchKey.ADInplaceOrView)
 
 
-class _Mode:
+class Mode:
     """A context manager that also decorates functions and generator functions."""
 
-    def _fresh(self) -> _Mode:
+    def _fresh(self) -> Mode:
         return type(self)()
 
     def __call__(self, function: Callable) -> Callable:
@@ -55,7 +55,7 @@ class _Mode:
         return inside
 
 
-class set_grad_enabled(_Mode):
+class set_grad_enabled(Mode):
     """Turn recording on or off: at once when called, and until the end of the block when used with `with`."""
 
     def __init__(self, mode: bool):
@@ -77,7 +77,7 @@ class set_grad_enabled(_Mode):
         state.grad_enabled = self.previous
 
 
-class _Switch(_Mode):
+class _Switch(Mode):
     enabled: bool
 
     def __new__(cls, function: Callable | None = None):
@@ -104,7 +104,7 @@ class enable_grad(_Switch):
     enabled = True
 
 
-class inference_mode(_Mode):
+class inference_mode(Mode):
     """Like `no_grad`, and tensors made in the block carry no autograd state: no views or versions are tracked.
 
     Normal tensors still are normal inside: writes to them count, and views of them are normal tensors.

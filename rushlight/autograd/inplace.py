@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rushlight.autograd.node import Node, geometry_of, info_of, set_history
-from rushlight.autograd.view_history import forbidden_write, gradient_edge, refresh_view
+from rushlight.autograd.node import Node, info_of, set_history
+from rushlight.autograd.view_history import Window, forbidden_write, gradient_edge, refresh_view
 from rushlight.core.tensor import Tensor
 
 
@@ -11,10 +11,9 @@ def check_inplace(tensor: Tensor) -> None:
     """RuntimeError where autograd forbids a recorded write: to a leaf that requires grad, a view of one, or some views."""
     impl = tensor._impl
     if impl.view is not None:
-        base = impl.view.base
         if impl.view.origin:
-            raise RuntimeError(forbidden_write(impl, "is being modified inplace"))
-        if base.is_leaf and base.requires_grad:
+            raise RuntimeError(forbidden_write(impl, "is being"))
+        if impl.requires_grad and impl.view.base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
         refresh_view(impl)
     if impl.requires_grad and impl.autograd.grad_fn is None:
@@ -40,7 +39,7 @@ class CopySlices(Node):
         super().__init__()
         self.node = node
         self.output_nr = output_nr
-        self.base_geometry, self.geometry = geometry_of(base._impl), geometry_of(view._impl)
+        self.window = Window(base._impl, view._impl)
         # The node's first edge leads to the view before the write: its place is taken by the base.
         self.next_functions = (gradient_edge(base), *node.next_functions[1:])
         self.output_info = [info_of(base._impl)]
@@ -49,15 +48,11 @@ class CopySlices(Node):
         (grad,) = grads
         if grad is None:
             return (None,) * len(self.next_functions)
-        sizes, strides, offset = self.geometry
-        window = (sizes, strides, offset - self.base_geometry[2])
-        whole = grad.new_empty_strided(*self.base_geometry[:2]).copy_(grad)
-        part = whole.as_strided(*window).clone()
         outputs = [None] * len(self.node.output_info)
-        outputs[self.output_nr] = part
+        outputs[self.output_nr] = self.window.part(self.window.copy(grad)).clone()
         inner = self.node.apply(tuple(outputs))
-        kept = whole.clone()
-        written = kept.as_strided(*window)
+        kept = self.window.copy(grad)
+        written = self.window.part(kept)
         if inner[0] is None:
             written.zero_()
         else:

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
+from rushlight._C import NodeBase
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.strides import is_non_overlapping_and_dense
@@ -18,7 +19,6 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta, TensorImpl
 from rushlight.ops.packet import namespaces
 
-_sequence = itertools.count()
 Edge = tuple["Node | None", int]
 NO_EDGE: Edge = (None, 0)
 # What the engine checks a gradient against: sizes, dtype and device of the forward value (dtype None for no tensor).
@@ -41,14 +41,16 @@ class NodeHooks:
         self.after: dict[int, Callable] = {}
 
 
-class Node:
-    """Base of the tape's nodes. `output_info[k]` describes forward output k; `sequence_nr` counts nodes as they are made."""
+class Node(NodeBase):
+    """Base of the tape's nodes. `output_info[k]` describes forward output k; `sequence_nr` counts nodes as they are made.
 
-    def __init__(self):
-        self.next_functions: tuple[Edge, ...] = ()
-        self.sequence_nr = next(_sequence)
-        self.output_info: list[OutputInfo] = []
-        self.hooks: NodeHooks | None = None
+    These, `next_functions` and `hooks` (NodeHooks or None) are fields of a C struct (`csrc/node.h`).
+    """
+
+    next_functions: tuple[Edge, ...]
+    sequence_nr: float
+    output_info: list[OutputInfo]
+    hooks: NodeHooks | None
 
     def name(self) -> str:
         """The node's printed name, as "MulBackward0"."""

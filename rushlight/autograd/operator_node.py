@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import rushlight._C as _C
+from rushlight._C import OperatorNode
 from rushlight.autograd.derivative_table import Derivative, Formula
 from rushlight.autograd.node import NO_EDGE, Edge, Node, geometry_of
 from rushlight.autograd.saved_tensor import FREED, SavedTensor, keeps_tensors, save, unpack
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import OpOverload
-from rushlight.ops.schema import FunctionSchema
+from rushlight.ops.schema import NO_DEFAULT, FunctionSchema
 
 _FROM_BACKWARD = ("grad", "grads", "needs")
 
 
 class Recipe:
-    """What the formulas of an operator need, worked out once: positions of inputs, and per formula what to save."""
+    """What the formulas of an operator need, worked out once: positions of inputs, and per formula what to save.
 
-    __slots__ = ("op", "derivative", "inputs", "saved_inputs", "saved_outputs")
+    `plan` says the same to C code, which records and evaluates by it (`csrc/record.h`).
+    """
+
+    __slots__ = ("op", "derivative", "inputs", "saved_inputs", "saved_outputs", "plan")
 
     def __init__(self, op: OpOverload, derivative: Derivative):
         schema = op._schema
@@ -30,6 +35,26 @@ class Recipe:
             tuple((name, int(name[6:] or 0)) for name in formula.names if name.startswith("result"))
             for formula in derivative.formulas
         )
+        self.plan = self._plan(schema)
+
+    def _plan(self, schema: FunctionSchema) -> tuple:
+        arguments = schema.arguments
+        formulas = zip(self.derivative.formulas, self.inputs, self.saved_inputs, self.saved_outputs, strict=True)
+        return (
+            self,
+            tuple(argument.name for argument in arguments),
+            tuple(argument.default for argument in arguments),
+            NO_DEFAULT,
+            tuple(position for position, _ in self.op._fixed_lists),
+            tuple(_plan_of_formula(*parts) for parts in formulas),
+            tuple(self.derivative.non_differentiable_outputs),
+        )
+
+
+def _plan_of_formula(formula: Formula, positions: tuple, saved_inputs: tuple, saved_outputs: tuple) -> tuple:
+    kept = tuple((name, position, None if keep is save else keep) for name, position, keep in saved_inputs)
+    sources = tuple(_FROM_BACKWARD.index(name) if name in _FROM_BACKWARD else name for name in formula.names)
+    return (formula.function, positions, kept, saved_outputs, sources)
 
 
 def _inputs_named(formula: Formula, schema: FunctionSchema) -> tuple[tuple[str, int, Callable], ...]:
@@ -68,7 +93,7 @@ def _add_edges(value: object, edges: list[Edge]) -> bool | list[bool]:
     return edge[0] is not None
 
 
-class OperatorBackward(Node):
+class OperatorBackward(OperatorNode, Node):
     """Evaluates the formulas of an operator whose inputs have edges into the tape.
 
     `needs` says per formula and input whether its gradient goes anywhere, as a list of answers where the input is a list.
@@ -77,6 +102,7 @@ class OperatorBackward(Node):
     def __init__(self, recipe: Recipe, stack: list):
         super().__init__()
         self.recipe = recipe
+        self.plan = recipe.plan
         self.saved: dict | None = {}
         self.needs = []
         self._wanted = []
@@ -114,34 +140,8 @@ class OperatorBackward(Node):
                 for name, index in entries:
                     self.saved[name] = SavedTensor(outputs[index], index)
 
-    def apply(self, grads):
-        if self.saved is None:
-            raise RuntimeError(FREED)
-        results: list[Tensor | None] = []
-        for formula, needs, wanted in zip(self.recipe.derivative.formulas, self.needs, self._wanted, strict=True):
-            results += self._evaluate(formula, grads, needs) if wanted else _nothing(needs)
-        return tuple(results)
-
-    def _evaluate(self, formula: Formula, grads: tuple, needs: list) -> list[Tensor | None]:
-        values = [self._value(name, grads, needs) for name in formula.names]
-        results = formula.function(*values)
-        results = (results,) if len(formula.inputs) == 1 else results
-        flat: list[Tensor | None] = []
-        for result, flag in zip(results, needs, strict=True):
-            if isinstance(flag, list):
-                flat += [None] * len(flag) if result is None else list(result)
-            else:
-                flat.append(result if flag else None)
-        return flat
-
-    def _value(self, name: str, grads: tuple, needs: list) -> object:
-        if name == "grad":
-            return grads[0]
-        if name == "grads":
-            return grads
-        if name == "needs":
-            return tuple(any(flag) if isinstance(flag, list) else flag for flag in needs)
-        return unpack(self.saved[name], self)
+    def _apply_freed(self):
+        raise RuntimeError(FREED)
 
     def __getattr__(self, name: str):
         if name.startswith("_saved_"):
@@ -149,6 +149,8 @@ class OperatorBackward(Node):
                 raise RuntimeError(FREED)
             if name[7:] in self.saved:
                 return unpack(self.saved[name[7:]], self)
+        if name.startswith("_raw_saved_") and self.saved is not None and name[11:] in self.saved:
+            return self.saved[name[11:]]
         raise AttributeError(f"'{self.name()}' object has no attribute '{name}'")
 
     def release(self) -> None:
@@ -157,8 +159,7 @@ class OperatorBackward(Node):
             self.saved = None
 
 
-def _nothing(needs: list) -> list[None]:
-    return [None] * sum(len(flag) if isinstance(flag, list) else 1 for flag in needs)
+_C.configure(node_type=OperatorBackward, no_edge=NO_EDGE, gradient_edge=gradient_edge)
 
 
 class NotImplementedBackward(Node):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from rushlight.autograd.node import Node, set_history
-from rushlight.autograd.view_history import refresh_view
+from collections.abc import Callable
+
+import rushlight._C as _C
+from rushlight.autograd.node import Edge, Node, set_history
+from rushlight.autograd.saved_tensors_hooks import active_hooks
+from rushlight.autograd.view_history import gradient_edge, refresh_view
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
@@ -15,15 +19,25 @@ FREED = (
     "after calling backward."
 )
 
+_HINT = (
+    "enable anomaly detection to find the operation that failed to compute its gradient, with "
+    "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+)
+_HINT_WITH_ANOMALY = (
+    "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed "
+    "in there or anywhere later. Good luck!"
+)
 
-class SavedTensor:
+
+class SavedTensor(_C.SavedTensorBase):
     """A tensor kept for the backward pass; unpacking checks that nobody wrote to it since.
 
     `output_nr` is given when the tensor is an output of the node that keeps it: they would hold each other, so an alias
-    without history is kept instead, and the history is put back when it is unpacked.
+    without history is kept instead, and the history is put back when it is unpacked. Under saved_tensors_hooks, what their pack
+    hook returned is kept in place of the tensor, and `edge`, where its gradient flows; versions are not checked then.
     """
 
-    __slots__ = ("tensor", "version", "output_nr")
+    __slots__ = ()
 
     def __init__(self, tensor: Tensor, output_nr: int | None = None):
         impl = tensor._impl
@@ -36,9 +50,35 @@ class SavedTensor:
         self.version = impl.version.value
         self.output_nr = output_nr
         self.tensor = tensor if output_nr is None else _alias(tensor)
+        self.unpack_hook: Callable | None = None
+        if state.saved_tensor_hooks:
+            hooks = active_hooks()
+            if hooks is not None:
+                self.register_hooks(*hooks)
+
+    def register_hooks(self, pack_hook: Callable, unpack_hook: Callable) -> None:
+        """Keep `pack_hook(tensor)` in place of the tensor; RuntimeError when it has hooks already, or is written to."""
+        if self.unpack_hook is not None:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set is not supported.")
+        given = self.tensor
+        self.edge: Edge = gradient_edge(given) if self.output_nr is None else (None, self.output_nr)
+        before = state.grad_enabled
+        state.grad_enabled = False
+        try:
+            self.tensor = pack_hook(given.detach())
+        finally:
+            state.grad_enabled = before
+        if given._impl.version.value != self.version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be "
+                "modified by in-place operations as this can lead to unexpected side-effects. Clone the tensor first."
+            )
+        self.unpack_hook = unpack_hook
 
     def unpack(self, owner: Node) -> Tensor:
         """The tensor; RuntimeError when it was modified in place after it was saved."""
+        if self.unpack_hook is not None:
+            return self._unpack_by_hook(owner)
         tensor = self.tensor
         if tensor._impl.version.value != self.version:
             raise RuntimeError(self._complaint(owner))
@@ -46,6 +86,18 @@ class SavedTensor:
             return tensor
         output = _alias(tensor)
         set_history(output._impl, owner, self.output_nr)
+        return output
+
+    def _unpack_by_hook(self, owner: Node) -> Tensor:
+        found = self.unpack_hook(self.tensor)
+        if not isinstance(found, Tensor):
+            raise TypeError(
+                f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(found).__name__}"
+            )
+        node, index = (owner, self.output_nr) if self.output_nr is not None else self.edge
+        output = _alias(found)
+        if node is not None:
+            set_history(output._impl, node, index)
         return output
 
     def _complaint(self, owner: Node) -> str:
@@ -60,8 +112,7 @@ class SavedTensor:
         return (
             "one of the variables needed for gradient computation has been modified by an inplace operation: "
             f"[torch.{impl.dtype.scalar_name}Tensor {list(impl.sizes)}]{origin} is at version {impl.version.value}; expected "
-            f"version {self.version} instead. Hint: enable anomaly detection to find the operation that failed to compute "
-            "its gradient, with torch.autograd.set_detect_anomaly(True)."
+            f"version {self.version} instead. Hint: {_HINT if state.anomaly is None else _HINT_WITH_ANOMALY}"
         )
 
 
@@ -94,3 +145,6 @@ def unpack(saved: object, owner: Node) -> object:
 def keeps_tensors(saved: object) -> bool:
     """Whether there are tensors in what `save` returned."""
     return isinstance(saved, SavedTensor) or (isinstance(saved, list) and any(map(keeps_tensors, saved)))
+
+
+_C.configure(saved_type=SavedTensor, save=save, save_output=SavedTensor, unpack=unpack, set_history=set_history)

@@ -1,9 +1,14 @@
-"""The autograd kernels: they run an operator below autograd and record a node when an input requires grad."""
+"""The autograd kernels: they run an operator below autograd and record a node when an input requires grad.
+
+The kernels are C objects (`csrc/autograd_kernel.c`), which pass on calls that need no node and record plain ones themselves
+(`csrc/record.c`). What is here, called `slow`, records all the others: lists of tensors, in-place writes, dispatch modes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rushlight._C import AutogradKernel, ViewOrWriteKernel
 from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE
 from rushlight.autograd.inplace import check_inplace, rebase_history
 from rushlight.autograd.node import Node, info_of, set_history
@@ -11,8 +16,7 @@ from rushlight.autograd.operator_node import NotImplementedBackward, OperatorBac
 from rushlight.autograd.view_history import INFERENCE_VIEW, NO_GRAD_VIEW
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey
 from rushlight.core.tensor import Tensor
-from rushlight.core.tensor_impl import TensorImpl, ViewMeta
-from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.core.thread_state import ExcludeKeys
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 from rushlight.ops.registry import INPLACE_OF
 
@@ -20,10 +24,9 @@ from rushlight.ops.registry import INPLACE_OF
 def _any_requires_grad(values: Iterable) -> bool:
     for value in values:
         if isinstance(value, Tensor):
-            impl = value._impl
-            if (impl.autograd is not None or impl.view is not None) and impl.requires_grad:
+            if value._impl.requires_grad:
                 return True
-        elif isinstance(value, list | tuple) and value and _any_requires_grad(value):
+        elif isinstance(value, list | tuple) and _any_requires_grad(value):
             return True
     return False
 
@@ -37,20 +40,18 @@ def _link_autograd(op: OpOverload, below: int) -> Callable:
     if op in NON_DIFFERENTIABLE:
         return lower
 
-    def run(*args, **kwargs):
-        if not state.grad_enabled or not (_any_requires_grad(args) or (kwargs and _any_requires_grad(kwargs.values()))):
-            return lower(*args, **kwargs)
+    def slow(*args, **kwargs):
         if recipe is None:
             return _record_unknown(op, lower, args, kwargs)
         return _record(recipe, lower, args, kwargs)
 
-    return run
+    return AutogradKernel(lower, slow, None if recipe is None else recipe.plan)
 
 
 def _record(recipe: Recipe, lower: Callable, args: tuple, kwargs: dict):
     stack = recipe.op.normalize(args, kwargs)
     node = OperatorBackward(recipe, stack)
-    if not node.is_wanted:
+    if not node.is_wanted and not _records(recipe, stack):
         return lower(*args, **kwargs)
     node.save_inputs(stack)
     with ExcludeKeys(AUTOGRAD_BITS):
@@ -82,29 +83,29 @@ def _record_unknown(op: OpOverload, lower: Callable, args: tuple, kwargs: dict):
 
 
 def _inplace_kernel(op: OpOverload, recipe: Recipe | None, lower: Callable) -> Callable:
-    def run(self, *args, **kwargs):
-        recorded = state.grad_enabled and (
-            _any_requires_grad((self,)) or _any_requires_grad(args) or (kwargs and _any_requires_grad(kwargs.values()))
-        )
-        if not recorded:
-            return lower(self, *args, **kwargs)
+    def slow(self, *args, **kwargs):
         check_inplace(self)
         if recipe is None and op not in NON_DIFFERENTIABLE:
             raise RuntimeError(f"derivative for {op.name} is not implemented")
-        node = None if recipe is None else _inplace_node(recipe, (self, *args), kwargs)
+        stack = op.normalize((self, *args), kwargs)
+        node = None if recipe is None else _inplace_node(recipe, stack)
         with ExcludeKeys(AUTOGRAD_BITS):
             lower(self, *args, **kwargs)
-        if node is not None and node.is_wanted:
+        if node is not None and (node.is_wanted or _records(recipe, stack)):
             node.output_info = [info_of(self._impl)]
             rebase_history(self, node)
             node.save_outputs((self,))
         return self
 
-    return run
+    return AutogradKernel(lower, slow)
 
 
-def _inplace_node(recipe: Recipe, args: tuple, kwargs: dict) -> OperatorBackward:
-    stack = recipe.op.normalize(args, kwargs)
+def _records(recipe: Recipe, stack: list) -> bool:
+    """Whether a differentiable input requires grad, although no gradient may reach it (a view made without recording)."""
+    return any(_any_requires_grad(stack[position] for position in positions) for positions in recipe.inputs)
+
+
+def _inplace_node(recipe: Recipe, stack: list) -> OperatorBackward:
     node = OperatorBackward(recipe, stack)
     node.save_inputs(stack, written=0)
     return node
@@ -112,48 +113,12 @@ def _inplace_node(recipe: Recipe, args: tuple, kwargs: dict) -> OperatorBackward
 
 def _link_inplace_or_view(op: OpOverload, below: int) -> Callable:
     lower = op.resolve(below)
-    if op._schema.name in ("detach", "lift_fresh"):
+    if op.name in ("aten::detach", "aten::lift_fresh", "aten::view.dtype"):
         return lower
     if op.is_view:
-        return _view_kernel(lower)
+        return ViewOrWriteKernel(lower, False, NO_GRAD_VIEW, INFERENCE_VIEW)
     # As in torch, running statistics that an operator updates on the side are not versioned.
-    return _write_kernel(lower) if op.writes_self else lower
-
-
-def _view_kernel(lower: Callable) -> Callable:
-    def run(self, *args, **kwargs):
-        result = lower(self, *args, **kwargs)
-        impl, made = self._impl, result._impl
-        if made is not impl and not impl.inference:
-            made.view = _view_meta(self, impl, made)
-        return result
-
-    return run
-
-
-def _view_meta(source: Tensor, impl: TensorImpl, made: TensorImpl) -> ViewMeta:
-    origin = INFERENCE_VIEW if state.inference else "" if state.grad_enabled else NO_GRAD_VIEW
-    if impl.view is None:
-        return ViewMeta(source, made.version.value, origin)
-    return ViewMeta(impl.view.base, made.version.value, origin or impl.view.origin)
-
-
-def _write_kernel(lower: Callable) -> Callable:
-    def run(self, *args, **kwargs):
-        result = lower(self, *args, **kwargs)
-        _count_write(self._impl)
-        return result
-
-    return run
-
-
-def _count_write(impl: TensorImpl) -> None:
-    if impl.inference and not state.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
-            "tensor before doing inplace update."
-        )
-    impl.version.value += 1
+    return ViewOrWriteKernel(lower, True, NO_GRAD_VIEW, INFERENCE_VIEW) if op.writes_self else lower
 
 
 register_fallback(DispatchKey.Autograd, Kernel(_link_autograd, linked=True))

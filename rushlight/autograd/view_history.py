@@ -6,12 +6,12 @@ from rushlight.autograd.derivatives.views import as_strided_gradient
 from rushlight.autograd.node import NO_EDGE, Edge, Node, accumulator_of, geometry_of, info_of, set_history
 from rushlight.core.strides import may_overlap
 from rushlight.core.tensor import Tensor
-from rushlight.core.tensor_impl import AutogradMeta, TensorImpl
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.view_origin import FUNCTION_VIEW, INFERENCE_VIEW, MULTIPLE_VIEWS, NO_GRAD_VIEW
+from rushlight.ops.packet import namespaces
 
-# Where a view was made that must not be written to while autograd records (ViewMeta.origin).
-NO_GRAD_VIEW = "no_grad"
-FUNCTION_VIEW = "function"
-INFERENCE_VIEW = "inference"
+aten = namespaces.namespace("aten")
+
 
 
 def gradient_edge(tensor: Tensor) -> Edge:
@@ -24,49 +24,62 @@ def gradient_edge(tensor: Tensor) -> Edge:
         return NO_EDGE
     if meta is not None and meta.grad_fn is not None:
         return (meta.grad_fn, meta.output_nr)
-    if not impl.requires_grad:
+    if meta is None or not meta.requires_grad:
+        # A view that was made without recording requires grad because its base does, but no gradient reaches it.
         return NO_EDGE
-    if meta is None:
-        meta = impl.autograd = AutogradMeta()
     return (accumulator_of(tensor, meta), 0)
 
 
 def refresh_view(impl: TensorImpl) -> None:
-    """Give a view whose base was written to in place a grad_fn that reads from the base's new history.
+    """Give a view whose base was written to in place a grad_fn that reads from the base's present value.
 
     RuntimeError for views that are not to follow their base, such as those made under no_grad.
     """
-    view = impl.view
-    if view is None or view.version == impl.version.value or not impl.requires_grad:
+    view, meta = impl.view, impl.autograd
+    if view is None or view.version == impl.version.value:
+        return
+    if (meta is None or meta.grad_fn is None) and not view.base._impl.requires_grad:
         return
     if view.origin:
-        raise RuntimeError(forbidden_write(impl, "its base or another view of its base has been modified inplace"))
-    base = view.base._impl
-    if base.autograd is None or base.autograd.grad_fn is None:
-        return
+        raise RuntimeError(forbidden_write(impl, "its base or another view of its base has been"))
     set_history(impl, AsStridedBackward0(view.base, impl), 0)
     view.version = impl.version.value
 
 
 def forbidden_write(impl: TensorImpl, what: str) -> str:
-    """Why a view made by a Function or in a mode without recording cannot have been written to."""
-    if impl.view.origin == FUNCTION_VIEW:
-        meta = impl.autograd
-        name = "a Function" if meta is None or meta.grad_fn is None else meta.grad_fn.operation()
-        number = 0 if meta is None else meta.output_nr
-        return (
-            f"Output {number} of {name} is a view and {what}. This view was created inside a custom "
-            "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would override "
-            "the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is "
-            "forbidden. You can fix this by cloning the output of the custom Function."
+    """Why a view cannot have been written to: it came with others, from a Function, or from a mode without recording."""
+    origin, meta = impl.view.origin, impl.autograd
+    node = None if meta is None else meta.grad_fn
+    mode = "inference" if origin == INFERENCE_VIEW else "no_grad"
+    if node is None:
+        head = f"A view was created in {mode} mode and {what} modified inplace with grad mode enabled."
+    elif origin in (INFERENCE_VIEW, NO_GRAD_VIEW):
+        head = (
+            f"Output {meta.output_nr} of {node.operation()} is a view of a view which was created in {mode} mode and {what} "
+            "modified inplace with grad mode enabled."
         )
-    mode = "inference mode" if impl.view.origin == INFERENCE_VIEW else "no_grad mode"
-    return (
-        f"A view was created in {mode} and {what} with grad mode enabled. Given that "
-        "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
-        "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if "
-        "you want the inplace to be tracked)."
-    )
+    else:
+        head = f"Output {meta.output_nr} of {node.operation()} is a view and {what} modified inplace."
+    return f"{head} {_REASONS[origin]}"
+
+
+_TWO_WAYS = (
+    "You can clarify your code by moving both the view and the inplace either both inside the no_grad block (if you don't want "
+    "the inplace to be tracked) or both outside (if you want the inplace to be tracked)."
+)
+_REASONS = {
+    NO_GRAD_VIEW: f"Given that this use case is ambiguous and error-prone, it is forbidden. {_TWO_WAYS}",
+    INFERENCE_VIEW: f"Given that this use case is ambiguous and error-prone, it is forbidden. {_TWO_WAYS}",
+    MULTIPLE_VIEWS: (
+        "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
+        "modified inplace. You should replace the inplace operation by an out-of-place one."
+    ),
+    FUNCTION_VIEW: (
+        "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+        "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
+        "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+    ),
+}
 
 
 class AsStridedBackward0(Node):
@@ -74,7 +87,7 @@ class AsStridedBackward0(Node):
 
     def __init__(self, base: Tensor, view: TensorImpl):
         super().__init__()
-        self.base_geometry, self.geometry = geometry_of(base._impl), geometry_of(view)
+        self.window = Window(base._impl, view)
         self.next_functions = (gradient_edge(base),)
         self.output_info = [info_of(view)]
 
@@ -82,9 +95,45 @@ class AsStridedBackward0(Node):
         (grad,) = grads
         if grad is None:
             return (None,)
-        if may_overlap(*self.geometry[:2]) or may_overlap(*self.base_geometry[:2]):
-            return (as_strided_gradient(grad, self.base_geometry, self.geometry),)
-        sizes, strides, offset = self.geometry
-        whole = grad.new_empty_strided(*self.base_geometry[:2]).zero_()
-        whole.as_strided(sizes, strides, offset - self.base_geometry[2]).copy_(grad)
-        return (whole,)
+        return (self.window.spread(grad),)
+
+
+class Window:
+    """Where a view lies in its base, in gradients: of the base, whose layout they have, and of the view.
+
+    A real view of a complex base (or the reverse) counts in real numbers, of which each complex one has two.
+    """
+
+    def __init__(self, base: TensorImpl, view: TensorImpl):
+        self.base, self.view = geometry_of(base), geometry_of(view)
+        self.base_is_complex = base.dtype.is_complex and not view.dtype.is_complex
+        self.view_is_complex = view.dtype.is_complex and not base.dtype.is_complex
+
+    def part(self, whole: Tensor) -> Tensor:
+        """The view of `whole`, a gradient laid out like the base from the start of its storage on."""
+        own = _in_real_numbers(self.base) if self.base_is_complex else self.base
+        sizes, strides, offset = _in_real_numbers(self.view) if self.view_is_complex else self.view
+        source = aten.view_as_real(whole) if self.base_is_complex else whole
+        found = source.as_strided(sizes, strides, offset - own[2])
+        return aten.view_as_complex(found) if self.view_is_complex else found
+
+    def copy(self, grad: Tensor) -> Tensor:
+        """A copy of the base's gradient laid out like the base."""
+        return grad.new_empty_strided(*self.base[:2]).copy_(grad)
+
+    def spread(self, grad: Tensor) -> Tensor:
+        """The base's gradient for that of the view alone."""
+        if may_overlap(*self.view[:2]) or may_overlap(*self.base[:2]):
+            own = _in_real_numbers(self.base) if self.base_is_complex else self.base
+            view = _in_real_numbers(self.view) if self.view_is_complex else self.view
+            found = as_strided_gradient(aten.view_as_real(grad) if self.view_is_complex else grad, own, view)
+            return aten.view_as_complex(found) if self.base_is_complex else found
+        kind = grad.dtype.to_complex() if self.base_is_complex else grad.dtype.to_real() if self.view_is_complex else grad.dtype
+        whole = aten.new_empty_strided(grad, *self.base[:2], dtype=kind).zero_()
+        self.part(whole).copy_(grad)
+        return whole
+
+
+def _in_real_numbers(geometry: tuple) -> tuple:
+    sizes, strides, offset = geometry
+    return (*sizes, 2), (*(2 * stride for stride in strides), 1), 2 * offset

@@ -63,7 +63,9 @@ def placement(tensors: list[Tensor]) -> tuple:
 
 def ambient() -> tuple:
     """The thread's state that decides what operators do."""
-    return (state.grad_enabled, get_default_dtype())
+    casts = state.autocast
+    precision = (casts.enabled, casts.dtype) if casts is not None else None
+    return (state.grad_enabled, get_default_dtype(), precision)
 
 
 class ModuleState:

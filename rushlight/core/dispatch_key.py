@@ -18,6 +18,7 @@ class DispatchKey(IntEnum):
     Autograd = 7
     Tracer = 8
     Autocast = 9
+    Anomaly = 10
     # Aliases: kernels registered to these serve several run-time keys.
     CompositeExplicitAutograd = 20
     CompositeImplicitAutograd = 21

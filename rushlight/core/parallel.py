@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 
 def _default() -> int:
@@ -13,18 +14,27 @@ def _default() -> int:
 
 
 _threads = [_default()]
+_followers: list[Callable[[int], None]] = []
 
 
 def get_num_threads() -> int:
-    """How many threads code compiled from now on will use: `OMP_NUM_THREADS` at first, else this process's processors."""
+    """How many threads eager kernels, and code compiled from now on, use: `OMP_NUM_THREADS`, else this process's processors."""
     return _threads[0]
 
 
 def set_num_threads(number: int) -> None:
-    """Set the number of threads of code compiled from now on; RuntimeError unless it is positive.
+    """Set the number of threads of eager kernels and of code compiled from now on; RuntimeError unless it is positive.
 
-    NumPy's BLAS, which eager products use, takes its own from OPENBLAS_NUM_THREADS when it is loaded.
+    NumPy's BLAS, which computes products of float64, takes its own from OPENBLAS_NUM_THREADS when it is loaded.
     """
     if not isinstance(number, int) or number <= 0:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {number!r}")
     _threads[0] = number
+    for follower in _followers:
+        follower(number)
+
+
+def follow(follower: Callable[[int], None]) -> None:
+    """Call `follower` with the number of threads now and whenever it is set."""
+    _followers.append(follower)
+    follower(_threads[0])

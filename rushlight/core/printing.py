@@ -115,6 +115,37 @@ def format_meta(
     return _append_suffixes("tensor(...", suffixes, len("tensor("), options or _current[0])
 
 
+def format_sparse(
+    indices: np.ndarray,
+    values: np.ndarray,
+    dtype: Any,
+    shape: Sequence[int],
+    default_dtype: Any = None,
+    *,
+    requires_grad: bool = False,
+    grad_fn_name: str | None = None,
+) -> str:
+    """The text of a sparse COO tensor: its indices and values as tensors of their own, and its size below them."""
+    options, margin = _current[0], " " * len("tensor(")
+    bodies = []
+    for label, array, style in (("indices=tensor(", indices, _Integers), ("values=tensor(", values, dtype)):
+        text = _format_elements(array, style, len(margin + label), options) if array.size else f"[], {_size_suffix(array.shape)}"
+        bodies.append(f"{label}{text})")
+    suffixes = [_size_suffix(shape), f"nnz={indices.shape[1]}"]
+    if not _is_understood(dtype, default_dtype, bool(values.size)):
+        suffixes.append(f"dtype={dtype}")
+    suffixes += ["layout=torch.sparse_coo", *_gradient_suffixes(requires_grad, grad_fn_name)]
+    first, *rest = suffixes
+    text = f"tensor({bodies[0]},\n{margin}{bodies[1]},\n{margin}{first}"
+    return _append_suffixes(text, rest, len(margin), options)
+
+
+class _Integers:
+    """The style of integers, whatever the dtype of the tensor."""
+
+    is_complex = is_floating_point = False
+
+
 # What follows the elements
 
 

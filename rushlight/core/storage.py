@@ -9,39 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 import rushlight._C as _C
+from rushlight._C import StorageImpl
 from rushlight.core.device import CPU, META, device
 from rushlight.core.dtype import dtype
 
+# StorageImpl(buffer, nbytes, where, data_ptr=None) is the memory itself, a C struct (`csrc/storage_impl.c`). `buffer` is a
+# writable object with the buffer protocol, or None where there is no data; `nbytes`, `device`, `data_ptr` say what they mean,
+# and `bytes()` gives a uint8 array that shares the memory.
 
-class StorageImpl:
-    """The memory itself. `buffer` is a writable object with the buffer protocol, or None where there is no data."""
-
-    __slots__ = ("buffer", "nbytes", "device", "_data_ptr", "__weakref__")
-
-    def __init__(self, buffer: object | None, nbytes: int, where: device, data_ptr: int | None = None):
-        self.buffer = buffer
-        self.nbytes = nbytes
-        self.device = where
-        self._data_ptr = data_ptr
-
-    @property
-    def data_ptr(self) -> int:
-        """The address of the first byte; 0 when there is no data."""
-        if self._data_ptr is None:
-            buffer = self.buffer
-            self._data_ptr = buffer.ctypes.data if isinstance(buffer, np.ndarray) else buffer.data_ptr
-        return self._data_ptr
-
-    def bytes(self) -> np.ndarray:
-        """The storage as a uint8 array that shares its memory."""
-        if self.buffer is None:
-            raise RuntimeError(f"a storage on device '{self.device}' holds no data")
-        return np.ndarray((self.nbytes,), np.uint8, self.buffer)
+# A fresh CPU storage of so many bytes from the caching allocator, 64-byte aligned, uninitialised.
+allocate = _C.allocate_storage
 
 
-def allocate(nbytes: int) -> StorageImpl:
-    """A fresh CPU storage from the caching allocator, 64-byte aligned, uninitialised."""
-    return StorageImpl(_C.allocate(nbytes), nbytes, CPU)
+def _bytes_of(storage: StorageImpl) -> np.ndarray:
+    """The storage as a uint8 array that shares its memory."""
+    if storage.buffer is None:
+        raise RuntimeError(f"a storage on device '{storage.device}' holds no data")
+    return np.ndarray((storage.nbytes,), np.uint8, storage.buffer)
+
+
+_C.configure(cpu=CPU, storage_bytes=_bytes_of)
 
 
 def without_data(nbytes: int) -> StorageImpl:

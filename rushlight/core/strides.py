@@ -128,6 +128,17 @@ def expand_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: Seq
     return tuple(reversed(new_sizes)), tuple(reversed(new_strides))
 
 
+def expanded_view(sizes: tuple[int, ...], strides: tuple[int, ...], target: Sequence[int]) -> tuple[tuple, tuple]:
+    """`expand_strides`, but new leading dimensions of size 1 step over all that follows, as torch's `expand` has it."""
+    new_sizes, new_strides = expand_strides(sizes, strides, target)
+    if not sizes:
+        return new_sizes, new_strides
+    stepping = list(new_strides)
+    for dim in reversed(range(len(new_sizes) - len(sizes))):
+        stepping[dim] = new_sizes[dim + 1] * stepping[dim + 1] if new_sizes[dim] == 1 else 0
+    return new_sizes, tuple(stepping)
+
+
 @lru_cache(4096)
 def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
     """`shape` with a single -1 replaced so that it has `numel` elements; RuntimeError where that is impossible."""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+import rushlight._C as _C
 from rushlight.core.device import CPU, device
 from rushlight.core.dtype import dtype, from_numpy_dtype, get_default_dtype
 from rushlight.core.layout import contiguous_format, layout, memory_format, strided
@@ -30,14 +31,14 @@ NON_LEAF_GRAD = (
     "Tensor instead."
 )
 
-class Tensor:
+class Tensor(_C.TensorBase):
     """A multi-dimensional, strided view of a storage.
 
     `Tensor(2, 3)` gives an uninitialised tensor and `Tensor([1, 2])` one of those values, both of the default dtype;
     prefer `empty` and `tensor`.
     """
 
-    __slots__ = ("_impl", "__dict__", "__weakref__")
+    __slots__ = ()
 
     def __new__(cls, *args, **kwargs):
         made = object.__new__(cls)
@@ -228,9 +229,6 @@ class Tensor:
             raise TypeError("len() of a 0-d tensor")
         return self._impl.sizes[0]
 
-    def __hash__(self) -> int:
-        return id(self)
-
     def __repr__(self, *, tensor_contents=None) -> str:
         impl, grad_fn = self._impl, self.grad_fn
         facts = {
@@ -354,11 +352,8 @@ class Tensor:
         impl.dtype, impl.device, impl.key_set = new.dtype, new.device, new.key_set
 
 
-def wrap(impl: TensorImpl) -> Tensor:
-    """A handle for `impl`."""
-    made = object.__new__(Tensor)
-    made._impl = impl
-    return made
+_C.configure(tensor_type=Tensor)
+wrap = _C.wrap
 
 
 def tensor_from_array(array: np.ndarray, element_type: dtype | None = None) -> Tensor:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import threading
 
-from rushlight.core.dispatch_key import DispatchKey, bit
+import rushlight._C as _C
 
 
-class ThreadState(threading.local):
-    """One record per thread. `include` and `exclude` are key-set masks; `modes` is the stack of dispatch modes."""
+class ThreadState(threading.local, _C.ThreadState):
+    """One record per thread: a C struct (`csrc/thread_state.h`), which native code reads too, and more attributes.
+
+    `include` and `exclude` are key-set masks; `modes` is the stack of dispatch modes; `grad_enabled` and `inference` are the
+    grad mode. `saved_tensor_hooks` is the stack of pairs (pack, unpack), or of a message that forbids them.
+
+    Of autograd too: `anomaly` is the active anomaly mode or None, and `backward_task` the call of backward that is running.
+    `autocast` holds the settings of automatic casts, None until somebody changes them.
+    """
 
     def __init__(self):
-        self.include = bit(DispatchKey.ADInplaceOrView)
-        self.exclude = 0
-        self.modes = []
-        self.grad_enabled = True
-        self.inference = False
+        self.anomaly = None
+        self.backward_task = None
+        self.autocast = None
 
 
 state = ThreadState()

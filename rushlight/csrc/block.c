@@ -67,6 +67,22 @@ PyType_Spec block_spec = {
     .slots = block_slots,
 };
 
+static PyTypeObject *block_type; /* borrowed from the module, for block_make */
+
+PyObject *block_make(void *memory, size_t capacity, Py_ssize_t nbytes)
+{
+    Block *block = block_type ? (Block *)block_type->tp_alloc(block_type, 0) : NULL;
+    if (block) {
+        block->memory = memory;
+        block->capacity = capacity;
+        block->nbytes = nbytes;
+    } else if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, "rushlight._C is not initialised");
+    return (PyObject *)block;
+}
+
+void block_use_type(PyTypeObject *type) { block_type = type; }
+
 static PyObject *refuse(PyObject *size)
 {
     return PyErr_Format(PyExc_MemoryError,

@@ -3,7 +3,17 @@
 
 #include "allocator.h"
 
-static PyMethodDef *const method_tables[] = {block_methods, launch_methods, cpu_features_methods};
+static PyMethodDef *const method_tables[] = {
+    block_methods,   launch_methods,      cpu_features_methods, configuration_methods,
+    storage_methods, elementwise_methods, tensor_methods,       optimizer_methods,
+};
+
+static PyTypeObject *const types[] = {
+    &StorageImpl_Type,    &VersionCounter_Type,    &AutogradMeta_Type,      &ViewMeta_Type,   &TensorImpl_Type,
+    &TensorBase_Type,     &ThreadState_Type,       &OperatorBase_Type,      &PacketBase_Type, &BinaryMethod_Type,
+    &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
+    &SavedTensorBase_Type,
+};
 
 static int execute(PyObject *module)
 {
@@ -11,6 +21,11 @@ static int execute(PyObject *module)
     state->block_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &block_spec, NULL);
     if (!state->block_type || PyModule_AddType(module, state->block_type) < 0)
         return -1;
+    block_use_type(state->block_type);
+    TensorBase_Type.tp_new = PyBaseObject_Type.tp_new; /* so that Python may call object.__new__(Tensor) */
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (PyModule_AddType(module, types[i]) < 0)
+            return -1;
     for (size_t i = 0; i < sizeof method_tables / sizeof *method_tables; i++)
         if (PyModule_AddFunctions(module, method_tables[i]) < 0)
             return -1;
@@ -34,7 +49,7 @@ static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "rushlight._C",
-    .m_doc = "Memory, launching of compiled kernels, and processor features.",
+    .m_doc = "Memory, tensors and dispatch, launching of compiled kernels, and processor features.",
     .m_size = sizeof(ModuleState),
     .m_slots = slots,
     .m_traverse = traverse,

@@ -14,8 +14,35 @@ typedef struct {
 static inline ModuleState *module_state(PyObject *module) { return (ModuleState *)PyModule_GetState(module); }
 
 extern PyType_Spec block_spec;
+void block_use_type(PyTypeObject *type);
+/* A Block that takes over memory of the allocator, unless it fails: NULL with an exception set. */
+PyObject *block_make(void *memory, size_t capacity, Py_ssize_t nbytes);
+
 extern PyMethodDef block_methods[];
 extern PyMethodDef launch_methods[];
 extern PyMethodDef cpu_features_methods[];
+extern PyMethodDef configuration_methods[];
+extern PyMethodDef storage_methods[];
+extern PyMethodDef tensor_methods[];
+extern PyMethodDef elementwise_methods[];
+extern PyMethodDef optimizer_methods[];
+
+/* Types that are not made anew per module object: C code compares with their addresses. */
+extern PyTypeObject StorageImpl_Type;
+extern PyTypeObject VersionCounter_Type;
+extern PyTypeObject AutogradMeta_Type;
+extern PyTypeObject ViewMeta_Type;
+extern PyTypeObject TensorImpl_Type;
+extern PyTypeObject TensorBase_Type;
+extern PyTypeObject ThreadState_Type;
+extern PyTypeObject OperatorBase_Type;
+extern PyTypeObject PacketBase_Type;
+extern PyTypeObject BinaryMethod_Type;
+extern PyTypeObject AutogradKernel_Type;
+extern PyTypeObject ViewOrWriteKernel_Type;
+extern PyTypeObject ElementwiseKernel_Type;
+extern PyTypeObject NodeBase_Type;
+extern PyTypeObject OperatorNode_Type;
+extern PyTypeObject SavedTensorBase_Type;
 
 #endif

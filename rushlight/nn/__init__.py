@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from rushlight.nn import functional, init, modules, utils
+from rushlight.nn.functional.classification import LinearCrossEntropyOptions
 from rushlight.nn.modules import *  # noqa: F403
 from rushlight.nn.modules import __all__ as _module_names
-from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "utils", *_module_names]
+__all__ = [
+    "Buffer",
+    "LinearCrossEntropyOptions",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "functional",
+    "init",
+    "modules",
+    "utils",
+    *_module_names,
+]

@@ -1,11 +1,22 @@
-"""Parameter and Buffer: tensors that a Module registers by itself when they are assigned to an attribute."""
+"""Parameter and Buffer: tensors that a Module registers by itself when they are assigned to an attribute.
+
+Their uninitialised forms stand in lazy modules until the shape is known from the first input.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from rushlight.core.device import as_device, device
+from rushlight.core.dtype import dtype as element_type
+from rushlight.core.dtype import get_default_dtype
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
 
 
 class Parameter(Tensor):
@@ -68,3 +79,97 @@ def _over_memory_of(cls: type, data: Tensor | None) -> Any:
 
 def _rebuild_buffer(data: Tensor, persistent: bool) -> Buffer:
     return Buffer(data, persistent=persistent)
+
+
+class _Uninitialized:
+    """A tensor without a shape: `materialize` gives it one, and makes it a tensor of class `cls_to_become`."""
+
+    cls_to_become: type
+
+    def materialize(
+        self,
+        shape: Sequence[int],
+        device: device | str | None = None,
+        dtype: element_type | None = None,
+    ) -> None:
+        """Become an uninitialised tensor of this shape; device and dtype stay as they are unless given."""
+        own = self._impl
+        where = own.device if device is None else as_device(device)
+        made = aten.empty.memory_format(list(shape), dtype=dtype or own.dtype, device=where)
+        made._impl.autograd = own.autograd
+        self._impl = made._impl
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self) -> Size:
+        """RuntimeError: there is none yet."""
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized module. Call "
+            "`forward` to initialize the parameters before accessing their attributes."
+        )
+
+    def detach(self) -> Any:
+        """The tensor itself: it has no values that could be shared."""
+        return self
+
+    def share_memory_(self) -> None:
+        """RuntimeError: there is no memory to share."""
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+    def __deepcopy__(self, memo: dict) -> Any:
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.device, self.dtype)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        return type(self), (self.requires_grad, self.device, self.dtype)
+
+
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A parameter whose shape isn't known yet."""
+
+    cls_to_become = Parameter
+
+    def __new__(
+        cls,
+        requires_grad: bool = True,
+        device: device | str | None = None,
+        dtype: element_type | None = None,
+    ) -> UninitializedParameter:
+        return super().__new__(cls, _without_shape(device, dtype), requires_grad)
+
+
+class UninitializedBuffer(_Uninitialized, Tensor):
+    """A buffer whose shape isn't known yet."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls,
+        requires_grad: bool = False,
+        device: device | str | None = None,
+        dtype: element_type | None = None,
+        persistent: bool = True,
+    ) -> UninitializedBuffer:
+        made = _over_memory_of(cls, _without_shape(device, dtype))
+        made.persistent = persistent
+        return made
+
+    def __init__(self, requires_grad=False, device=None, dtype=None, persistent: bool = True) -> None:
+        pass
+
+
+def is_lazy(value: Any) -> bool:
+    """Whether `value` is an uninitialised parameter or buffer."""
+    return isinstance(value, _Uninitialized)
+
+
+def _without_shape(where: device | str | None, dtype: element_type | None) -> Tensor:
+    return aten.empty.memory_format([0], dtype=dtype or get_default_dtype(), device=where)

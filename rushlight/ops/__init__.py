@@ -7,7 +7,7 @@
 from importlib import import_module
 from pkgutil import iter_modules
 
-from rushlight.ops import composite, cpu, meta, modes, primitives, views
+from rushlight.ops import composite, cpu, meta, modes, primitives, views, views_complex
 from rushlight.ops.packet import add_all, namespaces
 
 for _package in (cpu, meta, composite):
@@ -23,4 +23,4 @@ def __getattr__(name: str):
     return found
 
 
-__all__ = ["composite", "cpu", "meta", "modes", "namespaces", "primitives", "views"]
+__all__ = ["composite", "cpu", "meta", "modes", "namespaces", "primitives", "views", "views_complex"]

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rushlight.core.dtype import can_cast, dtype
 from rushlight.core.tensor import Tensor
-from rushlight.ops import copying, functional, indexing, methods, operators
+from rushlight.ops import complex_methods, copying, functional, indexing, methods, operators
 from rushlight.ops.construct import PYTHON_TYPES
+from rushlight.ops.out import write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
 from rushlight.ops.return_types import return_type_of
 
@@ -43,7 +43,8 @@ def functions() -> dict[str, Callable]:
     found = {}
     for name in dir(aten):
         packet = getattr(aten, name)
-        if not name.startswith(("_", *_PACKAGES)) and isinstance(packet, OpOverloadPacket):
+        hidden = name.startswith(_PACKAGES) or name.startswith("__")
+        if not hidden and isinstance(packet, OpOverloadPacket):
             found[name] = make_function(packet)
     return {**found, **functional.PUBLIC}
 
@@ -62,10 +63,13 @@ def functions_of(package: str) -> dict[str, Callable]:
 def install_methods(public: dict[str, Callable]) -> None:
     """Attach operators to Tensor as methods, and Python's operators."""
     for name, function in public.items():
-        if name not in _NO_METHOD and name not in functional.PUBLIC and _is_method(getattr(aten, name)):
+        hidden = name.startswith("_") or name in _NO_METHOD or name in functional.PUBLIC
+        if not hidden and _is_method(getattr(aten, name)):
             setattr(Tensor, name, function)
-    Tensor.norm, Tensor.nonzero = functional.norm, functional.nonzero
+    for name in functional.METHODS:
+        setattr(Tensor, name, functional.PUBLIC[name])
     methods.install()
+    complex_methods.install()
     operators.install()
     copying.install()
     Tensor.__getitem__ = indexing.getitem
@@ -116,39 +120,18 @@ def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> 
     if isinstance(kind, type) and kind in PYTHON_TYPES:
         kwargs["dtype"] = PYTHON_TYPES[kind]
     if "self" in kwargs:
-        args = (kwargs.pop("self"), *args)
+        position = packet._overloads[0]._schema.positions.get("self", 0)
+        args = (*args[:position], kwargs.pop("self"), *args[position:])
+    if out is not None:
+        return _call_with_out(packet, out, args, kwargs)
     result = packet(*args, **kwargs)
     if wants_grad:
         result.requires_grad_(True)
-    return result if out is None else _write_out(out, result, packet.__name__)
+    return result
 
 
-def _write_out(out: Tensor | tuple, result: Tensor | tuple, name: str) -> Tensor | tuple:
-    if isinstance(result, tuple):
-        for target, value in zip(out, result, strict=True):
-            _write_one(target, value, name)
-    else:
-        _write_one(out, result, name)
-    return out
-
-
-def _write_one(target: Tensor, value: Tensor, name: str) -> None:
-    """Copy a result to where the caller wants it; an empty `target` takes over its shape."""
-    if not isinstance(target, Tensor):
-        raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
-    if target.requires_grad or value.requires_grad:
-        raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-            "requires grad."
-        )
-    if not _fits_out(value.dtype, target.dtype):
-        raise RuntimeError(
-            f"result type {value.dtype.scalar_name} can't be cast to the desired output type {target.dtype.scalar_name}"
-        )
-    if target.shape != value.shape:
-        target.resize_(value.shape)
-    target.copy_(value)
-
-
-def _fits_out(source: dtype, target: dtype) -> bool:
-    return source is target or can_cast(source, target)
+def _call_with_out(packet: OpOverloadPacket, out: Tensor | tuple, args: tuple, kwargs: dict) -> Tensor | tuple:
+    is_factory = any(argument.name == "device" for argument in packet._overloads[0]._schema.arguments)
+    if is_factory and kwargs.get("dtype") is None and isinstance(out, Tensor):
+        kwargs["dtype"] = out.dtype
+    return write_out(packet.__name__, out, packet(*args, **kwargs), (*args, *kwargs.values()))

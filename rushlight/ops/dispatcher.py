@@ -10,9 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+import rushlight._C as _C
 from rushlight.core.dispatch_key import BACKEND_BITS, DispatchKey
-from rushlight.core.tensor import Tensor
-from rushlight.core.thread_state import state
 from rushlight.ops.schema import FunctionSchema
 
 _lock = threading.RLock()
@@ -55,8 +54,12 @@ def _unbox(function: Callable, op: OpOverload, key_set: int) -> Callable:
 FALLTHROUGH = Kernel(lambda *args: None)
 
 
-class OpOverload:
-    """One operator with one schema, as `ops.aten.add.Tensor`. Calling it dispatches."""
+class OpOverload(_C.OperatorBase):
+    """One operator with one schema, as `ops.aten.add.Tensor`. Calling it dispatches.
+
+    The look-up of a call is `csrc/dispatch.c`: the union of the key sets of all tensor arguments and of what
+    `_factory_keys` adds, with the thread's keys, names the chain of kernels in `_chains`, or else `resolve` finds it.
+    """
 
     def __init__(self, namespace: str, schema: FunctionSchema):
         self.namespace = namespace
@@ -68,6 +71,7 @@ class OpOverload:
         self.tags: frozenset[str] = frozenset()
         self._chains: dict[int, Callable] = {}
         self._takes_lists = any(argument.type.is_tensor_list for argument in schema.arguments)
+        self._names_device = "device" in schema.positions
         self._fixed_lists = [
             (position, argument.type.length)
             for position, argument in enumerate(schema.arguments)
@@ -79,33 +83,9 @@ class OpOverload:
         self.__module__ = f"torch.ops.{namespace}"
         self.__doc__ = str(schema)
 
-    def __call__(self, *args, **kwargs):
-        keys = 0
-        for argument in args:
-            if isinstance(argument, Tensor):
-                keys |= argument._impl.key_set
-        if kwargs or self._takes_lists or not keys:
-            keys |= self._rare_keys(args, kwargs)
-        keys = (keys | state.include) & ~state.exclude
-        chain = self._chains.get(keys)
-        if chain is None:
-            chain = self.resolve(keys)
-        return chain(*args, **kwargs)
-
-    def _rare_keys(self, args: tuple, kwargs: dict) -> int:
-        keys = 0
-        for argument in kwargs.values():
-            if isinstance(argument, Tensor):
-                keys |= argument._impl.key_set
-        if self._takes_lists:
-            for argument in (*args, *kwargs.values()):
-                if isinstance(argument, list | tuple):
-                    for element in argument:
-                        if isinstance(element, Tensor):
-                            keys |= element._impl.key_set
-        if not keys & BACKEND_BITS:
-            keys |= 1 << _backend_of_factory(self, args, kwargs)
-        return keys
+    def _factory_keys(self, args: tuple, kwargs: dict) -> int:
+        """The backend that a device argument asks for, or CPU."""
+        return 1 << _backend_of_factory(self, args, kwargs)
 
     def redispatch(self, key_set: int, *args, **kwargs):
         """Run the kernel of the highest key in `key_set`, whatever the thread's state."""
@@ -120,6 +100,10 @@ class OpOverload:
         return chain
 
     def _find(self, key_set: int) -> Callable:
+        autocast = self.kernels.get(DispatchKey.Autocast)
+        if autocast is not None and key_set >> DispatchKey.Autocast & 1:
+            # Before a composite is taken apart: its parts would be cast otherwise.
+            return autocast.bind(self, key_set & ~(1 << DispatchKey.Autocast))
         implicit = self.kernels.get(DispatchKey.CompositeImplicitAutograd)
         if implicit is not None and not self._has_backend_kernel(key_set):
             return implicit.bind(self, key_set)

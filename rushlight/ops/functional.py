@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rushlight.core.dtype import dtype
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.strides import broadcast_shapes as _broadcast_shapes
 from rushlight.core.tensor import Tensor
+from rushlight.ops import functional_linalg
+from rushlight.ops.distinct import unique, unique_consecutive
+from rushlight.ops.functional_views import atleast_1d, atleast_2d, atleast_3d, meshgrid
+from rushlight.ops.out import write_out
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -34,29 +37,13 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     return Size(_broadcast_shapes(*[(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]))
 
 
-def norm(
-    input: Tensor,
-    p: float | str | None = "fro",
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    out: Tensor | None = None,
-    dtype: dtype | None = None,
-) -> Tensor:
-    """The p-norm over `dim` (all dimensions for None); "fro" is the 2-norm. NotImplementedError for "nuc"."""
-    if p == "nuc":
-        raise NotImplementedError("norm: the nuclear norm (p='nuc') is not supported")
-    order = 2 if p in (None, "fro") else p
-    result = aten.linalg_vector_norm.default(input, order, dim, keepdim, dtype=dtype)
-    return result if out is None else out.copy_(result)
-
-
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
     """The indices of elements that are not 0, one row each, int64; with `as_tuple`, one tensor per dimension."""
     source = input.unsqueeze(0) if as_tuple and not input.dim() else input
     found = aten.nonzero.default(source)
     if as_tuple:
         return found.unbind(1)
-    return found if out is None else out.resize_(found.shape).copy_(found)
+    return found if out is None else write_out("nonzero", out, found, (input,))
 
 
 def is_tensor(obj: object) -> bool:
@@ -97,10 +84,13 @@ def numel(input: Tensor) -> int:
     return input.numel()
 
 
-PUBLIC = {
+PUBLIC = functional_linalg.PUBLIC | {
     function.__name__: function
     for function in (
         broadcast_shapes, broadcast_tensors, einsum, is_complex, is_floating_point, is_nonzero, is_storage, is_tensor,
-        nonzero, norm, numel, typename,
+        nonzero, numel, typename,
+        unique, unique_consecutive, atleast_1d, atleast_2d, atleast_3d, meshgrid,
     )
 }  # fmt: skip
+# Those of them that are methods of Tensor, too.
+METHODS = (*functional_linalg.METHODS, "nonzero", "unique", "unique_consecutive")

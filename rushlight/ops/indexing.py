@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import INTEGRAL, bool_, uint8
+from rushlight.core.dtype import INTEGRAL, bool_, dtype, uint8
 from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.cpu.common import number
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -34,13 +35,20 @@ def setitem(self: Tensor, index: object, value: object) -> None:
         if not advanced and isinstance(value, bool | int | float | complex):
             aten.fill_.Scalar(view, value)
             return
-        value = tensor_from_array(np.asarray(value, self.dtype.numpy))
+        value = tensor_from_array(_array_for(value, self.dtype))
     if advanced:
-        aten.index_put_.default(view, _positions(view, advanced), value.to(self.dtype))
+        aten.index_put_.default(view, _positions(view, advanced), value)
         return
     while value.dim() > view.dim() and value.size(0) == 1:
         value = aten.select.int(value, 0, 0)
     aten.copy_.default(view, value)
+
+
+def _array_for(value: object, kind: dtype) -> np.ndarray:
+    """A number or a sequence of them as an array of the dtype it is written to; integers out of range wrap around."""
+    if isinstance(value, bool | int | float | complex):
+        return np.asarray(number(value, kind.numpy))
+    return np.asarray(value, kind.numpy)
 
 
 def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
@@ -59,6 +67,10 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
         elif isinstance(item, slice):
             view = _slice(view, dim, item)
             dim += 1
+        elif _is_scalar_mask(item):
+            view = aten.unsqueeze.default(view, dim)
+            advanced[dim] = _as_index(item)
+            dim += 1
         elif isinstance(item, int | np.integer) or _is_scalar_index(item):
             view = _select(view, dim, int(item), source_dim)
         else:
@@ -76,6 +88,10 @@ def _is_nested_index(index: object) -> bool:
     return any(isinstance(item, slice | Tensor | list | tuple) or item is None or item is Ellipsis for item in index)
 
 
+def _is_scalar_mask(item: object) -> bool:
+    return isinstance(item, Tensor) and item.dim() == 0 and item.dtype in (bool_, uint8)
+
+
 def _is_scalar_index(item: object) -> bool:
     if isinstance(item, np.ndarray):
         return item.ndim == 0 and item.dtype.kind in "iu"
@@ -83,19 +99,18 @@ def _is_scalar_index(item: object) -> bool:
 
 
 def _expand_ellipsis(self: Tensor, items: Sequence) -> list:
+    """The indices with each Ellipsis as the full slices that the others leave over."""
     used = sum(_consumed(item) for item in items)
-    ellipses = [position for position, item in enumerate(items) if item is Ellipsis]
-    if len(ellipses) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
     if used and not self.dim():
         raise IndexError(ZERO_DIM)
     if used > self.dim():
         raise IndexError(f"too many indices for tensor of dimension {self.dim()}")
-    if not ellipses:
-        return list(items)
-    position = ellipses[0]
     filler = [slice(None)] * (self.dim() - used)
-    return [*items[:position], *filler, *items[position + 1 :]]
+    expanded = [part for item in items for part in (filler if item is Ellipsis else (item,))]
+    while sum(_consumed(item) for item in expanded) > self.dim() and expanded[-1] == slice(None):
+        # A second Ellipsis, past the last dimension, stands for nothing.
+        expanded.pop()
+    return expanded
 
 
 def _consumed(item: object) -> int:
@@ -112,7 +127,7 @@ def _slice(view: Tensor, dim: int, item: slice) -> Tensor:
     parts = [part.item() if isinstance(part, Tensor) else part for part in (item.start, item.stop, item.step)]
     start, stop, step = parts
     if step is not None and step <= 0:
-        raise ValueError("step must be greater than zero")
+        raise ValueError(f"step must be greater than zero, got {step}" if step else "slice step cannot be zero")
     if start is None and stop is None and step is None:
         return view
     return aten.slice.Tensor(view, dim, start, stop, 1 if step is None else step)
@@ -130,21 +145,29 @@ def _select(view: Tensor, dim: int, index: int, source_dim: int) -> Tensor:
 
 
 def _as_index(item: object) -> Tensor:
-    if isinstance(item, Tensor):
-        if item.dtype.is_floating_point or item.dtype.is_complex:
-            raise IndexError(
-                f"tensors used as indices must be long, int, byte or bool tensors, got {item.dtype}"
-            )
-        return item
-    if isinstance(item, list | tuple | np.ndarray | range):
-        array = np.asarray(item)
-        array = array.astype(np.int64) if array.size == 0 and array.dtype.kind == "f" else array
-        if array.dtype.kind in "iub":
-            return tensor_from_array(np.ascontiguousarray(array if array.dtype.kind == "b" else array.astype(np.int64)))
-    raise TypeError(
-        f"only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
-        f"{type(item).__name__})"
-    )
+    if isinstance(item, str):
+        raise TypeError(f"new(): invalid data type 'str' (an index must be made of integers or booleans, got {item!r})")
+    if not isinstance(item, Tensor | list | tuple | np.ndarray | range):
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got "
+            f"{type(item).__name__})"
+        )
+    tensor = item if isinstance(item, Tensor) else _index_of_sequence(item)
+    if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+        raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors, got {tensor.dtype}")
+    if tensor.dtype in (bool_, uint8) and not tensor.dim():
+        return aten.unsqueeze.default(tensor, 0)
+    return tensor
+
+
+def _index_of_sequence(item: Sequence | np.ndarray) -> Tensor:
+    array = np.asarray(item)
+    if array.dtype.kind not in "iubfc":
+        raise TypeError(f"new(): invalid data type '{array.dtype}' (an index must be made of integers or booleans)")
+    if array.size == 0 and not isinstance(item, np.ndarray):
+        return tensor_from_array(array.astype(np.int64))
+    kept = array.dtype.kind in "bfc" or (isinstance(item, np.ndarray) and array.dtype == np.uint8)
+    return tensor_from_array(np.ascontiguousarray(array if kept else array.astype(np.int64)))
 
 
 def _positions(view: Tensor, advanced: dict[int, Tensor]) -> list[Tensor | None]:

@@ -1,4 +1,4 @@
-"""Tensor methods that are more than one operator call: conversions, numbers out of tensors, resizing."""
+"""Tensor methods that are more than one operator call: conversions, numbers out of tensors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import memory_format
-from rushlight.core.storage import TypedStorage, UntypedStorage
-from rushlight.core.strides import contiguous_strides
-from rushlight.core.tensor import Tensor, check_geometry, tensor_from_array
+from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.construct import PYTHON_TYPES, tensor
 from rushlight.ops.packet import namespaces
 
@@ -27,6 +25,16 @@ _CONVERSIONS = {
 def item(self: Tensor) -> bool | int | float | complex:
     """The value of a one-element tensor as a Python number; RuntimeError for more or fewer elements."""
     return aten._local_scalar_dense.default(self)
+
+
+def _real_number(self: Tensor, kind: str) -> bool | int | float:
+    """The value as a real number; RuntimeError where it has an imaginary part."""
+    value = item(self)
+    if isinstance(value, complex):
+        if value.imag:
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow")
+        return value.real
+    return value
 
 
 def _bool(self: Tensor) -> bool:
@@ -128,48 +136,9 @@ def new_tensor(
     return tensor(data, dtype=dtype or self.dtype, device=where, requires_grad=requires_grad)
 
 
-def resize_(self: Tensor, *sizes: object) -> Tensor:
-    """Change the sizes in place. A storage that is too small is replaced; elements beyond the old ones are uninitialised."""
-    if self.requires_grad:
-        raise RuntimeError("cannot resize variables that require grad")
-    wanted = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes
-    impl, count = self._impl, self.numel()
-    fresh = aten.empty.memory_format(wanted, dtype=self.dtype, device=self.device)
-    available = impl.storage.nbytes // impl.dtype.itemsize - impl.storage_offset
-    if fresh.numel() <= available:
-        impl.replace_geometry(impl.storage, fresh._impl.sizes, contiguous_strides(fresh._impl.sizes), impl.storage_offset)
-        return self
-    if available > 0 and count and not self.is_meta:
-        stored = aten.as_strided.default(self.detach(), (available,), (1,), impl.storage_offset)
-        fresh.view(-1)[:available].copy_(stored)
-    made = fresh._impl
-    impl.replace_geometry(made.storage, made.sizes, made.strides, 0)
-    return self
-
-
-def resize_as_(self: Tensor, the_template: Tensor) -> Tensor:
-    """Change the sizes in place to those of another tensor; see `resize_`."""
-    return resize_(self, the_template.shape)
-
-
-def set_(self: Tensor, source: object = None, storage_offset: int = 0, size: tuple = (), stride: tuple = ()) -> Tensor:
-    """Make this tensor view another tensor's elements, or a storage with the given geometry, in place."""
-    impl = self._impl
-    if isinstance(source, Tensor):
-        other = source._impl
-        impl.replace_geometry(other.storage, other.sizes, other.strides, other.storage_offset)
-        return self
-    storage = source.untyped() if isinstance(source, TypedStorage) else source or UntypedStorage(0)
-    sizes = tuple(size) if size else (storage.nbytes() // impl.dtype.itemsize,)
-    strides = tuple(stride) if stride else contiguous_strides(sizes)
-    check_geometry(storage._impl, impl.dtype, sizes, strides, storage_offset)
-    impl.replace_geometry(storage._impl, sizes, strides, storage_offset)
-    return self
-
-
 def install() -> None:
     """Attach the methods to Tensor."""
-    for method in (item, to, cpu, new_tensor, resize_, resize_as_, set_):
+    for method in (item, to, cpu, new_tensor):
         setattr(Tensor, method.__name__, method)
     for name, kind in _CONVERSIONS.items():
         setattr(Tensor, name, _converter(name, kind))
@@ -177,20 +146,9 @@ def install() -> None:
     Tensor.T = property(lambda self: aten.numpy_T.default(self), doc="The dimensions in reverse order.")
     Tensor.mT = property(lambda self: aten.mT.default(self), doc="The last two dimensions exchanged.")
     Tensor.mH = property(lambda self: aten.mH.default(self), doc="The last two dimensions exchanged, and conjugated.")
-    Tensor.H = property(_conjugate_transpose, doc="A matrix transposed and conjugated.")
+    Tensor.H = property(lambda self: aten.matrix_H.default(self), doc="A matrix transposed and conjugated.")
     Tensor.__bool__, Tensor.__index__, Tensor.__iter__, Tensor.__contains__ = _bool, _index, _iterate, _contains
-    Tensor.__int__ = lambda self: int(item(self))
-    Tensor.__float__ = lambda self: float(item(self))
+    Tensor.__int__ = lambda self: int(_real_number(self, "int64_t"))
+    Tensor.__float__ = lambda self: float(_real_number(self, "double"))
     Tensor.__complex__ = lambda self: complex(item(self))
     Tensor.__array_wrap__ = _wrap_array
-
-
-def _conjugate_transpose(self: Tensor) -> Tensor:
-    if self.dim() not in (0, 2):
-        raise RuntimeError(
-            f"tensor.H is only supported on matrices (2-D tensors). Got {self.dim()}-D tensor. For batches of matrices, "
-            "consider using tensor.mH"
-        )
-    if self.is_complex():
-        raise NotImplementedError("Tensor.H of complex tensors is not supported: conjugation is missing")
-    return aten.numpy_T.default(self)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rushlight._C import BinaryMethod
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.numbers import as_operand
 from rushlight.ops.packet import namespaces
@@ -65,6 +66,11 @@ def _invert(self: Tensor) -> Tensor:
     return aten.bitwise_not.default(self)
 
 
+def _set(name: str, op: Callable, otherwise: Callable) -> None:
+    """Make a method of Tensor: `op` for a tensor and a tensor or Python number, `otherwise` for anything else."""
+    setattr(Tensor, name, BinaryMethod(name, op, otherwise))
+
+
 def install() -> None:
     """Attach the operators to Tensor."""
     binary = {
@@ -72,21 +78,23 @@ def install() -> None:
         "floordiv": aten.floor_divide.default, "mod": aten.remainder.Tensor, "eq": aten.eq.Tensor, "ne": aten.ne.Tensor,
         "lt": aten.lt.Tensor, "le": aten.le.Tensor, "gt": aten.gt.Tensor, "ge": aten.ge.Tensor,
         "and": aten.bitwise_and.Tensor, "or": aten.bitwise_or.Tensor, "xor": aten.bitwise_xor.Tensor, "pow": aten.pow,
-        "matmul": aten.matmul.default,
+        "matmul": aten.matmul.default, "lshift": aten.bitwise_left_shift.Tensor, "rshift": aten.bitwise_right_shift.Tensor,
     }  # fmt: skip
     in_place = {
         "add": aten.add_.Tensor, "sub": aten.sub_.Tensor, "mul": aten.mul_.Tensor, "truediv": aten.div_.Tensor,
         "and": aten.bitwise_and_.Tensor, "or": aten.bitwise_or_.Tensor, "xor": aten.bitwise_xor_.Tensor,
+        "lshift": aten.bitwise_left_shift_.Tensor, "rshift": aten.bitwise_right_shift_.Tensor,
         "mod": aten.remainder_.Tensor, "floordiv": aten.floor_divide_.Tensor, "pow": aten.pow_,
     }  # fmt: skip
     for name, op in binary.items():
-        setattr(Tensor, f"__{name}__", _binary(op))
+        _set(f"__{name}__", op, _binary(op))
     for name in ("add", "mul", "and", "or", "xor"):
-        setattr(Tensor, f"__r{name}__", _binary(binary[name]))
-    for name in ("sub", "floordiv", "mod", "matmul"):
+        _set(f"__r{name}__", binary[name], _binary(binary[name]))
+    for name in ("sub", "floordiv", "mod", "matmul", "lshift", "rshift"):
         setattr(Tensor, f"__r{name}__", _reflected(binary[name]))
     for name, op in in_place.items():
-        setattr(Tensor, f"__i{name}__", _in_place(op))
+        _set(f"__i{name}__", op, _in_place(op))
+    Tensor.__div__, Tensor.__idiv__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__itruediv__, _divide_number
     Tensor.__rtruediv__, Tensor.__rpow__, Tensor.__invert__ = _divide_number, _raise_number, _invert
     Tensor.__neg__ = lambda self: aten.neg.default(self)
     Tensor.__pos__ = lambda self: self

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+import rushlight._C as _C
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
@@ -52,8 +53,12 @@ def _fits_list(value: object, kind: Type) -> bool:
     return kind.length is not None and kind.base in ("int", "float", "bool") and fits(value, Type(kind.base))
 
 
-class OpOverloadPacket:
-    """All overloads of one operator name. Call it and the first overload whose schema fits the arguments runs."""
+class OpOverloadPacket(_C.PacketBase):
+    """All overloads of one operator name. Call it and the first overload whose schema fits the arguments runs.
+
+    A call whose arguments are all positional, of types that `_resolved` knows, goes to that overload at once
+    (`csrc/dispatch.c`); any other call is `_call_resolving`.
+    """
 
     def __init__(self, namespace: str, name: str):
         self.__name__ = name
@@ -78,9 +83,9 @@ class OpOverloadPacket:
         """The overload names."""
         return [op.overload for op in self._overloads]
 
-    def __call__(self, *args, **kwargs):
+    def _call_resolving(self, *args, **kwargs):
         if not kwargs:
-            op = self._resolved.get(tuple(map(type, args))) or self._resolved_by_elements(args)
+            op = self._resolved_by_elements(args)
             if op is not None:
                 return op(*args)
         op = self.resolve(args, kwargs)

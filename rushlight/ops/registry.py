@@ -9,7 +9,8 @@ from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.dtype import can_cast
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator
-from rushlight.ops.meta.checks import check_writable
+from rushlight.ops.meta.checks import check_operands, check_writable
+from rushlight.ops.native_elementwise import with_native
 from rushlight.ops.schema import Argument, FunctionSchema, parse_schema
 
 PRIMITIVES: list[OpOverload] = []
@@ -32,7 +33,8 @@ def _registers(key: DispatchKey) -> Callable:
     def register(*names: str) -> Callable:
         def decorate(function: Callable) -> Callable:
             for name in names:
-                aten(name).register(key, Kernel(function))
+                kernel = with_native(name, function) if key is DispatchKey.CPU else function
+                aten(name).register(key, Kernel(kernel))
             return function
 
         return decorate
@@ -85,7 +87,11 @@ def define_inplace(names: Iterable[str], overloads: dict[str, str] | None = None
 
 
 def _write_back(functional: OpOverload, key: DispatchKey) -> Callable:
+    name = functional._schema.name + "_"
+    reads_later = name.startswith("scatter")
+
     def inplace(self, *args, **kwargs):
+        check_operands(self, name, (*args, *kwargs.values()), reads_later)
         result = functional.redispatch(1 << key, self, *args, **kwargs)
         return store_result(functional, self, result)
 
@@ -101,18 +107,22 @@ def elementwise(*names: str) -> Callable:
     def decorate(function: Callable) -> Callable:
         for name in names:
             functional = aten(name)
-            functional.register(DispatchKey.CPU, Kernel(function))
+            functional.register(DispatchKey.CPU, Kernel(with_native(name, function)))
             for op, original in INPLACE_OF.items():
                 if original is functional:
-                    op.register(DispatchKey.CPU, Kernel(_write_directly(functional, function)))
+                    general = _write_directly(functional, function)
+                    op.register(DispatchKey.CPU, Kernel(with_native(name, general, in_place=True)))
         return function
 
     return decorate
 
 
 def _write_directly(functional: OpOverload, function: Callable) -> Callable:
+    name = functional._schema.name + "_"
+
     def inplace(self, *args, **kwargs):
-        check_writable(self, functional._schema.name + "_")
+        check_writable(self, name)
+        check_operands(self, name, args)
         result = function(self, *args, **kwargs, out=self)
         return self if result is self else store_result(functional, self, result)
 

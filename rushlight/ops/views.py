@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.strides import expand_strides, infer_size, storage_extent, view_strides, wrap_dim, wrap_dims
+from rushlight.core.dtype import dtype
+from rushlight.core.strides import expanded_view, infer_size, storage_extent, view_strides, wrap_dim, wrap_dims
 from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import TensorImpl
 from rushlight.ops.registry import explicit
 
 
@@ -55,6 +57,48 @@ def view(self, size):
     return _view(self, sizes, strides)
 
 
+@explicit("view.dtype")
+def view_as_dtype(self, dtype):
+    impl = self._impl
+    kind = impl.dtype
+    sizes, strides, offset = impl.sizes, impl.strides, impl.storage_offset
+    if dtype.itemsize != kind.itemsize:
+        if not sizes:
+            raise RuntimeError(f"self.dim() cannot be 0 to view {_change_of_size(kind, dtype)}")
+        if strides[-1] != 1:
+            raise RuntimeError(f"self.stride(-1) must be 1 to view {_change_of_size(kind, dtype)}, but got {strides[-1]}")
+        smaller = kind.itemsize > dtype.itemsize
+        sizes, strides, offset = (_divided if smaller else _multiplied)(impl, dtype)
+    made = impl.alias(sizes, strides, offset)
+    made.dtype = dtype
+    return wrap(made)
+
+
+def _change_of_size(kind: dtype, wanted: dtype) -> str:
+    return f"{kind.scalar_name} as {wanted.scalar_name} (different element sizes)"
+
+
+def _divided(impl: TensorImpl, wanted: dtype) -> tuple[tuple, tuple, int]:
+    """Sizes, strides and offset when each element becomes several smaller ones."""
+    ratio = impl.dtype.itemsize // wanted.itemsize
+    strides = tuple(stride * ratio for stride in impl.strides[:-1])
+    return (*impl.sizes[:-1], impl.sizes[-1] * ratio), (*strides, 1), impl.storage_offset * ratio
+
+
+def _multiplied(impl: TensorImpl, wanted: dtype) -> tuple[tuple, tuple, int]:
+    """Sizes, strides and offset when several elements become a larger one; RuntimeError where they do not divide."""
+    ratio = wanted.itemsize // impl.dtype.itemsize
+    facts = {"size(-1)": impl.sizes[-1], "storage_offset()": impl.storage_offset}
+    facts.update({f"stride({dim})": stride for dim, stride in enumerate(impl.strides[:-1])})
+    for name, value in facts.items():
+        if value % ratio:
+            raise RuntimeError(
+                f"self.{name} must be divisible by {ratio} to view {_change_of_size(impl.dtype, wanted)}, but got {value}"
+            )
+    strides = tuple(stride // ratio for stride in impl.strides[:-1])
+    return (*impl.sizes[:-1], impl.sizes[-1] // ratio), (*strides, 1), impl.storage_offset // ratio
+
+
 @explicit("permute")
 def permute(self, dims):
     impl = self._impl
@@ -69,7 +113,7 @@ def permute(self, dims):
 
 @explicit("expand")
 def expand(self, size, *, implicit=False):
-    return _view(self, *expand_strides(self._impl.sizes, self._impl.strides, tuple(size)))
+    return _view(self, *expanded_view(self._impl.sizes, self._impl.strides, tuple(size)))
 
 
 @explicit("select.int")

@@ -6,29 +6,30 @@ Loshchilov and Hutter (2019), https://arxiv.org/abs/1711.05101: its weight decay
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from rushlight._C import adam_step
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
-from rushlight.ops.construct import tensor
-from rushlight.optim.optimizer import (
-    Optimizer,
-    Parameters,
+from rushlight.optim.optimizer import Parameters
+from rushlight.optim.options import (
+    check_betas,
+    check_implementation,
+    check_learning_rate,
     check_not_negative,
-    check_supported,
-    evaluate,
+    check_tensor_betas,
+    hyperparameter,
     number,
 )
+from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
 
 
-class Adam(Optimizer):
+class Adam(PerParameterOptimizer):
     """p = p - lr * m' / (sqrt(v') + eps), where m' and v' are bias-corrected running means of g and g * g.
 
     g includes weight_decay * p, unless `decoupled_weight_decay`, where p shrinks by lr * weight_decay first. With
-    `amsgrad`, v' is the largest so far. `foreach` and `fused` choose among equal ways of computing in torch; they are
-    accepted and change nothing. Raises ValueError for options outside of their range, NotImplementedError for
-    `capturable` and `differentiable`.
+    `amsgrad`, v' is the largest so far. With `differentiable` the step is recorded. `foreach` and `fused` choose among equal
+    ways of computing in torch; they are accepted and change nothing. Raises ValueError for options outside of their range.
     """
 
     def __init__(
@@ -47,45 +48,63 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ):
-        check_supported(type(self).__name__, capturable=capturable, differentiable=differentiable)
-        check_not_negative({"learning rate": lr, "epsilon value": eps})
-        for index, beta in enumerate(betas):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+        check_learning_rate(lr, foreach=foreach, capturable=capturable)
+        check_not_negative({"epsilon value": eps})
+        check_betas(betas)
         check_not_negative({"weight_decay value": weight_decay})
+        check_tensor_betas(betas, foreach, capturable)
         defaults = {
-            "lr": lr, "betas": tuple(map(number, betas)), "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
             "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
             "fused": fused, "decoupled_weight_decay": decoupled_weight_decay,
         }  # fmt: skip
         super().__init__(params, defaults)
+        check_implementation(foreach=foreach, fused=fused, differentiable=differentiable)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        # Old checkpoints count steps in numbers.
-        for values in self.state.values():
-            if "step" in values and not isinstance(values["step"], Tensor):
-                values["step"] = tensor(float(values["step"]))
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of every parameter that has a gradient; returns the loss of `closure`, if given."""
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    state = self._state_of(parameter, group["amsgrad"])
-                    _update(parameter, parameter.grad, state, group)
-        return loss
-
-    def _state_of(self, parameter: Tensor, amsgrad: bool) -> dict[str, Tensor]:
-        state = self.state[parameter]
-        if not state:
-            state["step"] = tensor(0.0)
-            state["exp_avg"] = aten.zeros_like(parameter)
-            state["exp_avg_sq"] = aten.zeros_like(parameter)
-        if amsgrad and "max_exp_avg_sq" not in state:
-            state["max_exp_avg_sq"] = state["exp_avg_sq"].clone()
+    def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        state = {
+            "step": new_step_count(),
+            "exp_avg": aten.zeros_like(parameter),
+            "exp_avg_sq": aten.zeros_like(parameter),
+        }
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = aten.zeros_like(parameter)
         return state
+
+    def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> bool:
+        if group["differentiable"] or group["capturable"] or any(parameter.grad.is_sparse for parameter in parameters):
+            return False
+        rows = [_row(parameter, self._state_of(parameter, group)) for parameter in parameters]
+        (beta1, beta2), lr, decay = map(number, group["betas"]), number(group["lr"]), number(group["weight_decay"])
+        decoupled = group["decoupled_weight_decay"]
+        return adam_step(rows, lr, beta1, beta2, group["eps"], decay, decoupled, group["amsgrad"], group["maximize"])
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        (beta1, beta2), lr = map(number, group["betas"]), hyperparameter(group, "lr")
+        if not group["decoupled_weight_decay"]:
+            gradient = with_decay(parameter, gradient, group)
+        elif group["weight_decay"]:
+            parameter.mul_(1 - lr * group["weight_decay"])
+        step = next_step(state)
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(gradient, 1 - beta1)
+        square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        if group["amsgrad"]:
+            largest = state["max_exp_avg_sq"]
+            # The graph of a recorded step keeps what was the largest before.
+            before = largest.clone() if group["differentiable"] else largest
+            square = largest.copy_(aten.maximum(before, square))
+        scale, size = square.sqrt(), -lr / (1 - beta1**step)
+        correction = (1 - beta2**step) ** 0.5
+        if group["differentiable"]:
+            parameter.add_(mean / (scale / correction + group["eps"]) * size)
+        else:
+            parameter.addcdiv_(mean, scale.div_(correction).add_(group["eps"]), value=size)
+
+
+def _row(parameter: Tensor, state: dict[str, Any]) -> tuple:
+    largest = state.get("max_exp_avg_sq")
+    return (parameter, parameter.grad, state["exp_avg"], state["exp_avg_sq"], largest, state["step"])
 
 
 class AdamW(Adam):
@@ -115,22 +134,3 @@ class AdamW(Adam):
         super().__setstate__(state)
         for group in self.param_groups:
             group["decoupled_weight_decay"] = True
-
-
-def _update(parameter: Tensor, gradient: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> None:
-    (beta1, beta2), lr = group["betas"], number(group["lr"])
-    if group["maximize"]:
-        gradient = -gradient
-    if group["weight_decay"] != 0:
-        if group["decoupled_weight_decay"]:
-            parameter.mul_(1 - lr * group["weight_decay"])
-        else:
-            gradient = gradient.add(parameter, alpha=group["weight_decay"])
-    step = state["step"].add_(1).item()
-    mean, square = state["exp_avg"], state["exp_avg_sq"]
-    mean.lerp_(gradient, 1 - beta1)
-    square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
-    if group["amsgrad"]:
-        square = state["max_exp_avg_sq"].copy_(aten.maximum(state["max_exp_avg_sq"], square))
-    scale = square.sqrt().div_((1 - beta2**step) ** 0.5).add_(group["eps"])
-    parameter.addcdiv_(mean, scale, value=-lr / (1 - beta1**step))

@@ -14,10 +14,14 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import chain
 from typing import Any
 
-from rushlight.autograd import enable_grad, no_grad
+from rushlight.autograd import enable_grad, no_grad, set_grad_enabled
 from rushlight.core.tensor import Tensor
 from rushlight.optim.state import check_compatible, pack_groups, restore_state
 from rushlight.utils.hooks import RemovableHandle
+
+# Hooks around the steps of all optimizers, by handle id.
+GLOBAL_STEP_PRE_HOOKS: OrderedDict[int, Callable] = OrderedDict()
+GLOBAL_STEP_POST_HOOKS: OrderedDict[int, Callable] = OrderedDict()
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
@@ -81,7 +85,7 @@ class Optimizer:
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = {**param_group, **_named_parameters(param_group["params"])}
         for parameter in group["params"]:
-            _check_parameter(parameter)
+            _check_parameter(parameter, bool(self.defaults.get("differentiable")))
         for name, value in self.defaults.items():
             group.setdefault(name, value)
         self._check_new(group)
@@ -89,7 +93,10 @@ class Optimizer:
 
     def _check_new(self, group: dict[str, Any]) -> None:
         if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
-            raise ValueError("all optimizer param groups should be with/without names, but this one differs")
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'with' if 'param_names' in group else 'without'} names to the optimizer"
+            )
         known = {id(parameter) for parameter in self._parameters()}
         new = {id(parameter) for parameter in group["params"]}
         if known & new:
@@ -174,6 +181,7 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for number, group in enumerate(self.param_groups):
+            lines += [""] if number else []
             lines.append(f"Parameter Group {number}")
             lines += [f"    {name}: {group[name]}" for name in sorted(group) if name != "params"]
         return "\n".join([*lines, ")"])
@@ -182,14 +190,15 @@ class Optimizer:
 def _with_hooks(step: Callable) -> Callable:
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        for hook in self._step_pre_hooks.values():
+        for hook in (*GLOBAL_STEP_PRE_HOOKS.values(), *self._step_pre_hooks.values()):
             replaced = hook(self, args, kwargs)
             if replaced is not None:
                 args, kwargs = _checked_arguments(replaced)
-        with no_grad():
+        # A step is recorded where it is itself to be differentiated.
+        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             result = step(self, *args, **kwargs)
         self._opt_called = True
-        for hook in self._step_post_hooks.values():
+        for hook in (*self._step_post_hooks.values(), *GLOBAL_STEP_POST_HOOKS.values()):
             hook(self, args, kwargs)
         return result
 
@@ -227,10 +236,10 @@ def _named_parameters(params: Any) -> dict[str, list]:
     return {"params": [parameter for _, parameter in params], "param_names": [name for name, _ in params]}
 
 
-def _check_parameter(parameter: Any) -> None:
+def _check_parameter(parameter: Any, differentiable: bool) -> None:
     if not isinstance(parameter, Tensor):
         raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
-    if not (parameter.is_leaf or parameter.retains_grad):
+    if not (differentiable or parameter.is_leaf or parameter.retains_grad):
         raise ValueError("can't optimize a non-leaf Tensor")
 
 
@@ -242,20 +251,11 @@ def evaluate(closure: Callable[[], Any] | None) -> Any:
         return closure()
 
 
-def check_not_negative(options: dict[str, float | Tensor]) -> None:
-    """ValueError, in torch's words, for the first option that is negative or no number."""
-    for name, value in options.items():
-        if not value >= 0.0:
-            raise ValueError(f"Invalid {name}: {value}")
+def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` before each step of any optimizer; it may return new (args, kwargs)."""
+    return _register(GLOBAL_STEP_PRE_HOOKS, hook)
 
 
-def check_supported(name: str, **flags: bool) -> None:
-    """NotImplementedError for a flag that is set and has no meaning here."""
-    for flag, value in flags.items():
-        if value:
-            raise NotImplementedError(f"{name}({flag}=True) is not supported; leave {flag} at False")
-
-
-def number(value: float | Tensor) -> float:
-    """An option that may be a one-element tensor, as a number."""
-    return value.item() if isinstance(value, Tensor) else value
+def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
+    """Call `hook(optimizer, args, kwargs)` after each step of any optimizer."""
+    return _register(GLOBAL_STEP_POST_HOOKS, hook)

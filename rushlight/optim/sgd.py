@@ -6,25 +6,22 @@ torch uses, in which the momentum does not contain the learning rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from rushlight._C import sgd_step
 from rushlight.core.tensor import Tensor
-from rushlight.optim.optimizer import (
-    Optimizer,
-    Parameters,
-    check_not_negative,
-    check_supported,
-    evaluate,
-    number,
-)
+from rushlight.ops import aten
+from rushlight.optim.optimizer import Parameters
+from rushlight.optim.options import check_implementation, check_learning_rate, check_not_negative, hyperparameter, number
+from rushlight.optim.per_parameter import PerParameterOptimizer
 
 
-class SGD(Optimizer):
+class SGD(PerParameterOptimizer):
     """v = momentum * v + (1 - dampening) * g; p = p - lr * v, where g includes weight_decay * p.
 
-    With `nesterov`, p moves by g + momentum * v. `maximize` climbs. `foreach` and `fused` choose among equal ways of
-    computing in torch; they are accepted and change nothing. Raises ValueError for options outside of their range.
+    With `nesterov`, p moves by g + momentum * v. `maximize` climbs. With `differentiable` the step is recorded. `foreach` and
+    `fused` choose among equal ways of computing in torch; they are accepted and change nothing. A sparse gradient touches
+    only its rows. Raises ValueError for options outside of their range.
     """
 
     def __init__(
@@ -41,8 +38,8 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ):
-        check_supported("SGD", differentiable=differentiable)
-        check_not_negative({"learning rate": lr, "momentum value": momentum, "weight_decay value": weight_decay})
+        check_learning_rate(lr)
+        check_not_negative({"momentum value": momentum, "weight_decay value": weight_decay})
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         defaults = {
@@ -50,24 +47,40 @@ class SGD(Optimizer):
             "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused,
         }  # fmt: skip
         super().__init__(params, defaults)
+        check_implementation(foreach=foreach, fused=fused, differentiable=differentiable)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of every parameter that has a gradient; returns the loss of `closure`, if given."""
-        loss = evaluate(closure)
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
-        return loss
+    def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> bool:
+        if group["differentiable"] or any(parameter.grad.is_sparse for parameter in parameters):
+            return False
+        rows = [self._row(parameter, group["momentum"] != 0) for parameter in parameters]
+        lr, decay = number(group["lr"]), number(group["weight_decay"])
+        flags = (group["nesterov"], group["maximize"])
+        if not sgd_step(rows, lr, group["momentum"], group["dampening"], decay, *flags):
+            return False
+        for parameter, _, velocity, _ in rows:
+            if velocity is not None:
+                self.state[parameter]["momentum_buffer"] = velocity
+        return True
 
-    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        if group["maximize"]:
-            gradient = -gradient
+    def _row(self, parameter: Tensor, with_momentum: bool) -> tuple:
+        velocity = self.state[parameter].get("momentum_buffer") if with_momentum else None
+        missing = with_momentum and velocity is None
+        return (parameter, parameter.grad, aten.empty_like(parameter) if missing else velocity, 1.0 if missing else 2.0)
+
+    def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        """One step of one parameter; all of it is linear, so complex parameters need no care of their own."""
+        gradient = -parameter.grad if group["maximize"] else parameter.grad
         if group["weight_decay"] != 0:
             gradient = gradient.add(parameter, alpha=number(group["weight_decay"]))
         if group["momentum"] != 0:
             gradient = self._with_momentum(parameter, gradient, group)
-        parameter.add_(gradient, alpha=-number(group["lr"]))
+        if gradient.is_sparse:
+            rows, values = tuple(gradient._indices().unbind(0)), gradient._values()
+            parameter.index_put_(rows, values * -number(group["lr"]), accumulate=True)
+        elif group["differentiable"]:
+            parameter.add_(gradient * -hyperparameter(group, "lr"))
+        else:
+            parameter.add_(gradient, alpha=-number(group["lr"]))
 
     def _with_momentum(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tensor:
         state = self.state[parameter]
@@ -75,5 +88,7 @@ class SGD(Optimizer):
         if velocity is None:
             velocity = state["momentum_buffer"] = gradient.detach().clone()
         else:
+            if group["differentiable"]:
+                velocity = state["momentum_buffer"] = velocity.clone()
             velocity.mul_(group["momentum"]).add_(gradient, alpha=1 - group["dampening"])
         return gradient.add(velocity, alpha=group["momentum"]) if group["nesterov"] else velocity

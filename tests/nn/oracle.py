@@ -65,3 +65,34 @@ def same_error(function: Callable, *inputs: np.ndarray) -> str:
     with pytest.raises(theirs.type) as mine:
         run(rushlight, function, inputs, False)
     return str(mine.value)
+
+
+def same(function: Callable, rtol: float = 1e-5, atol: float = 1e-6) -> None:
+    """Assert that `function(library)`, called after seeding, gives the same nested tensors, numbers and texts with both."""
+    torch = pytest.importorskip("torch")
+    results = []
+    for library in (torch, rushlight):
+        library.manual_seed(0)
+        results.append(list(_plain(function(library))))
+    expected, actual = results
+    assert len(actual) == len(expected), f"{actual} instead of {expected}"
+    for theirs, mine in zip(expected, actual, strict=True):
+        if isinstance(theirs, np.ndarray):
+            assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+            np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol)
+        else:
+            assert mine == theirs
+
+
+def _plain(value) -> Sequence:
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _plain(part)
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield key
+            yield from _plain(part)
+    elif hasattr(value, "detach"):
+        yield np.array(value.detach().numpy())
+    else:
+        yield value

@@ -1,12 +1,15 @@
 """Sample calls of every primitive, built with NumPy: for comparing backends, checking derivatives, and the oracle.
 
-`samples()` gives Sample(op, args, kwargs); floating tensors are float64, their values away from kinks and poles.
+`samples()` gives Sample(op, args, kwargs), also those of the modules `samples_*`; floating tensors are float64, their values
+away from kinks and poles.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 
@@ -102,12 +105,13 @@ def channels_last(tensor: Tensor) -> Tensor:
 _BUILDERS: list[Callable[[], Iterator[tuple]]] = []
 
 
-def _group(function: Callable[[], Iterator[tuple]]) -> Callable:
+def group(function: Callable[[], Iterator[tuple]]) -> Callable:
+    """Add the calls that `function` yields: (operator, arguments..., keyword arguments)."""
     _BUILDERS.append(function)
     return function
 
 
-@_group
+@group
 def _views():
     x = real(3, 4, 2)
     for value in (x, x.permute(2, 0, 1)):
@@ -132,7 +136,7 @@ def _views():
     yield "as_strided", real(4, 3).permute(1, 0), (2, 2), (3, 1)
 
 
-@_group
+@group
 def _creation():
     yield "empty.memory_format", (2, 3)
     yield "empty_strided", (2, 3), (1, 2)
@@ -145,7 +149,7 @@ def _creation():
     yield "equal", real(2), real(2)
 
 
-@_group
+@group
 def _writes():
     for target in (real(3, 4), real(4, 3).permute(1, 0)):
         yield "copy_", target, real(4)
@@ -160,7 +164,7 @@ SAME_KIND = """neg abs sign exp expm1 reciprocal sin cos tanh erf sigmoid floor 
 isnan isinf gelu""".split()
 
 
-@_group
+@group
 def _unary():
     for value in (*_layouts(real, 3, 4), real(), real(0, 2)):
         for name in SAME_KIND:
@@ -183,7 +187,7 @@ COMPARISONS = """eq.Tensor ne.Tensor lt.Tensor le.Tensor gt.Tensor ge.Tensor log
 logical_xor""".split()
 
 
-@_group
+@group
 def _binary():
     pairs = [(real(3, 4), real(4)), (real(3, 1), real(4)), (real(), real(2)), (real(2, 3).permute(1, 0), real(3, 2))]
     pairs += [(real(2, 0), real(1)), (real(3, 4), 1.3), (real(3, 4)[:, ::2], real(3, 2))]
@@ -205,7 +209,7 @@ def _binary():
         yield name, mask(3), mask(3)
 
 
-@_group
+@group
 def _reductions():
     for value in (*_layouts(real, 3, 4), real(5)):
         for dims in ((0,), (-1,), None):
@@ -226,7 +230,7 @@ def _reductions():
     yield "sum.dim_IntList", integers(9, 3, 2), (0,)
 
 
-@_group
+@group
 def _sorting_and_softmax():
     for value in (*_layouts(real, 3, 5)[:3], real(4), real()):
         for dim in (0, -1):
@@ -260,7 +264,7 @@ def _convolutions() -> Iterator[tuple]:
     yield real(0, 4, 5, 4), real(3, 4, 3, 3), real(3), *plain, 1
 
 
-@_group
+@group
 def _products():
     yield "mm", real(3, 4), real(4, 2)
     yield "mm", real(4, 3).permute(1, 0), real(4, 2)
@@ -276,7 +280,7 @@ def _products():
     yield "convolution_backward", real(*out.shape), x, weight, sizes, *geometry, [False, True, False]
 
 
-@_group
+@group
 def _attention():
     shapes = (2, 2, 3, 4), (2, 2, 5, 4)
     calls = [((), {}), ((0.0, True), {})]
@@ -290,7 +294,7 @@ def _attention():
         yield name, real(*out.shape), *inputs, out, sums, *tail, options
 
 
-@_group
+@group
 def _indexing():
     x, permuted = real(3, 4, 2), real(2, 4, 3).permute(2, 1, 0)
     yield "cat", [real(2, 3), real(1, 3)], 0
@@ -326,7 +330,7 @@ def _indexing():
     yield "gather", real(3), 0, rl.from_numpy(np.array(1))
 
 
-@_group
+@group
 def _embedding_and_padding():
     words = integers(5, 2, 3)
     for tail in ((), (1,), (2, True)):
@@ -351,7 +355,7 @@ def _norm_arguments(rank: int) -> Iterator[tuple]:
                 yield value, weight, bias, real(3), positive(3), training
 
 
-@_group
+@group
 def _normalisation():
     for value, normalized in ((real(3, 4), (4,)), (real(2, 3, 4), (3, 4)), (real(4, 3).permute(1, 0), (4,))):
         for weight, bias in ((None, None), (real(*normalized), real(*normalized))):
@@ -372,7 +376,7 @@ def _normalisation():
         yield "native_dropout", real(3, 4), 0.4, training
 
 
-@_group
+@group
 def _pooling_and_losses():
     for value in (real(2, 2, 5, 6), channels_last(real(2, 2, 5, 6)), real(2, 5, 6)):
         for kernel, stride, pad, spread, ceil in (((2,), (), (0,), 1, False), ((3, 2), (2, 1), (1, 1), 1, True)):
@@ -393,7 +397,9 @@ def _pooling_and_losses():
 
 
 def samples() -> list[Sample]:
-    """All sample calls."""
+    """All sample calls: those of the groups here, and of the modules `samples_*` beside this one."""
+    for path in sorted(Path(__file__).parent.glob("samples_*.py")):
+        import_module(f"tests.ops.{path.stem}")
     made = []
     for build in _BUILDERS:
         for name, *args in build():

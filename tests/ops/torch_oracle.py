@@ -36,4 +36,4 @@ def array_of(value: object) -> np.ndarray:
         array = value.detach().numpy()
         return array.astype(np.float32) if array.dtype == ml_dtypes.bfloat16 else array
     value = value.detach()
-    return (value.float() if value.dtype.is_floating_point and value.element_size() == 2 else value).numpy()
+    return (value.float() if value.dtype.is_floating_point and value.element_size() == 2 else value).numpy(force=True)

@@ -141,8 +141,8 @@ def test_tensor_learning_rates():
         (lambda: SGD([parameter()], nesterov=True), ValueError, "Nesterov momentum requires"),
         (lambda: Adam([parameter()], betas=(0.9, 1.0)), ValueError, "Invalid beta parameter at index 1: 1.0"),
         (lambda: Adam([parameter()], eps=-1), ValueError, "Invalid epsilon value: -1"),
-        (lambda: AdamW([parameter()], capturable=True), NotImplementedError, r"AdamW\(capturable=True\)"),
-        (lambda: SGD([parameter()], differentiable=True), NotImplementedError, "differentiable"),
+        (lambda: AdamW([with_gradient()], capturable=True).step(), AssertionError, "capturable=True"),
+        (lambda: SGD([parameter()], differentiable=True, fused=True), RuntimeError, "`fused` does not support"),
         (lambda: Optimizer([parameter()], {}).step(), NotImplementedError, "does not define step"),
     ],
 )

@@ -12,6 +12,10 @@ from rushlight.ops.packet import namespaces
 aten = namespaces.namespace("aten")
 
 
+def _conjugate(value: Tensor) -> Tensor:
+    return value.conj() if value.is_complex() else value
+
+
 def _next(value: Tensor, axis: int, step: int) -> Tensor:
     """`value` moved towards the front of `axis` by `step`, with 0 moving in."""
     size = value.size(axis)
@@ -33,7 +37,7 @@ def _cumprod(grad, self, dim):
     # Without quotients, so that the gradient is exact where values are 0.
     if not self.dim():
         return grad
-    axis, factors = wrap_dim(dim, self.dim()), self.to(grad.dtype).conj()
+    axis, factors = wrap_dim(dim, self.dim()), _conjugate(self.to(grad.dtype))
     after = _backward_recurrence(_next(factors, axis, 1), grad, axis)
     return product_before(factors, axis, 1) * after
 
@@ -64,8 +68,8 @@ def _logcumsumexp(grad, self, result, dim):
     following = result.narrow(axis, 1, result.size(axis) - 1) if result.size(axis) else result
     current = result.narrow(axis, 0, following.size(axis))
     factor = pad_dim(_exponential_of_difference(current, following), axis, 0, min(result.size(axis), 1))
-    sums = _backward_recurrence(factor.conj(), grad, axis)
-    return _exponential_of_difference(self, result).conj() * sums
+    sums = _backward_recurrence(_conjugate(factor), grad, axis)
+    return _conjugate(_exponential_of_difference(self, result)) * sums
 
 
 derivative("logcumsumexp", self=_logcumsumexp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative, non_differentiable
 from rushlight.autograd.derivatives.views import identity
+from rushlight.core.dtype import int64
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
@@ -50,7 +51,7 @@ derivative(
 )
 
 
-def _scattered_from(grad, src_sizes, dim, index) -> Tensor:
+def scattered_from(grad, src_sizes, dim, index) -> Tensor:
     taken = aten.gather(grad, dim, index)
     missing = [size - have for size, have in zip(src_sizes, taken.shape, strict=True)]
     pads = [amount for size in reversed(missing) for amount in (0, size)]
@@ -60,13 +61,26 @@ def _scattered_from(grad, src_sizes, dim, index) -> Tensor:
 derivative(
     "scatter.src",
     self=lambda grad, dim, index: aten.scatter.src(grad, dim, index, aten.zeros_like(index, dtype=grad.dtype)),
-    src=_scattered_from,
+    src=scattered_from,
 )
-derivative("scatter_add", self=identity, src=_scattered_from)
+derivative("scatter_add", self=identity, src=scattered_from)
 
 
-def _embedding(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq):
+def _embedding(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq, sparse):
+    if sparse:
+        return _embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq)
     return aten.embedding_dense_backward(grad, indices, weight_sizes[0], padding_idx, scale_grad_by_freq)
+
+
+def _embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq):
+    """The gradient of the weight as a sparse tensor: a row for each index."""
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
+    flat, rows = indices.reshape((-1,)), grad.reshape((-1, weight_sizes[1]))
+    if padding_idx >= 0:
+        kept = flat != padding_idx
+        flat, rows = flat[kept], rows[kept]
+    return aten._sparse_coo_tensor_unsafe(flat.unsqueeze(0).to(int64), rows, weight_sizes)
 
 
 def _embedding_twice(grad, indices, padding_idx, scale_grad_by_freq):

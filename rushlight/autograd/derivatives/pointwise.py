@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 from rushlight.autograd.derivative_table import derivative, non_differentiable
+from rushlight.autograd.derivatives.complex import conjugate, real_part
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
@@ -27,27 +29,26 @@ for _name in ("sign", "floor", "ceil", "round", "trunc"):
     derivative(_name, self=zeros)
 
 derivative("neg", self=lambda grad: -grad)
-derivative("abs", self=lambda grad, self: grad * self.sign())
-derivative("exp", self=lambda grad, result: grad * result)
-derivative("expm1", self=lambda grad, result: grad * (result + 1))
-derivative("log", self=lambda grad, self: grad / self)
-derivative("log1p", self=lambda grad, self: grad / (self + 1))
-derivative("log2", self=lambda grad, self: grad / (self * math.log(2)))
-derivative("sqrt", self=lambda grad, result: grad / (2 * result))
-derivative("rsqrt", self=lambda grad, result: -0.5 * grad * result * result * result)
-derivative("reciprocal", self=lambda grad, result: -grad * result * result)
-derivative("sin", self=lambda grad, self: grad * self.cos())
-derivative("cos", self=lambda grad, self: -grad * self.sin())
-derivative("tanh", self=lambda grad, result: grad * (1 - result * result))
+derivative("exp", self=lambda grad, result: grad * conjugate(result))
+derivative("expm1", self=lambda grad, result: grad * conjugate(result + 1))
+derivative("log", self=lambda grad, self: grad / conjugate(self))
+derivative("log1p", self=lambda grad, self: grad / conjugate(self + 1))
+derivative("log2", self=lambda grad, self: grad / conjugate(self * math.log(2)))
+derivative("sqrt", self=lambda grad, result: grad / conjugate(2 * result))
+derivative("rsqrt", self=lambda grad, result: -0.5 * grad * conjugate(result * result * result))
+derivative("reciprocal", self=lambda grad, result: -grad * conjugate(result * result))
+derivative("sin", self=lambda grad, self: grad * conjugate(self.cos()))
+derivative("cos", self=lambda grad, self: -grad * conjugate(self.sin()))
+derivative("tanh", self=lambda grad, result: grad * conjugate(1 - result * result))
 derivative("erf", self=lambda grad, self: grad * (2 / math.sqrt(math.pi) * (-self * self).exp()))
-derivative("sigmoid", self=lambda grad, result: grad * (result * (1 - result)))
+derivative("sigmoid", self=lambda grad, result: grad * conjugate(result * (1 - result)))
 derivative("relu", self=lambda grad, result: aten.threshold_backward(grad, result, 0))
 derivative("gelu", self=lambda grad, self, approximate: aten.gelu_backward(grad, self, approximate=approximate))
 
 
 def _silu(grad, self):
     gate = self.sigmoid()
-    return grad * (gate * (1 + self * (1 - gate)))
+    return grad * conjugate(gate * (1 + self * (1 - gate)))
 
 
 derivative("silu", self=_silu)
@@ -76,13 +77,13 @@ derivative(
     self=lambda grad, grad_output, self, approximate: grad * grad_output * _gelu_curvature(self, approximate),
 )
 
-derivative("add.Tensor", self=lambda grad: grad, other=lambda grad, alpha: times(grad, alpha))
-derivative("sub.Tensor", self=lambda grad: grad, other=lambda grad, alpha: times(-grad, alpha))
-derivative("mul.Tensor", self=lambda grad, other: grad * other, other=lambda grad, self: grad * self)
+derivative("add.Tensor", self=lambda grad: grad, other=lambda grad, alpha: times(grad, conjugate(alpha)))
+derivative("sub.Tensor", self=lambda grad: grad, other=lambda grad, alpha: times(-grad, conjugate(alpha)))
+derivative("mul.Tensor", self=lambda grad, other: grad * conjugate(other), other=lambda grad, self: grad * conjugate(self))
 derivative(
     "div.Tensor",
-    self=lambda grad, other: grad / other,
-    other=lambda grad, self, other: -grad * ((self / other) / other),
+    self=lambda grad, other: grad / conjugate(other),
+    other=lambda grad, self, other: -grad * conjugate((self / other) / other),
 )
 derivative(
     "div.Tensor_mode",
@@ -107,18 +108,25 @@ derivative(
 
 def _power_base(grad, self, exponent):
     if not isinstance(exponent, Tensor):
-        return zeros(grad) if exponent == 0 else grad * times(self ** (exponent - 1), exponent)
+        return zeros(grad) if exponent == 0 else grad * conjugate(times(self ** (exponent - 1), exponent))
     # Where the exponent is 0 the result is 1 for every base, even where the formula would give 0 * infinity.
-    return aten.where.self(exponent == 0, 0, grad * (exponent * self ** (exponent - 1)))
+    return aten.where.self(exponent == 0, 0, grad * conjugate(exponent * self ** (exponent - 1)))
+
+
+def _logarithm(number: complex | float | int, like: Tensor) -> complex | float:
+    """The logarithm of a number that is not 0: a complex one beside complex numbers, NaN beside others if negative."""
+    if like.dtype.is_complex:
+        return cmath.log(number)
+    return math.log(number) if number > 0 else math.nan
 
 
 def _power_exponent(grad, self, exponent, result):
     if isinstance(self, Tensor):
         # 0 ** x is 0 for every x > 0, where the formula would give 0 * -infinity.
-        return grad * aten.where.self((self == 0) & (exponent >= 0), 0, result * self.log())
+        return grad * conjugate(aten.where.self((self == 0) & (real_part(exponent) >= 0), 0, result * self.log()))
     if self == 0:
-        return grad * aten.where.self(exponent >= 0, 0, result * -math.inf)
-    return grad * (result * (math.log(self) if self > 0 else math.nan))
+        return grad * conjugate(aten.where.self(real_part(exponent) >= 0, 0, result * -math.inf))
+    return grad * conjugate(result * _logarithm(self, result))
 
 
 derivative("pow.Tensor_Tensor", self=_power_base, exponent=_power_exponent)

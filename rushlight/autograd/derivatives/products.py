@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative
+from rushlight.autograd.derivatives.complex import conjugate
 from rushlight.autograd.derivatives.pointwise import times
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
@@ -11,7 +12,8 @@ aten = namespaces.namespace("aten")
 
 
 def _transposed(matrix: Tensor) -> Tensor:
-    return matrix.permute((1, 0) if matrix.dim() == 2 else (0, 2, 1))
+    """The matrix, or each of a batch, transposed and conjugated."""
+    return conjugate(matrix.permute((1, 0) if matrix.dim() == 2 else (0, 2, 1)))
 
 
 derivative(
@@ -21,9 +23,9 @@ derivative(
 )
 derivative(
     "addmm",
-    self=lambda grad, beta: times(grad, beta),
-    mat1=lambda grad, mat2, alpha: times(aten.mm(grad, _transposed(mat2)), alpha),
-    mat2=lambda grad, mat1, alpha: times(aten.mm(_transposed(mat1), grad), alpha),
+    self=lambda grad, beta: times(grad, conjugate(beta)),
+    mat1=lambda grad, mat2, alpha: times(aten.mm(grad, _transposed(mat2)), conjugate(alpha)),
+    mat2=lambda grad, mat1, alpha: times(aten.mm(_transposed(mat1), grad), conjugate(alpha)),
 )
 derivative(
     "bmm",
@@ -36,7 +38,8 @@ def _convolution(
     grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, needs
 ):  # fmt: skip
     geometry = (stride, padding, dilation, transposed, output_padding, groups)
-    return aten.convolution_backward(grad, input, weight, list(bias_sizes) or None, *geometry, list(needs))
+    bias_sizes = list(bias_sizes) or None
+    return aten.convolution_backward(grad, conjugate(input), conjugate(weight), bias_sizes, *geometry, list(needs))
 
 
 derivative("convolution", ("input", "weight", "bias"), _convolution)
@@ -50,18 +53,18 @@ def _convolution_backward(
     to_input, to_weight, to_bias = grads
     terms = []
     if to_input is not None:
-        terms.append(aten.convolution(to_input, weight, None, *geometry))
+        terms.append(aten.convolution(to_input, conjugate(weight), None, *geometry))
     if to_weight is not None:
-        terms.append(aten.convolution(input, to_weight, None, *geometry))
+        terms.append(aten.convolution(conjugate(input), to_weight, None, *geometry))
     if to_bias is not None:
         terms.append(to_bias.reshape((1, -1, *(1,) * (grad_output.dim() - 2))).expand(grad_output.shape))
-    back = aten.convolution_backward
+    back, start = aten.convolution_backward, conjugate(grad_output)
     return (
         sum(terms[1:], terms[0]) if needs[0] and terms else None,
-        back(grad_output, input, to_weight, None, *geometry, [True, False, False])[0]
+        back(start, input, to_weight, None, *geometry, [True, False, False])[0]
         if needs[1] and to_weight is not None
         else None,
-        back(grad_output, to_input, weight, None, *geometry, [False, True, False])[1]
+        back(start, to_input, weight, None, *geometry, [False, True, False])[1]
         if needs[2] and to_input is not None
         else None,
     )

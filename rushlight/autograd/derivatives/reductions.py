@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative, non_differentiable
+from rushlight.autograd.derivatives.complex import conjugate
 from rushlight.autograd.derivatives.views import pad_dim, restore_dims
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
@@ -45,7 +46,7 @@ def _prod(grad, self, dim, keepdim):
         return grad
     axis = wrap_dim(dim, self.dim())
     others = product_before(self, axis, 1) * product_before(self, axis, -1)
-    return restore_dims(grad, (axis,), keepdim) * others
+    return restore_dims(grad, (axis,), keepdim) * conjugate(others)
 
 
 derivative("prod.dim_int", self=_prod)

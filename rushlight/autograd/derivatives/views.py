@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rushlight.autograd.derivative_table import derivative, non_differentiable
 from rushlight.autograd.derivatives.pointwise import zeros
-from rushlight.core.strides import has_internal_overlap, storage_extent, wrap_dim, wrap_dims
+from rushlight.core.strides import may_overlap, storage_extent, wrap_dim, wrap_dims
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
@@ -59,20 +59,21 @@ def _as_strided(grad, self_geometry, size, stride, storage_offset):
 def as_strided_gradient(grad: Tensor, own: tuple, view: tuple) -> Tensor:
     """The gradient of a tensor for that of a view of its storage; both are given as (sizes, strides, storage offset).
 
-    Gradients of one storage element add up; then the elements of the tensor are read from the summed storage.
+    Gradients of one storage element add up; then the elements of the tensor are read from the summed storage. An element
+    that the tensor itself names several times gets its share, so that its indices together get the sum.
     """
     first = min(own[2], view[2])
     extent = max(storage_extent(*own), storage_extent(*view)) - first
-    storage = grad.new_zeros((extent,))
-    positions = aten.as_strided(aten.arange(extent, device=grad.device), view[0], view[1], view[2] - first)
-    storage = storage.scatter_add(0, positions.reshape((-1,)), grad.reshape((-1,)))
-    gathered = aten.as_strided(storage, own[0], own[1], own[2] - first)
-    if has_internal_overlap(*own[:2]):
-        raise RuntimeError(
-            f"as_strided backward: the input, of shape {list(own[0])} and strides {list(own[1])}, overlaps itself in "
-            "memory, so that its gradient is not defined; use .contiguous() first"
-        )
-    return gathered
+    positions = aten.arange(extent, device=grad.device)
+    storage = _summed(grad, aten.as_strided(positions, view[0], view[1], view[2] - first), extent)
+    if may_overlap(*own[:2]):
+        named = aten.as_strided(positions, own[0], own[1], own[2] - first)
+        storage = storage / _summed(grad.new_ones(own[0]), named, extent).clamp(min=1)
+    return aten.as_strided(storage, own[0], own[1], own[2] - first)
+
+
+def _summed(values: Tensor, positions: Tensor, extent: int) -> Tensor:
+    return values.new_zeros((extent,)).scatter_add(0, positions.reshape((-1,)), values.reshape((-1,)))
 
 
 def _squeeze(grad, self_sizes):
@@ -80,7 +81,7 @@ def _squeeze(grad, self_sizes):
 
 
 non_differentiable("detach", "empty.memory_format", "empty_strided", "full", "arange.start_step", "randperm")
-non_differentiable("_local_scalar_dense", "equal")
+non_differentiable("_local_scalar_dense", "equal", "view.dtype")
 for _name in ("alias", "lift_fresh", "clone", "_to_copy"):
     # _to_copy changes the dtype, and the engine gives every gradient the dtype of its input.
     derivative(_name, self=identity)

@@ -1,6 +1,7 @@
 """Lowering: aten operators to the loops IR. Importing this package fills the table."""
 
 from rushlight.inductor.lowering import (
+    arithmetic,
     creation,
     fallbacks,
     indexing,
@@ -14,6 +15,6 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "creation", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise",
-    "pooling", "products", "reductions", "views",
+    "FALLBACKS", "LOWERINGS", "arithmetic", "creation", "fallback", "fallbacks", "indexing", "lowering", "normalization",
+    "pointwise", "pooling", "products", "reductions", "views",
 ]  # fmt: skip

@@ -11,10 +11,23 @@ fallback(
 fallback("writes its running statistics", "native_batch_norm")
 fallback("draws random numbers from the eager generator", "randperm", "native_dropout")
 fallback("its result is uninitialised memory", "empty.memory_format", "empty_strided")
+fallback("reads the bytes of a buffer as elements of another dtype", "view.dtype")
 fallback("its value or size depends on data", "_local_scalar_dense", "equal", "nonzero")
 fallback("needs a sort or a scan", "cumsum", "sort.stable", "topk")
-fallback("scatters: needs atomics or an ordered loop", "index_put", "scatter.src", "scatter_add")
+fallback("scatters: needs atomics or an ordered loop", "index_put", "scatter.src", "scatter_add",
+         "scatter_reduce.two")
 fallback("part of a backward pass, which runs in eager", "gelu_backward", "_softmax_backward_data",
          "_log_softmax_backward_data", "convolution_backward", "embedding_dense_backward", "native_layer_norm_backward",
          "native_batch_norm_backward", "max_pool2d_with_indices_backward", "avg_pool2d_backward", "nll_loss_forward",
          "nll_loss_backward", "_scaled_dot_product_flash_attention_for_cpu_backward")  # fmt: skip
+fallback("needs a scan", "cumprod", "cummax", "cummin", "logcumsumexp")
+fallback("needs a sort or a search", "median", "nanmedian", "mode", "searchsorted.Tensor")
+fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecutive")
+fallback("walks along a sequence", "_ctc_loss", "_ctc_loss_backward")
+fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_factor_ex", "lu_unpack", "linalg_ldl_factor_ex",
+         "linalg_qr", "geqrf", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd",
+         "linalg_solve_ex", "linalg_solve_triangular", "cholesky_solve", "linalg_ldl_solve", "linalg_lstsq", "linalg_inv_ex",
+         "linalg_pinv.atol_rtol_tensor", "linalg_det", "linalg_slogdet", "linalg_matrix_exp")  # fmt: skip
+fallback("holds differences of all pairs", "_cdist_forward", "_cdist_backward", "_pdist_forward", "_pdist_backward")
+fallback("draws random numbers from the eager generator", "cauchy_", "exponential_", "geometric_", "log_normal_", "random_",
+         "bernoulli_.Tensor", "multinomial", "poisson", "binomial")  # fmt: skip

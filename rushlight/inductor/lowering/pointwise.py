@@ -16,6 +16,8 @@ SAME_TYPE = {
 FLOAT_TYPE = {
     "exp": "exp", "expm1": "expm1", "log": "log", "log1p": "log1p", "log2": "log2", "sqrt": "sqrt", "rsqrt": "rsqrt",
     "reciprocal": "reciprocal", "sin": "sin", "cos": "cos", "tanh": "tanh", "erf": "erf", "sigmoid": "sigmoid",
+    "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh", "cosh": "cosh", "asinh": "asinh",
+    "acosh": "acosh", "atanh": "atanh", "erfc": "erfc", "lgamma": "lgamma",
 }  # fmt: skip
 PROMOTING = {
     "mul.Tensor": "mul", "maximum": "maximum", "minimum": "minimum", "remainder.Tensor": "remainder", "fmod.Tensor": "fmod",

@@ -44,10 +44,12 @@ from rushlight.nn.functional.attention import (
     multi_head_attention_forward,
     scaled_dot_product_attention,
 )
+from rushlight.nn.functional.classification import LinearCrossEntropyOptions, ctc_loss, linear_cross_entropy
 from rushlight.nn.functional.convolution import (
     conv1d,
     conv2d,
     conv3d,
+    conv_tbc,
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
@@ -55,6 +57,7 @@ from rushlight.nn.functional.convolution import (
 from rushlight.nn.functional.distances import (
     cosine_similarity,
     pairwise_distance,
+    pdist,
 )
 from rushlight.nn.functional.dropout import (
     alpha_dropout,
@@ -63,6 +66,12 @@ from rushlight.nn.functional.dropout import (
     dropout2d,
     dropout3d,
     feature_alpha_dropout,
+)
+from rushlight.nn.functional.fractional_pooling import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
 )
 from rushlight.nn.functional.linear import (
     bilinear,
@@ -110,8 +119,11 @@ from rushlight.nn.functional.pooling import (
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
     adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
     adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
     adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -128,10 +140,12 @@ from rushlight.nn.functional.pooling import (
     max_unpool2d,
     max_unpool3d,
 )
+from rushlight.nn.functional.sampling import affine_grid, grid_sample
 from rushlight.nn.functional.vision import (
     channel_shuffle,
     fold,
     interpolate,
+    native_channel_shuffle,
     pixel_shuffle,
     pixel_unshuffle,
     unfold,
@@ -141,12 +155,17 @@ from rushlight.nn.functional.vision import (
 )
 
 __all__ = [
+    "LinearCrossEntropyOptions",
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
     "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices",
     "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices",
     "adaptive_max_pool3d",
+    "adaptive_max_pool3d_with_indices",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -161,12 +180,14 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
     "cosine_embedding_loss",
     "cosine_similarity",
     "cross_entropy",
+    "ctc_loss",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -177,9 +198,14 @@ __all__ = [
     "embedding_bag",
     "feature_alpha_dropout",
     "fold",
+    "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices",
+    "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices",
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gumbel_softmax",
     "hardshrink",
@@ -197,6 +223,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_",
     "linear",
+    "linear_cross_entropy",
     "local_response_norm",
     "log_softmax",
     "logsigmoid",
@@ -219,11 +246,13 @@ __all__ = [
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
+    "native_channel_shuffle",
     "nll_loss",
     "normalize",
     "one_hot",
     "pad",
     "pairwise_distance",
+    "pdist",
     "pixel_shuffle",
     "pixel_unshuffle",
     "poisson_nll_loss",

@@ -92,3 +92,8 @@ def conv_transpose3d(
 ) -> Tensor:
     """The adjoint of conv3d. Weight (in, out / groups, kernel depth, height, width)."""
     return aten.conv_transpose3d.input(input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """Convolution of (time, batch, in) with a weight (kernel, in, out) and a bias (out): (time', batch, out)."""
+    return aten.conv_tbc.default(input, weight, bias, pad)

@@ -219,7 +219,7 @@ def gaussian_nll_loss(
 
 
 def _variance(input: Tensor, var: Tensor | float) -> Tensor:
-    """The variance in a shape that broadcasts: equal for all, or without the last dimension, or 1 there."""
+    """The variance in a shape that broadcasts: equal for all, without the last dimension, or of size 1 in one dimension."""
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -228,8 +228,10 @@ def _variance(input: Tensor, var: Tensor | float) -> Tensor:
         return var
     if input.shape[:-1] == var.shape:
         return var.unsqueeze(-1)
-    if input.shape[:-1] == var.shape[:-1] and var.shape[-1] == 1:
-        return var
+    if input.dim() == var.dim():
+        different = [size for own, size in zip(input.shape, var.shape, strict=True) if own != size]
+        if different == [1]:
+            return var
     raise ValueError(f"var is of incorrect size: {tuple(var.shape)} for an input of {tuple(input.shape)}")
 
 

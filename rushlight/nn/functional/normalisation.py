@@ -40,6 +40,8 @@ def batch_norm(
     """Normalise each channel (dimension 1), by the batch's statistics in training and by the running ones otherwise."""
     if training:
         _check_values_per_channel(input, "Expected more than 1 value per channel when training")
+        if eps <= 0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     return aten.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 

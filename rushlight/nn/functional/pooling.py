@@ -219,6 +219,27 @@ def adaptive_max_pool3d(
     return result if return_indices else result[0]
 
 
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: Sizes, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """adaptive_max_pool1d that always returns the places."""
+    return adaptive_max_pool1d(input, output_size, True)
+
+
+def adaptive_max_pool2d_with_indices(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """adaptive_max_pool2d that always returns the places."""
+    return adaptive_max_pool2d(input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> tuple[Tensor, Tensor]:
+    """adaptive_max_pool3d that always returns the places."""
+    return adaptive_max_pool3d(input, output_size, True)
+
+
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,

@@ -11,6 +11,7 @@ from rushlight.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_po
 Sizes = int | Sequence[int]
 _WEIGHTED = {"linear": (1, "upsample_linear1d"), "bilinear": (2, "upsample_bilinear2d"),
              "trilinear": (3, "upsample_trilinear3d"), "bicubic": (2, "upsample_bicubic2d")}  # fmt: skip
+_ANTIALIASED = {"bilinear": "_upsample_bilinear2d_aa", "bicubic": "_upsample_bicubic2d_aa"}
 _NEAREST = {"nearest": "upsample_nearest{}d", "nearest-exact": "_upsample_nearest_exact{}d"}
 
 
@@ -26,6 +27,11 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Deal the channels of the groups out in turn (Zhang et al. 2017)."""
+    return aten.channel_shuffle(input, groups)
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """channel_shuffle under the name of its kernel."""
     return aten.channel_shuffle(input, groups)
 
 
@@ -57,17 +63,23 @@ def interpolate(
 ) -> Tensor:
     """Resize the dimensions after the channels to `size`, or by `scale_factor`.
 
-    `mode`: "nearest", "nearest-exact", "area", "linear" (3-D input), "bilinear", "bicubic" (4-D) or "trilinear" (5-D).
+    `mode`: "nearest", "nearest-exact", "area", "linear" (3-D input), "bilinear", "bicubic" (4-D) or "trilinear" (5-D). With
+    `antialias` ("bilinear" and "bicubic"), outputs average all inputs under a filter that is as wide as they are.
     """
     weighted = mode in _WEIGHTED
     if align_corners is not None and not weighted:
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
         )
-    if antialias:
-        raise NotImplementedError("interpolate() has no antialias=True; average first, with mode='area' or avg_pool2d")
+    if antialias and (mode not in _ANTIALIASED or input.dim() != 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input; got "
+            f"mode={mode!r} and {input.dim()} dimensions"
+        )
     sizes, scales = _target(input, size, scale_factor, recompute_scale_factor)
     dims = input.dim() - 2
+    if antialias:
+        return getattr(aten, _ANTIALIASED[mode]).default(input, sizes, bool(align_corners), *scales)
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[dims - 1](input, sizes)
     if mode in _NEAREST and 1 <= dims <= 3:

@@ -32,6 +32,7 @@ from rushlight.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
+from rushlight.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.batchnorm import (
     BatchNorm1d,
@@ -40,6 +41,7 @@ from rushlight.nn.modules.batchnorm import (
     InstanceNorm1d,
     InstanceNorm2d,
     InstanceNorm3d,
+    SyncBatchNorm,
 )
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
 from rushlight.nn.modules.conv import (
@@ -50,6 +52,7 @@ from rushlight.nn.modules.conv import (
     ConvTranspose2d,
     ConvTranspose3d,
 )
+from rushlight.nn.modules.data_parallel import DataParallel
 from rushlight.nn.modules.distance import CosineSimilarity, PairwiseDistance
 from rushlight.nn.modules.dropout import (
     AlphaDropout,
@@ -61,6 +64,22 @@ from rushlight.nn.modules.dropout import (
 )
 from rushlight.nn.modules.embedding import Embedding, EmbeddingBag
 from rushlight.nn.modules.flatten import Flatten, Unflatten
+from rushlight.nn.modules.fractional_pooling import FractionalMaxPool2d, FractionalMaxPool3d
+from rushlight.nn.modules.lazy_layers import (
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
+    LazyLinear,
+)
 from rushlight.nn.modules.linear import Bilinear, Identity, Linear
 from rushlight.nn.modules.loss import (
     BCELoss,
@@ -78,6 +97,7 @@ from rushlight.nn.modules.loss import (
     MultiLabelSoftMarginLoss,
     MultiMarginLoss,
     NLLLoss,
+    NLLLoss2d,
     PoissonNLLLoss,
     SmoothL1Loss,
     SoftMarginLoss,
@@ -86,6 +106,7 @@ from rushlight.nn.modules.loss import (
 )
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import (
+    CrossMapLRN2d,
     GroupNorm,
     LayerNorm,
     LocalResponseNorm,
@@ -129,6 +150,9 @@ from rushlight.nn.modules.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from rushlight.nn.modules.rnn import GRU, LSTM, RNN, RNNBase
+from rushlight.nn.modules.rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from rushlight.nn.modules.sequence_loss import CTCLoss, LinearCrossEntropyLoss
 from rushlight.nn.modules.transformer import (
     Transformer,
     TransformerDecoder,
@@ -151,6 +175,7 @@ __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
     "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d",
@@ -165,6 +190,7 @@ __all__ = [
     "BatchNorm3d",
     "Bilinear",
     "CELU",
+    "CTCLoss",
     "ChannelShuffle",
     "CircularPad1d",
     "CircularPad2d",
@@ -181,6 +207,8 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "CrossMapLRN2d",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
@@ -191,8 +219,12 @@ __all__ = [
     "FeatureAlphaDropout",
     "Flatten",
     "Fold",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
     "GELU",
     "GLU",
+    "GRU",
+    "GRUCell",
     "GaussianNLLLoss",
     "GroupNorm",
     "Hardshrink",
@@ -210,9 +242,25 @@ __all__ = [
     "LPPool1d",
     "LPPool2d",
     "LPPool3d",
+    "LSTM",
+    "LSTMCell",
     "LayerNorm",
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
     "LeakyReLU",
     "Linear",
+    "LinearCrossEntropyLoss",
     "LocalResponseNorm",
     "LogSigmoid",
     "LogSoftmax",
@@ -233,6 +281,7 @@ __all__ = [
     "MultiMarginLoss",
     "MultiheadAttention",
     "NLLLoss",
+    "NLLLoss2d",
     "PReLU",
     "PairwiseDistance",
     "ParameterDict",
@@ -241,6 +290,10 @@ __all__ = [
     "PixelUnshuffle",
     "PoissonNLLLoss",
     "RMSNorm",
+    "RNN",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",
@@ -262,6 +315,7 @@ __all__ = [
     "Softplus",
     "Softshrink",
     "Softsign",
+    "SyncBatchNorm",
     "Tanh",
     "Tanhshrink",
     "Threshold",

@@ -5,12 +5,14 @@ In: the arguments and the result of one call. Out: the same values, with tape no
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.function import Function
 from rushlight.core.tensor import Tensor
+from rushlight.nn.modules import global_hooks
 
 if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
@@ -36,8 +38,9 @@ class BackwardBoundary:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.pre_hooks = list(module._backward_pre_hooks.values())
-        self.hooks = list(module._backward_hooks.values())
+        own = [] if module._is_full_backward_hook is False else module._backward_hooks.values()
+        self.pre_hooks = [*global_hooks.backward_pre_hooks.values(), *module._backward_pre_hooks.values()]
+        self.hooks = [*global_hooks.backward_hooks.values(), *own]
         self.input_count = 0
         self.input_positions: list[int] = []
         self.output_count = 0
@@ -47,7 +50,8 @@ class BackwardBoundary:
     @staticmethod
     def around(module: Module) -> BackwardBoundary | None:
         """The boundary for a call of `module`, or None if it has no backward hooks."""
-        return BackwardBoundary(module) if module._backward_hooks or module._backward_pre_hooks else None
+        boundary = BackwardBoundary(module)
+        return boundary if boundary.hooks or boundary.pre_hooks else None
 
     def enter(self, args: tuple) -> tuple:
         """The arguments to call `forward` with."""
@@ -119,3 +123,13 @@ def _checked(changed: Any, count: int, kind: str) -> Gradients:
     if len(gradients) != count:
         raise RuntimeError(f"{kind} returned {len(gradients)} gradients, expected {count}")
     return gradients
+
+
+def attach_legacy_hooks(module: Module, result: Any) -> None:
+    """Let the hooks of `register_backward_hook` run with the node that made the first tensor of `result`."""
+    while not isinstance(result, Tensor) and result:
+        result = next(iter(result.values())) if isinstance(result, dict) else result[0]
+    if not isinstance(result, Tensor) or result.grad_fn is None:
+        return
+    for hook in module._backward_hooks.values():
+        result.grad_fn.register_hook(functools.partial(hook, module))

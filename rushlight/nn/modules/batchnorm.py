@@ -122,6 +122,52 @@ class BatchNorm3d(_BatchNorm):
             raise ValueError(f"expected 5D input (got {input.dim()}D input)")
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of several processes, which torch has on GPUs only.
+
+    Here it evaluates with running statistics, and raises ValueError when it is asked to train.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device=None,
+        dtype=None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if self.training:
+            raise ValueError(
+                "SyncBatchNorm expected input tensor to be on a GPU or the like, but got it on the CPU: "
+                "train with BatchNorm1d, BatchNorm2d or BatchNorm3d, or call eval()"
+            )
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """`module` with every batch normalisation in it replaced by a SyncBatchNorm with its parameters and buffers."""
+        converted = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, cls):
+            options = (module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
+            converted = cls(*options, process_group, bias=module.bias is not None)
+            converted._parameters.update(module._parameters)
+            converted._buffers.update(module._buffers)
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
+
+
 class _InstanceNorm(_NormBase):
     dims: int
 

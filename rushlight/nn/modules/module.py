@@ -12,11 +12,26 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
+from rushlight.nn.modules import global_hooks
 from rushlight.nn.modules.conversion import conversion_to, where_floating
+from rushlight.nn.modules.global_hooks import (  # noqa: F401  (torch has them here)
+    as_hooks_wish,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from rushlight.nn.modules.module_hooks import ModuleHooks
 from rushlight.nn.modules.module_state import ModuleState
 from rushlight.nn.modules.module_traversal import ModuleTraversal
 from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.ops.functional import typename
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
 
 _HOOK_DICTS = (
     "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
@@ -37,7 +52,17 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
 
-    def __init__(self) -> None:
+    # Whether `__init__` passes its arguments on to the next class after Module, for multiple inheritance.
+    call_super_init: bool = False
+    dump_patches: bool = False
+    # None until a backward hook is registered; then False for the former kind of `register_backward_hook`.
+    _is_full_backward_hook: bool | None = None
+    # What `compile` calls: the compiler, which is a later stage, puts itself here.
+    _compiler: Callable | None = None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init and (args or kwargs):
+            self._refuse_arguments(args, kwargs)
         # Straight into __dict__: __setattr__ needs these to exist.
         members = self.__dict__
         members["training"] = True
@@ -47,6 +72,29 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         members["_modules"] = {}
         for name in _HOOK_DICTS:
             members[name] = OrderedDict()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def _refuse_arguments(self, args: tuple, kwargs: dict[str, Any]) -> None:
+        if kwargs:
+            name = next(iter(kwargs))
+            raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{name}'")
+        given = len(args) + 1
+        raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {given} were given")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if state.pop("_compiled_call_impl", None) is not None:
+            state.pop("forward", None)  # Compiled code isn't copied or saved.
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        members = self.__dict__
+        members.update(state)
+        # Files of earlier versions may lack the later kinds of hooks.
+        members.setdefault("_non_persistent_buffers_set", set())
+        for name in _HOOK_DICTS:
+            members.setdefault(name, OrderedDict())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes. Subclasses define it."""
@@ -63,7 +111,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         self._check_new_name("parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"cannot assign '{type(param).__name__}' object to parameter '{name}' "
+                f"cannot assign '{typename(param)}' object to parameter '{name}' "
                 "(torch.nn.Parameter or None required)"
             )
         if param is not None and not param.is_leaf:
@@ -71,7 +119,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly; to "
                 "express it as a function of another tensor, compute it in forward()"
             )
-        self._parameters[name] = param
+        self._parameters[name] = as_hooks_wish(global_hooks.parameter_registration_hooks, self, name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a tensor that is state but not learned. If not `persistent` it stays out of the state dict.
@@ -81,9 +129,9 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         self._check_new_name("buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
-                f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (torch Tensor or None required)"
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = as_hooks_wish(global_hooks.buffer_registration_hooks, self, name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -92,9 +140,9 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         Raises KeyError for a name that is taken, empty or dotted; TypeError for anything but a Module or None.
         """
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_new_name("module", name, "_modules")
-        self._modules[name] = module
+        self._modules[name] = as_hooks_wish(global_hooks.module_registration_hooks, self, name, module)
 
     register_module = add_module
 
@@ -130,7 +178,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             self._replace("_modules", name, "module")
-            self._modules[name] = value
+            self._modules[name] = as_hooks_wish(global_hooks.module_registration_hooks, self, name, value)
         elif isinstance(value, Buffer):
             self._replace("_buffers", name, "buffer")
             self.register_buffer(name, value, value.persistent)
@@ -156,7 +204,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         ):
             if name in members.get(place, ()):
                 if value is not None and not (place == "_buffers" and isinstance(value, Tensor)):
-                    raise TypeError(f"cannot assign '{type(value).__name__}' as {kind} '{name}' ({expected} expected)")
+                    raise TypeError(f"cannot assign '{typename(value)}' as {kind} '{name}' ({expected} expected)")
                 members[place][name] = value
                 return True
         return False
@@ -250,6 +298,25 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     def cpu(self) -> Module:
         """Move all parameters and buffers to the CPU."""
         return self._apply(lambda tensor: tensor.to(device="cpu"))
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Module:
+        """Move to a device without the values: parameters and buffers become uninitialised."""
+        return self._apply(lambda tensor: aten.empty_like.default(tensor, device=device), recurse)
+
+    def cuda(self, device: Any = None) -> Module:
+        """AssertionError: there are no CUDA devices."""
+        raise AssertionError("Rushlight is not compiled with CUDA enabled: modules stay on the CPU")
+
+    def share_memory(self) -> Module:
+        """Nothing: memory is not shared between processes."""
+        return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile `forward` in place, as `rushlight.compile` does with these arguments. Copies are not compiled."""
+        if self._compiler is None:
+            raise RuntimeError("Module.compile needs the compiler: import rushlight first")
+        compiled = self._compiler(self.forward, *args, **kwargs)
+        self.__dict__["forward"] = self.__dict__["_compiled_call_impl"] = compiled
 
     # Printing
 

@@ -7,17 +7,28 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.nn.modules.backward_hooks import BackwardBoundary
+from rushlight.nn.modules import global_hooks
+from rushlight.nn.modules.backward_hooks import BackwardBoundary, attach_legacy_hooks
 from rushlight.utils.hooks import RemovableHandle
+
+_ON_ALL_MODULES = global_hooks.call_hooks
 
 
 class ModuleHooks:
     """Calls `forward` with the module's hooks around it."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+        if (
+            self._forward_hooks
+            or self._forward_pre_hooks
+            or self._backward_hooks
+            or self._backward_pre_hooks
+            or _ON_ALL_MODULES
+        ):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
+
+    _call_impl = __call__
 
     def _call_with_hooks(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         called: set[int] = set()
@@ -33,14 +44,16 @@ class ModuleHooks:
         if boundary is not None:
             args = boundary.enter(args)
         result = self.forward(*args, **kwargs)
-        for number, hook in list(self._forward_hooks.items()):
+        for number, hook in [*global_hooks.forward_hooks.items(), *self._forward_hooks.items()]:
             called.add(number)
             changed = self._call_forward_hook(number, hook, args, kwargs, result)
             result = result if changed is None else changed
+        if self._is_full_backward_hook is False:
+            attach_legacy_hooks(self, result)
         return result if boundary is None else boundary.leave(result)
 
     def _run_forward_pre_hooks(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-        for number, hook in list(self._forward_pre_hooks.items()):
+        for number, hook in [*global_hooks.forward_pre_hooks.items(), *self._forward_pre_hooks.items()]:
             if number in self._forward_pre_hooks_with_kwargs:
                 changed = hook(self, args, kwargs)
                 if changed is not None:
@@ -57,14 +70,15 @@ class ModuleHooks:
         return args, kwargs
 
     def _call_forward_hook(self, number: int, hook: Callable, args: tuple, kwargs: dict, result: Any) -> Any:
-        if number in self._forward_hooks_with_kwargs:
+        if number in self._forward_hooks_with_kwargs or number in global_hooks.with_kwargs_flags:
             return hook(self, args, kwargs, result)
         return hook(self, args, result)
 
     def _call_hooks_after_failure(self, args: tuple, kwargs: dict[str, Any], called: set[int]) -> None:
         """Call the `always_call` hooks that have not run, with None as the result."""
-        for number, hook in list(self._forward_hooks.items()):
-            if number in self._forward_hooks_always_called and number not in called:
+        flags = {**global_hooks.always_call_flags, **self._forward_hooks_always_called}
+        for number, hook in [*global_hooks.forward_hooks.items(), *self._forward_hooks.items()]:
+            if number in flags and number not in called:
                 try:
                     self._call_forward_hook(number, hook, args, kwargs, None)
                 except Exception as error:
@@ -117,11 +131,33 @@ class ModuleHooks:
     def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are known.
 
-        It may return a new `grad_input`. Both are tuples with None for what is no tensor or needs no gradient.
+        It may return a new `grad_input`. Both are tuples with None for what is no tensor or needs no gradient. Raises
+        RuntimeError if the module has hooks of `register_backward_hook`.
         """
+        self._choose_backward_hooks(True)
         handle = RemovableHandle(self._backward_hooks)
         _insert(self._backward_hooks, handle, hook, prepend)
         return handle
+
+
+    def register_backward_hook(self, hook: Callable) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` when the node that made the module's output has run.
+
+        The former kind of hook: it sees the gradients of that one operation. Prefer `register_full_backward_hook`. Raises
+        RuntimeError if the module has hooks of that.
+        """
+        self._choose_backward_hooks(False)
+        handle = RemovableHandle(self._backward_hooks)
+        self._backward_hooks[handle.id] = hook
+        return handle
+
+    def _choose_backward_hooks(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full) and self._backward_hooks:
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. "
+                "Please use only one of them."
+            )
+        self._is_full_backward_hook = full
 
 
 def _insert(hooks: OrderedDict, handle: RemovableHandle, hook: Callable, prepend: bool) -> None:

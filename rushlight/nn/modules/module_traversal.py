@@ -98,12 +98,20 @@ class ModuleTraversal:
                 raise AttributeError(f"`{atom}` is not an nn.Module")
         return found
 
-    def set_submodule(self, target: str, module: Module) -> None:
-        """Put `module` at a dotted path whose parent exists. Raises ValueError for an empty path."""
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put `module` at a dotted path whose parent exists; with `strict`, in the place of a submodule.
+
+        Raises ValueError for an empty path, AttributeError if the parent, or with `strict` the submodule, is missing.
+        """
         if not target:
             raise ValueError("Cannot set the submodule without a target name!")
         path, _, name = target.rpartition(".")
-        setattr(self.get_submodule(path), name, module)
+        parent = self.get_submodule(path)
+        if strict and name not in parent._modules:
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if not isinstance(module, ModuleTraversal):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path. Raises AttributeError if there is none."""

@@ -119,19 +119,31 @@ class ReplicationPad3d(_PadNd):
     dims, mode = 3, "replicate"
 
 
-class CircularPad1d(_PadNd):
+class _CircularPadNd(_PadNd):
+    mode = "circular"
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.dim() not in (self.dims + 1, self.dims + 2):
+            raise ValueError(f"expected {self.dims + 1}D or {self.dims + 2}D input (got {input.dim()}D input)")
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        return F.pad(input, self.padding, "circular")
+
+
+class CircularPad1d(_CircularPadNd):
     """Pads the last dimension with its opposite end."""
 
-    dims, mode = 1, "circular"
+    dims = 1
 
 
-class CircularPad2d(_PadNd):
+class CircularPad2d(_CircularPadNd):
     """Pads the last two dimensions with their opposite ends."""
 
-    dims, mode = 2, "circular"
+    dims = 2
 
 
-class CircularPad3d(_PadNd):
+class CircularPad3d(_CircularPadNd):
     """Pads the last three dimensions with their opposite ends."""
 
-    dims, mode = 3, "circular"
+    dims = 3

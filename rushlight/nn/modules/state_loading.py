@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.core.tensor import Tensor
-from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.nn.parameter import Buffer, Parameter, is_lazy
 
 if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
@@ -51,6 +51,11 @@ class LoadPlan:
                 f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from '
                 f"checkpoint but received {type(value)}"
             )
+            return
+        if is_lazy(current) and is_lazy(value):
+            return
+        if is_lazy(value):
+            errors.append(f'"{key}" is uninitialized in the state dict, but the module has a tensor of known shape there')
             return
         if current.dim() == 0 and value.dim() == 1 and value.numel() == 1:
             value = value[0]  # Checkpoints from before 0-dim tensors existed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 
 from rushlight.autograd.grad_mode import no_grad
@@ -69,3 +70,19 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     for parameter in _as_list(parameters):
         if parameter.grad is not None:
             parameter.grad.clamp_(-float(clip_value), float(clip_value))
+
+
+def clip_grad_norm(
+    parameters: Tensor | Iterable[Tensor],
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """The deprecated name of clip_grad_norm_."""
+    warnings.warn(
+        "torch.nn.utils.clip_grad_norm is now deprecated in favor of torch.nn.utils.clip_grad_norm_.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)

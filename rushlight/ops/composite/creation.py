@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import float64, get_default_dtype, int64
+from rushlight.core.dtype import get_default_dtype, int64
 from rushlight.core.layout import preserve_format
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.ops.packet import namespaces
@@ -73,21 +73,6 @@ def arange_start(start, end, *, dtype=None, layout=None, device=None, pin_memory
     return aten.arange.start_step(start, end, 1, dtype=dtype, device=device)
 
 
-@composite(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor")
-def linspace(start, end, steps, *, dtype=None, layout=None, device=None, pin_memory=None):
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    kind = dtype or get_default_dtype()
-    if steps < 2:
-        return aten.full.default((steps,), start, dtype=kind, device=device)
-    step = (end - start) / (steps - 1)
-    position = aten.arange.start_step(0, steps, 1, dtype=int64, device=device)
-    exact = float64 if kind.is_integral else kind
-    rising = position.to(exact) * step + start
-    falling = (steps - 1 - position).to(exact) * -step + end
-    return aten.where.self(position < steps // 2, rising, falling).to(kind)
-
-
 @composite(f"eye(SymInt n, *, {_OPTIONS}) -> Tensor")
 def eye(n, *, dtype=None, layout=None, device=None, pin_memory=None):
     return eye_m(n, n, dtype=dtype, device=device)
@@ -95,6 +80,9 @@ def eye(n, *, dtype=None, layout=None, device=None, pin_memory=None):
 
 @composite(f"eye.m(SymInt n, SymInt m, *, {_OPTIONS}) -> Tensor")
 def eye_m(n, m, *, dtype=None, layout=None, device=None, pin_memory=None):
+    for name, size in (("n", n), ("m", m)):
+        if size < 0:
+            raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     rows = aten.unsqueeze.default(aten.arange.start_step(0, n, 1, device=device), 1)
     return (rows == aten.arange.start_step(0, m, 1, device=device)).to(dtype or get_default_dtype())
 
@@ -145,11 +133,6 @@ def randint_like_low(self, low, high, *, dtype=None, layout=None, device=None, p
     return getattr(aten.random_, "from")(made, low, high)
 
 
-@composite("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
-def bernoulli(self, *, generator=None):
-    return (aten.rand_like(self) < self).to(self.dtype)
-
-
 @composite(
     "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
     "MemoryFormat? memory_format=None) -> Tensor(a)"
@@ -186,3 +169,13 @@ def fill_tensor(self, value):
     if value.dim():
         raise RuntimeError(f"fill_ only supports 0-dimension value tensor but got tensor with {value.dim()} dimensions.")
     return aten.copy_.default(self, value)
+
+
+@composite("fill.Scalar(Tensor self, Scalar value) -> Tensor")
+def fill(self, value):
+    return aten.fill_.Scalar(aten.clone.default(self), value)
+
+
+@composite("fill.Tensor(Tensor self, Tensor value) -> Tensor")
+def fill_with_tensor(self, value):
+    return aten.fill_.Tensor(aten.clone.default(self), value)

@@ -22,10 +22,10 @@ def diff(self, n=1, dim=-1, prepend=None, append=None):
     axis = wrap_dim(dim, self.dim())
     for extra in (prepend, append):
         _check_extra(self, extra, axis)
+    if n == 0:
+        return aten.clone.default(self)
     parts = [part for part in (prepend, self, append) if part is not None]
     value = aten.cat.default(parts, axis) if len(parts) > 1 else self
-    if n == 0:
-        return aten.clone.default(value)
     for _ in range(min(n, value.size(axis))):
         value = _difference(value, axis)
     return value

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from rushlight.core.dtype import bool_, int32, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim
-from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -29,21 +28,6 @@ def stack(tensors, dim=0):
 @composite("concat(Tensor[] tensors, int dim=0) -> Tensor", "concatenate(Tensor[] tensors, int dim=0) -> Tensor")
 def concat(tensors, dim=0):
     return aten.cat.default(tensors, dim)
-
-
-@composite("vstack(Tensor[] tensors) -> Tensor")
-def vstack(tensors):
-    if not tensors:
-        raise RuntimeError("vstack expects a non-empty TensorList")
-    return aten.cat.default([tensor.view(1, -1) if tensor.dim() < 2 else tensor for tensor in tensors], 0)
-
-
-@composite("hstack(Tensor[] tensors) -> Tensor")
-def hstack(tensors):
-    if not tensors:
-        raise RuntimeError("hstack expects a non-empty TensorList")
-    rows = [aten.reshape.default(tensor, (1,)) if tensor.dim() == 0 else tensor for tensor in tensors]
-    return aten.cat.default(rows, min(1, rows[0].dim() - 1))
 
 
 @composite("masked_select(Tensor self, Tensor mask) -> Tensor")
@@ -82,47 +66,6 @@ def take_along_dim(self, indices, dim=None):
     return aten.gather.default(values, dim, aten.where.self(positions < 0, positions + size, positions))
 
 
-def _spread(self: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A 1-D index along `dim` as the full-shape index that scatter and gather take."""
-    if not self.dim():
-        return aten.reshape.default(index, shape)
-    view = [1] * self.dim()
-    view[dim] = index.numel()
-    return aten.expand.default(aten.view.default(index, view), shape)
-
-
-@composite("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
-def index_add(self, dim, index, source, *, alpha=1):
-    dim = wrap_dim(dim, self.dim())
-    values = source if alpha == 1 else source * alpha
-    return aten.scatter_add.default(self, dim, _spread(self, dim, index, source.shape), values)
-
-
-@composite("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
-def index_copy(self, dim, index, source):
-    dim = wrap_dim(dim, self.dim())
-    return aten.scatter.src(self, dim, _spread(self, dim, index, source.shape), source)
-
-
-@composite("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
-def index_fill(self, dim, index, value):
-    return index_fill_tensor(self, dim, index, aten.full.default((), value, dtype=self.dtype, device=self.device))
-
-
-@composite("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
-def index_fill_tensor(self, dim, index, value):
-    if value.dim():
-        raise RuntimeError(
-            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.dim()} dimension(s)."
-        )
-    dim = wrap_dim(dim, self.dim())
-    shape = (*self.shape[:dim], index.numel(), *self.shape[dim + 1 :]) if self.dim() else ()
-    untouched = aten.full.default(self.shape, False, dtype=bool_, device=self.device)
-    # By way of a mask, because an index that is named twice is filled once.
-    chosen = scatter_value(untouched, dim, _spread(self, dim, index, shape), True)
-    return aten.where.self(chosen, value.to(self.dtype), self)
-
-
 @composite("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
 def scatter_value(self, dim, index, value):
     source = aten.full.default(index.shape, value, dtype=self.dtype, device=self.device)
@@ -132,22 +75,6 @@ def scatter_value(self, dim, index, value):
 @composite("scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)")
 def scatter_value_(self, dim, index, value):
     return aten.copy_.default(self, scatter_value(self, dim, index, value))
-
-
-@composite("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
-def select_scatter(self, src, dim, index):
-    made = aten.clone.default(self)
-    aten.copy_.default(aten.select.int(made, dim, index), src)
-    return made
-
-
-@composite(
-    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor"
-)
-def slice_scatter(self, src, dim=0, start=None, end=None, step=1):
-    made = aten.clone.default(self)
-    aten.copy_.default(aten.slice.Tensor(made, dim, start, end, step), src)
-    return made
 
 
 @composite("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")

@@ -6,16 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from rushlight.core.dispatch_key import DispatchKey
-from rushlight.core.dtype import INTEGRAL, bool_, dtype, finfo, get_default_dtype, of_number
+from rushlight.core.dtype import bool_, dtype, finfo, get_default_dtype, of_number
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import Kernel, define
-from rushlight.ops.meta.checks import not_implemented
+from rushlight.ops.meta.checks import check_operands, not_implemented
 from rushlight.ops.numbers import as_operand
 from rushlight.ops.packet import namespaces
+from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import composite, inplace_schema
 from rushlight.ops.schema import parse_schema
 
 aten = namespaces.namespace("aten")
+# In-place variants that read elements of their operands after they have written others.
+_READ_LATER = frozenset({"index_add_", "index_copy_", "index_fill_", "scatter_", "scatter_add_", "masked_scatter_", "put_"})
 
 
 def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
@@ -27,7 +30,10 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
     def decorate(function: Callable) -> Callable:
         composite(*schemas)(function)
 
+        name = parse_schema(schemas[0]).name + "_"
+
         def inplace(self, *args, **kwargs):
+            check_operands(self, name, (*args, *kwargs.values()), reads_later=name in _READ_LATER)
             return aten.copy_.default(self, function(self, *args, **kwargs))
 
         for schema in schemas:
@@ -131,29 +137,11 @@ def log10(self):
     return aten.log2.default(self) * 0.30102999566398119521
 
 
-@with_inplace("tan(Tensor self) -> Tensor")
-def tan(self):
-    return aten.sin.default(self) / aten.cos.default(self)
-
-
-@with_inplace("erfc(Tensor self) -> Tensor")
-def erfc(self):
-    return 1 - aten.erf.default(self)
-
-
-@with_inplace("sinh(Tensor self) -> Tensor")
-def sinh(self):
-    return (aten.expm1.default(self) - aten.expm1.default(-self)) * 0.5
-
-
-@with_inplace("cosh(Tensor self) -> Tensor")
-def cosh(self):
-    return (aten.exp.default(self) + aten.exp.default(-self)) * 0.5
-
-
 @with_inplace("logit(Tensor self, float? eps=None) -> Tensor")
 def logit(self, eps=None):
-    inside = self if eps is None else clamp(self, eps, 1 - eps)
+    if self.dtype.is_complex:
+        raise not_implemented("logit_cpu", self.dtype)
+    inside = _floating(self) if eps is None else clamp(_floating(self), eps, 1 - eps)
     return aten.log.default(inside / (1 - inside))
 
 
@@ -222,7 +210,7 @@ def masked_fill_tensor(self, mask, value):
 
 
 def _check_fits(self: Tensor, kind: dtype) -> None:
-    if kind.category > max(self.dtype.category, INTEGRAL):
+    if kind.is_complex and not self.dtype.is_complex:
         raise RuntimeError(f"value cannot be converted to type {self.dtype.name} without overflow")
 
 
@@ -272,12 +260,20 @@ def positive(self):
 
 @composite("logaddexp(Tensor self, Tensor other) -> Tensor")
 def logaddexp(self, other):
+    if result_type(self, other).is_complex:
+        return _logaddexp_complex(self, other)
     high = aten.maximum.default(self, other)
     spread = -aten.abs.default(self - other)
     return aten.where.self(self == other, high + 0.6931471805599453, high + aten.log1p.default(aten.exp.default(spread)))
 
 
-@composite("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
+def _logaddexp_complex(self: Tensor, other: Tensor) -> Tensor:
+    first = aten.real.default(self) >= aten.real.default(other)
+    spread = aten.where.self(first, other - self, self - other)
+    return aten.where.self(first, self, other) + aten.log1p.default(aten.exp.default(spread))
+
+
+@with_inplace("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
 def nan_to_num(self, nan=None, posinf=None, neginf=None):
     if self.dtype.is_integral:
         return aten.clone.default(self)

@@ -48,10 +48,19 @@ def _batched(self: Tensor, other: Tensor) -> Tensor:
     return aten.view.default(result, (*batch, rows, columns))
 
 
-@composite("dot(Tensor self, Tensor tensor) -> Tensor", "vdot(Tensor self, Tensor other) -> Tensor")
+@composite("vdot(Tensor self, Tensor other) -> Tensor")
+def vdot(self, other):
+    return dot(aten.conj.default(self), other)
+
+
+@composite("dot(Tensor self, Tensor tensor) -> Tensor")
 def dot(self, tensor):
     if self.dim() != 1 or tensor.dim() != 1:
         raise RuntimeError(f"1D tensors expected, but got {self.dim()}D and {tensor.dim()}D tensors")
+    if self.dtype is not tensor.dtype:
+        raise RuntimeError(
+            f"dot : expected both vectors to have same dtype, but found {self.dtype.scalar_name} and {tensor.dtype.scalar_name}"
+        )
     if self.size(0) != tensor.size(0):
         raise RuntimeError(
             f"inconsistent tensor size, expected tensor [{self.size(0)}] and src [{tensor.size(0)}] to have the same number "
@@ -74,22 +83,6 @@ def outer(self, vec2):
     if self.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError(f"outer: Expected 1-D arguments, but got {self.dim()}-D and {vec2.dim()}-D")
     return aten.unsqueeze.default(self, 1) * vec2
-
-
-@composite(
-    "baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-)
-def baddbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    product = aten.bmm.default(batch1, batch2)
-    product = product if alpha == 1 else product * alpha
-    if beta == 0:
-        return product
-    return product + (self if beta == 1 else self * beta)
-
-
-@composite("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-def addmv(self, mat, vec, *, beta=1, alpha=1):
-    return self * beta + mv(mat, vec) * alpha
 
 
 @composite("einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor")

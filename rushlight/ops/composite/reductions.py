@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import bool_, get_default_dtype, int64, uint8
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.meta.common import reduced_dims
+from rushlight.ops.meta.reductions import check_extremum
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -29,10 +30,10 @@ def mean_all(self, *, dtype=None):
 def mean(self, dim, keepdim=False, *, dtype=None):
     kind = dtype or self.dtype
     if kind.is_integral:
-        names = {"int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool"}
+        what = "Input" if dtype is None else "Optional"
         raise RuntimeError(
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
-            f"Got: {names[kind.name]}"
+            f"mean(): could not infer output dtype. {what} dtype must be either a floating point or complex dtype. "
+            f"Got: {kind.scalar_name}"
         )
     count = math.prod(self.shape[axis] for axis in reduced_dims(self.dim(), dim))
     return aten.div.Tensor(aten.sum.dim_IntList(self, dim, keepdim, dtype=dtype), count)
@@ -90,16 +91,23 @@ def _with_indices(self: Tensor, position: Tensor, dim: int, keepdim: bool) -> tu
     return aten.squeeze.dims(values, [dim]), aten.squeeze.dims(position, [dim])
 
 
+def _ordered(self: Tensor) -> Tensor:
+    """The tensor in a dtype that argmax takes, which bool is not."""
+    return self.to(uint8) if self.dtype is bool_ else self
+
+
 @composite("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
 def max_dim(self, dim, keepdim=False):
     dim = wrap_dim(dim, self.dim())
-    return _with_indices(self, aten.argmax.default(self, dim, True), dim, keepdim)
+    check_extremum(self, dim, "max")
+    return _with_indices(self, aten.argmax.default(_ordered(self), dim, True), dim, keepdim)
 
 
 @composite("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
 def min_dim(self, dim, keepdim=False):
     dim = wrap_dim(dim, self.dim())
-    return _with_indices(self, aten.argmin.default(self, dim, True), dim, keepdim)
+    check_extremum(self, dim, "min")
+    return _with_indices(self, aten.argmin.default(_ordered(self), dim, True), dim, keepdim)
 
 
 @composite("max.other(Tensor self, Tensor other) -> Tensor")
@@ -122,19 +130,27 @@ def var_dim(self, dim, unbiased=True, keepdim=False):
     return aten.var.correction(self, dim, correction=int(unbiased), keepdim=keepdim)
 
 
+def _root(variance: Tensor) -> Tensor:
+    """The square root, whose slope at 0 is taken to be 0."""
+    if not (state.grad_enabled and variance.requires_grad):
+        return aten.sqrt.default(variance)
+    zero = variance == 0
+    return aten.masked_fill(aten.sqrt.default(aten.masked_fill(variance, zero, 1)), zero, 0)
+
+
 @composite("std(Tensor self, bool unbiased=True) -> Tensor")
 def std_all(self, unbiased=True):
-    return aten.sqrt.default(var_all(self, unbiased))
+    return _root(var_all(self, unbiased))
 
 
 @composite("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
 def std_dim(self, dim, unbiased=True, keepdim=False):
-    return aten.sqrt.default(var_dim(self, dim, unbiased, keepdim))
+    return _root(var_dim(self, dim, unbiased, keepdim))
 
 
 @composite("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
 def std(self, dim=None, *, correction=None, keepdim=False):
-    return aten.sqrt.default(aten.var.correction(self, dim, correction=correction, keepdim=keepdim))
+    return _root(aten.var.correction(self, dim, correction=correction, keepdim=keepdim))
 
 
 @composite(
@@ -173,51 +189,14 @@ def std_mean(self, dim=None, *, correction=None, keepdim=False):
 
 @composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
 def logsumexp(self, dim, keepdim=False):
-    high = aten.amax.default(self, dim, True).detach()
-    safe = aten.where.self(aten.isinf.default(high), aten.zeros_like.default(high), high)
-    total = aten.log.default(aten.sum.dim_IntList(aten.exp.default(self - safe), dim, True)) + safe
+    value = self.to(get_default_dtype()) if self.dtype.is_integral else self
+    if not value.numel():
+        return aten.log.default(aten.sum.dim_IntList(aten.exp.default(value), dim, keepdim))
+    parts = value.detach()
+    high = aten.amax.default(parts.real if parts.is_complex() else parts, dim, True)
+    safe = aten.masked_fill(high, aten.isinf.default(high), 0)
+    total = aten.log.default(aten.sum.dim_IntList(aten.exp.default(value - safe), dim, True)) + safe
     return total if keepdim else aten.squeeze.dims(total, reduced_dims(self.dim(), dim))
-
-
-@composite(
-    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"
-)
-def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
-    value = self if dtype is None else self.to(dtype)
-    if value.dtype.is_integral:
-        raise RuntimeError(
-            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {value.dtype.name}"
-        )
-    if ord == 2:
-        squares = aten.sum.dim_IntList(aten.mul.Tensor(value, value), dim, keepdim)
-        if not (state.grad_enabled and value.requires_grad):
-            return aten.sqrt.default(squares)
-        # The square root has no finite slope at 0; the norm's gradient there is taken to be 0.
-        zero = squares == 0
-        return aten.masked_fill(aten.sqrt.default(aten.masked_fill(squares, zero, 1)), zero, 0)
-    magnitude = aten.abs.default(value)
-    if ord == math.inf:
-        return aten.amax.default(magnitude, () if dim is None else dim, keepdim)
-    if ord == -math.inf:
-        return aten.amin.default(magnitude, () if dim is None else dim, keepdim)
-    if ord == 0:
-        return aten.sum.dim_IntList(aten.sign.default(magnitude), dim, keepdim)
-    if ord == 1:
-        return aten.sum.dim_IntList(magnitude, dim, keepdim)
-    return aten.sum.dim_IntList(magnitude**ord, dim, keepdim) ** (1.0 / ord)
-
-
-@composite("norm.Scalar(Tensor self, Scalar p=2) -> Tensor")
-def norm_all(self, p=2):
-    return vector_norm(self, p)
-
-
-@composite(
-    "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
-    "norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool keepdim, *, ScalarType dtype) -> Tensor",
-)
-def norm(self, p, dim, keepdim=False, *, dtype=None):
-    return vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 @composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import apply
 from rushlight.ops.cpu.pointwise import sigmoid
 from rushlight.ops.cpu.special import erf
@@ -18,6 +19,7 @@ _TANH_SCALE = math.sqrt(2.0 / math.pi)
 _TANH_CUBIC = 0.044715
 
 
+@native.stands_for("silu")
 def _silu(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return np.multiply(x, sigmoid(x), out=out)
 
@@ -50,7 +52,12 @@ def gelu(self, *, approximate="none", out=None):
     kind = self.dtype
     if not kind.is_floating_point:
         raise not_implemented("GeluKernelImpl", kind)
-    return apply(lambda x, out=None: np.multiply(x, _gelu_parts(x, approximate)[0], out=out), kind, kind, self, out=out)
+    kernel = native.kernel("gelu" if approximate == "none" else "gelu_tanh")
+
+    def formula(x, out=None):
+        return np.multiply(x, _gelu_parts(x, approximate)[0], out=out)
+
+    return apply(formula, kind, kind, self, out=out, kernel=kernel)
 
 
 @cpu("gelu_backward")
@@ -62,7 +69,8 @@ def gelu_backward(grad_output, self, *, approximate="none"):
         cumulative, density = _gelu_parts(x, approximate)
         return np.multiply(grad, cumulative + x * density, out=out)
 
-    return apply(formula, kind, kind, grad_output, self)
+    kernel = native.kernel("gelu_backward" if approximate == "none" else "gelu_tanh_backward")
+    return apply(formula, kind, kind, grad_output, self, kernel=kernel)
 
 
 @cpu("threshold_backward")
@@ -73,4 +81,6 @@ def threshold_backward(grad_output, self, threshold):
         kept = np.where(x <= threshold, x.dtype.type(0), grad)
         return kept if out is None else np.positive(kept, out=out)
 
-    return apply(formula, kind, kind, grad_output, self)
+    exact = isinstance(threshold, int | float)
+    kernel = native.kernel("threshold_backward", threshold) if exact else None
+    return apply(formula, kind, kind, grad_output, self, kernel=kernel)

@@ -8,12 +8,13 @@ import numpy as np
 
 from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native_indexing
 from rushlight.ops.cpu.common import empty
 from rushlight.ops.cpu.creation import clone
 from rushlight.ops.cpu.indexing import add_at, check_bounds
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.advanced_indexing import MASKS, check_index_dtypes, check_index_put, index_geometry
-from rushlight.ops.meta.checks import check_writable
+from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.registry import cpu
 
 
@@ -51,16 +52,26 @@ def index(self, indices):
     whole = _integer_indices(self, indices)
     sizes, strides = index_geometry(self, whole)
     out = empty(sizes, self.dtype, strides)
-    out._impl.array[...] = self._impl.array[_key(_bounded(self, whole))]
+    if not out.numel():
+        return out
+    arrays, target = _bounded(self, whole), out._impl.array
+    given = [dim for dim, array in enumerate(arrays) if array is not None]
+    if len(given) == 1 and target.flags.c_contiguous:
+        if native_indexing.take(target, self._impl.array, arrays[given[0]], given[0]):
+            return out
+    target[...] = self._impl.array[_key(arrays)]
     return out
 
 
 @cpu("index_put_")
 def index_put_(self, indices, values, accumulate=False):
     check_writable(self, "index_put_")
+    check_operands(self, "index_put_", (values, *indices), reads_later=True)
     whole = _integer_indices(self, indices)
     sizes, _ = index_geometry(self, whole)
     check_index_put(self, values, sizes)
+    if 0 in sizes:
+        return self
     key, array, given = _key(_bounded(self, whole)), self._impl.array, values._impl.array
     given = given.reshape(given.shape[max(given.ndim - len(sizes), 0) :])
     if accumulate:

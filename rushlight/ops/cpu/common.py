@@ -10,6 +10,7 @@ from rushlight.core.dtype import FLOATING, bool_, dtype
 from rushlight.core.strides import broadcast_shapes, contiguous_strides, elementwise_strides
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_impl, impl_from_array
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.meta.checks import not_implemented
 
@@ -33,7 +34,8 @@ def convert(array: np.ndarray, target: np.dtype) -> np.ndarray:
     """`array` in another dtype as C converts: NaN and out-of-range floats give unspecified integers, without warnings."""
     if array.dtype.kind == "c" and target.kind != "c" and target.kind != "b":
         array = array.real
-    return quietly(array.astype, target)
+    made = native.converted(array, target)
+    return quietly(array.astype, target) if made is None else made
 
 
 def operand(value: Tensor | complex | float | int | bool, element_type: dtype) -> np.ndarray | np.generic:
@@ -68,22 +70,36 @@ def layout_of(operands: Sequence[object]) -> tuple[tuple[int, ...], tuple[int, .
         else:
             return sizes, strides
     sizes = broadcast_shapes(*[impl.sizes for impl in impls])
-    return sizes, elementwise_strides(sizes, [(impl.sizes, impl.strides) for impl in impls])
+    return sizes, elementwise_strides(sizes, [geometry(value) for value in operands if value is not None])
+
+
+def geometry(operand: object) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Sizes and strides of an operand; a number counts as a 0-dim tensor."""
+    return (operand._impl.sizes, operand._impl.strides) if isinstance(operand, Tensor) else ((), ())
 
 
 def apply(
-    ufunc: Callable, compute: dtype, result: dtype, *operands: object, out: Tensor | None = None
+    ufunc: Callable,
+    compute: dtype,
+    result: dtype,
+    *operands: object,
+    out: Tensor | None = None,
+    kernel: tuple[int, tuple[float, ...]] | None = None,
 ) -> Tensor:
     """An elementwise NumPy ufunc over tensors and numbers, computed in `compute` and returned in `result`.
 
-    The elements are written to `out` where that has the result's shape and dtype, to a new tensor otherwise.
+    A native kernel takes the ufunc's place where there is one: `kernel`, or what `native.STANDS_FOR` knows. The elements
+    are written to `out` where that has the result's shape and dtype, to a new tensor otherwise.
     NotImplementedError where NumPy does not know the operation for the dtype.
     """
     sizes, strides = layout_of(operands)
     if out is None or out._impl.sizes != sizes or out._impl.dtype is not result:
         out = wrap(empty_impl(sizes, result, strides))
-    arrays = [_argument(value, compute) for value in operands]
     target = out._impl.array
+    code, parameters = kernel or (native.STANDS_FOR.get(ufunc), ())
+    if code is not None and native.compute(code, compute, target, operands, *parameters):
+        return out
+    arrays = [_argument(value, compute) for value in operands]
     try:
         if result.numpy is compute.compute or result is bool_:
             quietly(ufunc, *arrays, target)

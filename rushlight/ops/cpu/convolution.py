@@ -10,8 +10,12 @@ from itertools import product
 
 import numpy as np
 
+from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native, native_convolution
 from rushlight.ops.cpu.common import empty, operand
+from rushlight.ops.cpu.reductions import sum_
+from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.checks import kept_format_strides
 from rushlight.ops.meta.convolution import Geometry, check_convolution, check_convolution_backward, make_geometry
 from rushlight.ops.registry import cpu
@@ -52,6 +56,9 @@ def _per_channel(values: np.ndarray, rank: int) -> np.ndarray:
 def _forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
     """The convolution of `x` (images, channels, ...) with `kernel` (outputs, channels / groups, ...)."""
     taps, groups, rank = kernel.shape[2:], geometry.groups, kernel.ndim - 2
+    made = native_convolution.forward(x, kernel, sizes, geometry)
+    if made is not None:
+        return made
     x = _padded(x, geometry.padding)
     out = np.zeros((x.shape[0], kernel.shape[0], *sizes), x.dtype)
     if _is_depthwise(kernel, groups):
@@ -68,6 +75,9 @@ def _forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry
 
 def _adjoint(y: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
     """The gradient of the input (of spatial `sizes`) for the output's, `y`: what a transposed convolution computes."""
+    made = native_convolution.input_gradient(y, kernel, sizes, geometry)
+    if made is not None:
+        return made
     taps, groups, rank = kernel.shape[2:], geometry.groups, kernel.ndim - 2
     whole = [size + 2 * pad for size, pad in zip(sizes, geometry.padding, strict=True)]
     total = np.zeros((y.shape[0], kernel.shape[1] * groups, *whole), y.dtype)
@@ -92,6 +102,9 @@ def _add_columns(total: np.ndarray, y: np.ndarray, kernel: np.ndarray, geometry:
 
 def _kernel_gradient(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...], geometry: Geometry) -> np.ndarray:
     """The gradient of a kernel of `shape`, for the input `x` and the output's gradient `y`."""
+    made = native_convolution.kernel_gradient(x, y, shape, geometry)
+    if made is not None:
+        return made
     groups, sizes = geometry.groups, y.shape[2:]
     x = _padded(x, geometry.padding)
     total = np.zeros(shape, x.dtype)
@@ -109,8 +122,10 @@ def _kernel_gradient(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...], geome
 
 
 def _store(values: np.ndarray, like: Tensor, strides: tuple[int, ...] | None) -> Tensor:
+    if values.dtype == like.dtype.numpy and (strides is None or strides == contiguous_strides(values.shape)):
+        return contiguous(values, like.dtype)
     out = empty(values.shape, like.dtype, strides)
-    out._impl.array[...] = values
+    native.assign(out._impl.array, values)
     return out
 
 
@@ -153,5 +168,5 @@ def convolution_backward(
             values = np.zeros(kernel.shape, x.dtype) if nothing else _kernel_gradient(*ends, kernel.shape, geometry)
             grads[1] = _store(values, weight, kept_format_strides(kernel.shape, input, weight))
         if output_mask[2]:
-            grads[2] = _store(y.sum(axis=(0, *range(2, y.ndim))), grad_output, None)
+            grads[2] = sum_(grad_output, [0, *range(2, y.ndim)])
     return tuple(grads)

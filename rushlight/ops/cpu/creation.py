@@ -11,9 +11,10 @@ from rushlight.core.dtype import get_default_dtype, of_number
 from rushlight.core.storage import allocate
 from rushlight.core.strides import broadcast_shapes, storage_extent
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
-from rushlight.core.tensor_impl import empty_impl
+from rushlight.core.tensor_impl import TensorImpl, empty_impl
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import convert, empty, number
-from rushlight.ops.meta.checks import check_writable
+from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.creation import arange_dtype, arange_length, check_sizes, format_strides
 from rushlight.ops.registry import aten, cpu
 
@@ -56,7 +57,7 @@ def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memo
 def clone(self, *, memory_format=None):
     impl = self._impl
     made = wrap(empty_impl(impl.sizes, impl.dtype, format_strides(impl.sizes, impl.strides, memory_format)))
-    made._impl.array[...] = impl.array
+    native.assign(made._impl.array, impl.array)
     return made
 
 
@@ -68,7 +69,7 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
     if as_device(device) == META and device is not None:
         return aten("empty_strided")(impl.sizes, strides, dtype=kind, device=META)
     made = empty(impl.sizes, kind, strides)
-    made._impl.array[...] = impl.array if kind is impl.dtype else convert(impl.array, kind.numpy)
+    _store(made._impl, impl)
     return made
 
 
@@ -76,19 +77,25 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
 def copy_(self, src, non_blocking=False):
     target, source = self._impl, src._impl
     check_writable(self, "copy_")
+    check_operands(self, "copy_", (src,))
     if broadcast_shapes(target.sizes, source.sizes) != target.sizes:
         raise RuntimeError(
             f"output with shape {list(target.sizes)} doesn't match the broadcast shape "
             f"{list(broadcast_shapes(target.sizes, source.sizes))}"
         )
-    same = source.dtype is target.dtype
-    target.array[...] = source.array if same else convert(source.array, target.dtype.numpy)
+    _store(target, source)
     return self
+
+
+def _store(target: TensorImpl, source: TensorImpl) -> None:
+    """Copy the elements of `source`, converted to the dtype of `target`."""
+    if native.kernels is None or not native.kernels.copy(target.array, source.array):
+        same = source.dtype is target.dtype
+        target.array[...] = source.array if same else convert(source.array, target.dtype.numpy)
 
 
 @cpu("fill_.Scalar")
 def fill_(self, value):
-    check_writable(self, "fill_")
     impl = self._impl
     if isinstance(value, Tensor):
         value = value.item()

@@ -6,6 +6,7 @@ import numpy as np
 
 from rushlight.core.dtype import dtype, int64
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native, native_indexing
 from rushlight.ops.cpu.common import convert, empty, number
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.indexing import (
@@ -56,8 +57,10 @@ def index_select(self, dim, index):
     array, positions = self._impl.array, index._impl.array.reshape(-1)
     if not array.ndim:
         array = array.reshape(1)
-    _check_in_self(positions, array.shape[axis], "index_select")
     out = empty(sizes, self.dtype)
+    if native_indexing.take(out._impl.array, array, positions, axis):
+        return out
+    _check_in_self(positions, array.shape[axis], "index_select")
     np.take(array, positions, axis=axis, out=out._impl.array.reshape(array.shape) if not sizes else out._impl.array)
     return out
 
@@ -74,6 +77,8 @@ def gather(self, dim, index, *, sparse_grad=False):
     out = empty(index._impl.sizes, self.dtype)
     if index.numel():
         array, positions = np.atleast_1d(self._impl.array), np.atleast_1d(index._impl.array)
+        if native_indexing.gather(np.atleast_1d(out._impl.array), array, positions, axis):
+            return out
         check_bounds(positions, array.shape[axis], axis, RuntimeError)
         out._impl.array[...] = array[_along(array, axis, positions)].reshape(index._impl.sizes)
     return out
@@ -91,12 +96,15 @@ def scatter_add(self, dim, index, src):
 
 def _scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, name: str) -> Tensor:
     axis = check_scatter(self, dim, index, src, name)
-    out = contiguous(np.array(self._impl.array, order="C"), self.dtype)
+    out = empty(self._impl.sizes, self.dtype)
+    native.assign(out._impl.array, self._impl.array)
     if not index.numel():
         return out
     target, positions = np.atleast_1d(out._impl.array), np.atleast_1d(index._impl.array)
     check_bounds(positions, target.shape[axis], axis, RuntimeError)
     part = np.atleast_1d(src._impl.array)[tuple(slice(size) for size in positions.shape)]
+    if native_indexing.scatter(target, positions, part, axis, accumulate=name == "scatter_add"):
+        return out
     if name == "scatter":
         target[_along(target, axis, positions)] = part
     else:
@@ -132,8 +140,10 @@ def nonzero(self):
 def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
     sizes = check_embedding(weight, indices)
     positions = indices._impl.array
-    _check_in_self(positions, weight._impl.sizes[0], "embedding")
     out = empty(sizes, weight.dtype)
+    if native_indexing.take(out._impl.array, weight._impl.array, positions, 0):
+        return out
+    _check_in_self(positions, weight._impl.sizes[0], "embedding")
     np.take(weight._impl.array, positions, axis=0, out=out._impl.array)
     return out
 
@@ -149,6 +159,8 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
         rows, positions = rows[kept], positions[kept]
     _check_in_self(positions, num_weights, "embedding_dense_backward")
     total = np.zeros((num_weights, width), kind.compute)
+    if not scale_grad_by_freq and native_indexing.add_rows(total, positions, rows):
+        return contiguous(total, kind)
     if positions.size:
         unique, sums, counts = _sum_by_row(positions, rows.astype(kind.compute, copy=False))
         total[unique] = sums / counts[:, None].astype(kind.compute) if scale_grad_by_freq else sums

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from rushlight.core.dtype import bool_
+from rushlight.core.dtype import bool_, dtype, float32
 from rushlight.core.generator import default_generator
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.common import convert, empty, operand
+from rushlight.ops.cpu import native
+from rushlight.ops.cpu.common import convert, empty, make, operand
 from rushlight.ops.cpu.random import fill_bernoulli
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.checks import kept_format_strides
@@ -40,6 +41,9 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
         # Nothing to normalise, but rows without elements still have statistics.
         rstd = np.full(sizes, 1 / math.sqrt(eps) if eps else np.inf)
         return out, contiguous(np.zeros(sizes), kind), contiguous(rstd, kind)
+    found = _native_layer_norm(out, x, sizes, kind, weight, bias, eps)
+    if found is not None:
+        return found
     with np.errstate(all="ignore"):
         mean = x.mean(axis=1, keepdims=True)
         normal = x - mean
@@ -55,6 +59,40 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
     return out, contiguous(mean.reshape(sizes), kind), contiguous(rstd.reshape(sizes), kind)
 
 
+def _native_layer_norm(
+    out: Tensor, x: np.ndarray, sizes: tuple, kind: dtype, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """The result, mean and reciprocal deviation by the native kernel, or None where it does not take these."""
+    if native.kernels is None or x.dtype != np.float32:
+        return None
+    values = out._impl.array if out.dtype is float32 else native.scratch(out._impl.sizes, x.dtype)
+    mean, rstd = empty(sizes, float32), empty(sizes, float32)
+    scale, shift = (None if p is None else native.contiguous(_wide(p, x)) for p in (weight, bias))
+    done = native.kernels.layer_norm(
+        values, mean._impl.array, rstd._impl.array, native.contiguous(x), scale, shift, float(eps)
+    )
+    if not done:
+        return None
+    if values is not out._impl.array:
+        native.assign(out._impl.array, values)
+    if kind is not float32:
+        mean, rstd = (make(statistic._impl.array, kind) for statistic in (mean, rstd))
+    return out, mean, rstd
+
+
+def _native_layer_norm_backward(
+    grad: np.ndarray, x: np.ndarray, center: np.ndarray, scale: np.ndarray, weight: Tensor | None, wanted: list[bool]
+) -> tuple[np.ndarray | None, ...] | None:
+    """The gradients of input, weight and bias that are wanted, or None where the native kernel does not take these."""
+    if native.kernels is None or x.dtype != np.float32:
+        return None
+    shapes = (x.shape, x.shape[1:], x.shape[1:])
+    made = [native.scratch(shape, x.dtype) if want else None for shape, want in zip(shapes, wanted, strict=True)]
+    arrays = (native.contiguous(array) for array in (grad, x, center, scale))
+    factors = None if weight is None else native.contiguous(_wide(weight, x))
+    return tuple(made) if native.kernels.layer_norm_backward(*made, *arrays, factors) else None
+
+
 @cpu("native_layer_norm_backward")
 def layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
     check_layer_norm(input, normalized_shape, weight, bias)
@@ -63,6 +101,15 @@ def layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, b
     rows = math.prod(input._impl.sizes[: input.dim() - len(normalized_shape)])
     x, grad = x.reshape(rows, width), grad.reshape(rows, width)
     center, scale = _wide(mean, x).reshape(rows, 1), _wide(rstd, x).reshape(rows, 1)
+    wanted = [output_mask[0], output_mask[1] and weight is not None, output_mask[2] and bias is not None]
+    found = _native_layer_norm_backward(grad, x, center, scale, weight, wanted)
+    if found is not None:
+        shapes = (input._impl.sizes, tuple(normalized_shape), tuple(normalized_shape))
+        kinds = (input.dtype, weight.dtype if wanted[1] else None, statistics_dtype(input, weight, bias))
+        return tuple(
+            None if array is None else contiguous(array.reshape(shape), kind)
+            for array, shape, kind in zip(found, shapes, kinds, strict=True)
+        )
     with np.errstate(all="ignore"):
         normal = (x - center) * scale
         to_input = to_weight = to_bias = None

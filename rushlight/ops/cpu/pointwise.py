@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.core.dtype import bool_, dtype, int64
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import apply, convert, empty, layout_of, number, operand
 from rushlight.ops.cpu.special import erf
 from rushlight.ops.meta.checks import not_implemented
@@ -15,6 +16,7 @@ from rushlight.ops.promotion import float_type, result_type
 from rushlight.ops.registry import cpu, elementwise
 
 
+@native.stands_for("neg")
 def _negative(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """-x. NumPy 2.4's np.negative writes wrong elements to an `out` of some strides, so one with gaps gets a copy."""
     if out is None or out.flags.c_contiguous:
@@ -23,7 +25,8 @@ def _negative(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return out
 
 
-def _sign(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+@native.stands_for("sign")
+def signum(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """-1, 0 or 1; 0 for NaN, as in torch."""
     made = np.asarray(np.sign(x, out=out))
     if made.dtype.kind == "f":
@@ -31,6 +34,7 @@ def _sign(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return made
 
 
+@native.stands_for("sigmoid")
 def sigmoid(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """1 / (1 + exp(-x)); its exponential may overflow to infinity, which gives 0."""
     out = _negative(x, np.empty_like(x) if out is None else out)
@@ -39,23 +43,27 @@ def sigmoid(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return np.reciprocal(out, out=out)
 
 
+@native.stands_for("rsqrt")
 def _rsqrt(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return np.reciprocal(np.sqrt(x), out=out)
 
 
+@native.stands_for("relu")
 def _relu(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return np.maximum(x, 0, out=out)
 
 
+@native.stands_for("maximum")
 def _maximum(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return np.maximum(a, b, out=out)
 
 
+@native.stands_for("minimum")
 def _minimum(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     return np.minimum(a, b, out=out)
 
 
-SAME_TYPE = {"neg": _negative, "sign": _sign, "relu": _relu, "bitwise_not": np.invert}
+SAME_TYPE = {"neg": _negative, "sign": signum, "relu": _relu, "bitwise_not": np.invert}
 ROUNDING = {"floor": np.floor, "ceil": np.ceil, "round": np.rint, "trunc": np.trunc}
 FLOAT_TYPE = {
     "exp": np.exp, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "sqrt": np.sqrt, "rsqrt": _rsqrt,
@@ -71,12 +79,22 @@ PREDICATES = {
     "logical_xor": np.logical_xor,
 }  # fmt: skip
 # NumPy orders complex numbers by their parts and gives signs and floors to them; torch refuses.
-REAL_ONLY = frozenset("sign relu floor ceil round trunc maximum minimum lt.Tensor le.Tensor gt.Tensor ge.Tensor".split())
+REAL_ONLY = frozenset(
+    "sign relu floor ceil round trunc erf maximum minimum lt.Tensor le.Tensor gt.Tensor ge.Tensor".split()
+)
+_REFUSALS = {
+    "sign": "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+    "relu": "clamp is not supported for complex types",
+    **{name: f"{name} is not supported for complex inputs" for name in ("floor", "ceil", "trunc")},
+    **{name: f"{name} not implemented for complex tensors." for name in ("maximum", "minimum")},
+}
 
 
 def _check_real(name: str, kind: dtype) -> None:
     if kind.is_complex and name in REAL_ONLY:
-        raise not_implemented(name.partition(".")[0], kind)
+        if name in _REFUSALS:
+            raise NotImplementedError(_REFUSALS[name])
+        raise not_implemented(f"{name.partition('.')[0]}_cpu", kind)
 
 
 def _check_negatable(name: str, kind: dtype) -> None:
@@ -112,6 +130,7 @@ def _register_float(name: str, ufunc: Callable) -> None:
     @elementwise(name)
     def in_float_type(self, *, out=None):
         kind = float_type(self._impl.dtype)
+        _check_real(name, kind)
         return apply(ufunc, kind, kind, self, out=out)
 
 
@@ -166,8 +185,7 @@ def add(self, other, *, alpha=1, out=None):
     if alpha == 1:
         return apply(np.add, kind, kind, self, other, out=out)
     _check_alpha(kind, alpha)
-    scale = operand(alpha, kind)
-    return apply(lambda a, b, out=None: np.add(a, b * scale, out=out), kind, kind, self, other, out=out)
+    return _add_scaled(kind, self, other, alpha, alpha, out)
 
 
 @elementwise("sub.Tensor")
@@ -183,8 +201,16 @@ def sub(self, other, *, alpha=1, out=None):
     if alpha == 1:
         return apply(np.subtract, kind, kind, self, other, out=out)
     _check_alpha(kind, alpha)
-    scale = operand(alpha, kind)
-    return apply(lambda a, b, out=None: np.subtract(a, b * scale, out=out), kind, kind, self, other, out=out)
+    return _add_scaled(kind, self, other, alpha, -alpha, out)
+
+
+def _add_scaled(kind: dtype, self: object, other: object, alpha: complex, factor: complex, out: Tensor | None) -> Tensor:
+    """self + factor * other, where `factor` is `alpha` or its negative."""
+    scale, ufunc = operand(alpha, kind), np.add if factor is alpha else np.subtract
+    # Parameters of kernels are doubles, which hold every integer up to 2^53.
+    exact = isinstance(factor, float) or (isinstance(factor, int) and abs(factor) <= 1 << 53)
+    kernel = native.kernel("add_scaled", factor) if exact else None
+    return apply(lambda a, b, out=None: ufunc(a, b * scale, out=out), kind, kind, self, other, out=out, kernel=kernel)
 
 
 def _check_alpha(kind: dtype, alpha: complex | float | int | bool) -> None:
@@ -200,6 +226,7 @@ def div(self, other, *, out=None):
     return apply(np.divide, kind, kind, self, other, out=out)
 
 
+@native.stands_for("trunc_divide")
 def _trunc_divide(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     if np.result_type(a, b).kind == "f":
         return np.trunc(np.divide(a, b), out=out)
@@ -272,6 +299,9 @@ def where(condition, self, other):
     sizes, strides = layout_of((condition, self, other))
     out = empty(sizes, kind, strides)
     target = out._impl.array
+    code, _ = native.kernel("where") or (None, ())
+    if code is not None and native.compute(code, kind, target, (condition, self, other)):
+        return out
     np.copyto(target, _in_dtype(other, kind))
     np.copyto(target, _in_dtype(self, kind), where=condition._impl.array)
     return out

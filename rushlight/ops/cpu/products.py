@@ -1,18 +1,38 @@
-"""CPU kernels of matrix products, on NumPy's BLAS."""
+"""CPU kernels of matrix products: native for float32, NumPy's BLAS for the rest."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from rushlight.core.dtype import dtype, float32
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import empty, make, operand
 from rushlight.ops.meta.products import check_addmm, check_bmm, check_mm
 from rushlight.ops.registry import cpu
 
 
+def _native(
+    sizes: tuple[int, ...], kind: dtype, a: np.ndarray, b: np.ndarray, addend: np.ndarray | None, alpha: float, beta: float
+) -> Tensor | None:
+    """alpha * a @ b + beta * addend of floats in single precision, or None where there is no kernel for it."""
+    if native.kernels is None or a.dtype != np.float32:
+        return None
+    out = empty(sizes, kind)
+    array = out._impl.array if kind is float32 else native.scratch(sizes, a.dtype)
+    if not native.kernels.matmul(array, a, b, addend, alpha, beta):
+        return None
+    if kind is not float32:
+        native.assign(out._impl.array, array)
+    return out
+
+
 def _matmul(self: Tensor, mat2: Tensor, sizes: tuple[int, ...]) -> Tensor:
     kind = self.dtype
     a, b = operand(self, kind), operand(mat2, kind)
+    made = _native(sizes, kind, a, b, None, 1.0, 0.0)
+    if made is not None:
+        return made
     if kind.compute != kind.numpy or kind.name == "bool":
         return make(np.matmul(a, b), kind)
     out = empty(sizes, kind)
@@ -31,9 +51,24 @@ def bmm(self, mat2):
     return _matmul(self, mat2, check_bmm(self, mat2))
 
 
+def _native_addmm(
+    self: Tensor, mat1: Tensor, mat2: Tensor, sizes: tuple[int, ...], beta: float, alpha: float
+) -> Tensor | None:
+    if not isinstance(alpha, int | float) or not isinstance(beta, int | float):
+        return None
+    kind = mat1.dtype
+    a, b, addend = (operand(tensor, kind) for tensor in (mat1, mat2, self))
+    # What is multiplied by 0 counts as 0, even where it is NaN.
+    added = None if beta == 0 else addend.reshape((1,) * (2 - addend.ndim) + addend.shape)
+    return _native(sizes, kind, a, b, added, float(alpha), float(beta))
+
+
 @cpu("addmm")
 def addmm(self, mat1, mat2, *, beta=1, alpha=1):
     sizes = check_addmm(self, mat1, mat2)
+    made = _native_addmm(self, mat1, mat2, sizes, beta, alpha)
+    if made is not None:
+        return made
     out = _matmul(mat1, mat2, sizes)
     array, bias = out._impl.array, self._impl.array
     with np.errstate(all="ignore"):

@@ -16,6 +16,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import convert, make
 from rushlight.ops.meta.checks import check_writable, not_implemented
 from rushlight.ops.registry import cpu
+from rushlight.ops.views_complex import view_as_real
 
 _CHUNK = 1 << 20
 _BLOCK = 16
@@ -27,7 +28,7 @@ def _check_floating(self: Tensor, name: str) -> None:
         raise not_implemented(name, self.dtype)
 
 
-def _fill(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
+def fill_random(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
     """Write `draw(count)` into the elements, in the order in which they lie in memory, a chunk at a time."""
     array = self._impl.array
     order = sorted(range(array.ndim), key=lambda dim: -self._impl.strides[dim])
@@ -46,6 +47,9 @@ def _fill(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
 def uniform_(self, *bounds, generator=None, **named):
     # `from` is a keyword of Python, so the schema's names cannot be parameters.
     low, high = _bounds(bounds, named, ("from", "to"), (0.0, 1.0), "uniform_")
+    if self.dtype.is_complex:
+        uniform_(view_as_real(self), low, high, generator=generator)
+        return self
     _check_floating(self, "check_uniform_bounds")
     if not low <= high:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
@@ -62,7 +66,7 @@ def uniform_(self, *bounds, generator=None, **named):
         return np.where(numbers == high, self.dtype.numpy.type(low), numbers)
 
     with source.lock:
-        return _fill(self, between)
+        return fill_random(self, between)
 
 
 def _bounds(given: tuple, named: dict, names: tuple[str, str], defaults: tuple, op: str) -> list:
@@ -76,12 +80,16 @@ def _bounds(given: tuple, named: dict, names: tuple[str, str], defaults: tuple, 
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if self.dtype.is_complex:
+        # The variance is that of both parts together.
+        normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
+        return self
     _check_floating(self, "normal_kernel_cpu")
     check_writable(self, "normal_")
     source, impl = generator or default_generator, self._impl
     with source.lock:
         if impl.numel < _BLOCK or not impl.is_contiguous():
-            return _fill(self, lambda count: source.normal(count) * std + mean)
+            return fill_random(self, lambda count: source.normal(count) * std + mean)
         numbers = _normal_blocks(source, impl.numel, self.dtype, mean, std)
         impl.array.reshape(-1)[...] = convert(numbers, impl.dtype.numpy)
     return self
@@ -109,7 +117,7 @@ def _box_muller(uniform: np.ndarray, mean: float, std: float) -> np.ndarray:
     return (pair * kind(std) + kind(mean)).reshape(-1)
 
 
-def _largest(kind: dtype) -> int:
+def largest_random(kind: dtype) -> int:
     """The largest value that `random_` without an upper bound gives: for floats, up to which integers are exact."""
     if kind.is_floating_point:
         return 1 << _MANTISSA[kind.name]
@@ -117,10 +125,10 @@ def _largest(kind: dtype) -> int:
 
 
 def _check_in_range(value: int, kind: dtype, name: str) -> None:
-    low = -_largest(kind) if kind.is_floating_point else 0 if kind is bool_ else int(np.iinfo(kind.numpy).min)
+    low = -largest_random(kind) if kind.is_floating_point else 0 if kind is bool_ else int(np.iinfo(kind.numpy).min)
     if kind.is_floating_point and kind is not float16:
         return
-    if not low <= value <= (65504 if kind is float16 else _largest(kind)):
+    if not low <= value <= (65504 if kind is float16 else largest_random(kind)):
         raise RuntimeError(f"{name} is out of bounds for {kind.name}: random_ got {name}={value}")
 
 
@@ -130,7 +138,7 @@ def random_from(self, *bounds, generator=None, **named):
     kind = self.dtype
     if kind.is_complex:
         raise not_implemented("random_", kind)
-    end = _largest(kind) + 1 if high is None else high
+    end = largest_random(kind) + 1 if high is None else high
     if low >= end:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={end}")
     _check_in_range(low, kind, "from")
@@ -140,7 +148,7 @@ def random_from(self, *bounds, generator=None, **named):
         low, end = _representable_bounds(low, end, kind)
     source = generator or default_generator
     with source.lock:
-        return _fill(self, lambda count: _integers(source, low, end - low, count))
+        return fill_random(self, lambda count: _integers(source, low, end - low, count))
 
 
 def _representable_bounds(low: int, end: int, kind: dtype) -> tuple[int, int]:
@@ -176,7 +184,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
 def fill_bernoulli(self: Tensor, p: float, source: Generator) -> Tensor:
     """Write 1 with probability `p` and 0 otherwise."""
     with source.lock:
-        return _fill(self, lambda count: source.uniform64(count) < p)
+        return fill_random(self, lambda count: source.uniform64(count) < p)
 
 
 @cpu("randperm")
@@ -184,7 +192,7 @@ def randperm(n, *, dtype=None, layout=None, device=None, pin_memory=None, genera
     if n < 0:
         raise RuntimeError(f"n must be non-negative, but got {n}")
     kind = dtype or int64
-    limit = _largest(kind) if kind not in (float32, float64) else 1 << _MANTISSA[kind.name]
+    limit = largest_random(kind) if kind not in (float32, float64) else 1 << _MANTISSA[kind.name]
     if n > limit + 1:
         raise RuntimeError(f"n is too large for result tensor type: got {n} for {kind}")
     order = list(range(n))

@@ -7,6 +7,7 @@ import numpy as np
 from rushlight.core.dtype import int64
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import convert, empty, operand
 from rushlight.ops.meta.sorting import check_sort, check_topk, cumsum_dtype, kept_strides
 from rushlight.ops.registry import cpu
@@ -43,11 +44,35 @@ def _scalar_pair(self: Tensor) -> tuple[Tensor, Tensor]:
     return values, indices
 
 
+def _native_sort(
+    self: Tensor, axis: int, sizes: tuple[int, ...], descending: bool, strides: tuple[int, ...] | None
+) -> tuple[Tensor, Tensor] | None:
+    """The first values along `axis` in order, as many as the results' `sizes` say, or None where there is no kernel."""
+    array = self._impl.array
+    if native.kernels is None or array.dtype.kind not in "if" or array.dtype.itemsize < 4 or not array.size:
+        return None
+    last = native.contiguous(np.moveaxis(array, axis, -1))
+    shape = (*last.shape[:-1], sizes[axis])
+    values, indices = empty(sizes, self.dtype, strides), empty(sizes, int64, strides)
+    targets = [tensor._impl.array for tensor in (values, indices)]
+    direct = axis == array.ndim - 1 and all(target.flags.c_contiguous for target in targets)
+    made = targets if direct else [native.scratch(shape, target.dtype) for target in targets]
+    if not native.kernels.sort(*made, last, descending):
+        return None
+    if not direct:
+        for target, source in zip(targets, made, strict=True):
+            native.assign(target, np.moveaxis(source, -1, axis))
+    return values, indices
+
+
 @cpu("sort.stable")
 def sort(self, *, stable, dim=-1, descending=False):
     axis = check_sort(self, dim)
     if not self.dim():
         return _scalar_pair(self)
+    found = _native_sort(self, axis, self._impl.sizes, bool(descending), kept_strides(self))
+    if found is not None:
+        return found
     return _pair(self, _order(_keys(self, axis), descending), axis, kept_strides(self))
 
 
@@ -56,6 +81,9 @@ def topk(self, k, dim=-1, largest=True, sorted=True):
     axis, sizes = check_topk(self, k, dim)
     if not sizes:
         return _scalar_pair(self)
+    found = _native_sort(self, axis, sizes, largest, None)
+    if found is not None:
+        return found
     keys = _keys(self, axis)
     return _pair(self, _top(keys, k, largest), axis, None)
 
@@ -74,10 +102,12 @@ def _top(keys: np.ndarray, k: int, largest: bool) -> np.ndarray:
 @cpu("cumsum")
 def cumsum(self, dim, *, dtype=None):
     axis, kind = wrap_dim(dim, self.dim()), cumsum_dtype(self, dtype)
-    array = convert(self._impl.array, kind.numpy)
+    array = self._impl.array if kind is self.dtype else convert(self._impl.array, kind.numpy)
     out = empty(self._impl.sizes, kind)
     if not array.ndim:
         out._impl.array[...] = array
+        return out
+    if native.kernels is not None and native.kernels.cumsum(out._impl.array, native.contiguous(array), axis):
         return out
     # Running sums of floats are kept in double precision, as torch does on the CPU.
     accumulate = np.float64 if kind.is_floating_point else kind.numpy

@@ -90,8 +90,8 @@ def check_index_put(self: Tensor, values: Tensor, sizes: tuple[int, ...]) -> Non
     """RuntimeError unless `values` has the dtype of `self` and broadcasts to the indexed `sizes`."""
     if self.dtype is not values.dtype:
         raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {self.dtype} for the destination and "
-            f"{values.dtype} for the source."
+            f"Index put requires the source and destination dtypes match, got {self.dtype.scalar_name} for the destination and "
+            f"{values.dtype.scalar_name} for the source."
         )
     given = values._impl.sizes
     while len(given) > len(sizes) and given[0] == 1:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rushlight.core.dtype import dtype, int32, int64
-from rushlight.core.strides import channels_last_strides, has_internal_overlap
+from rushlight.core.strides import channels_last_strides, has_internal_overlap, is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
 
 
 def not_implemented(name: str, kind: dtype) -> NotImplementedError:
@@ -30,7 +31,9 @@ def require_same_dtype(name: str, expected: dtype, **others: Tensor | None) -> N
     """RuntimeError unless every given tensor has the dtype `expected`."""
     for role, tensor in others.items():
         if tensor is not None and tensor.dtype is not expected:
-            raise RuntimeError(f"{name}: expected {role} to have dtype {expected}, but got {tensor.dtype}")
+            raise RuntimeError(
+                f"{name}: expected scalar type {expected.scalar_name} but found {tensor.dtype.scalar_name} for {role}"
+            )
 
 
 def check_writable(self: Tensor, name: str) -> None:
@@ -41,6 +44,41 @@ def check_writable(self: Tensor, name: str) -> None:
             f"unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             f"Please clone() the tensor before performing the operation. ({name})"
         )
+
+
+def shared_memory(first: TensorImpl, second: TensorImpl) -> str:
+    """How two tensors' memory meets: "" not at all or not surely, "fully" element by element, "partly" otherwise.
+
+    Only tensors without gaps are compared; whether others meet would take a search.
+    """
+    if first.storage is not second.storage or 0 in first.sizes or 0 in second.sizes:
+        return ""
+    for impl in (first, second):
+        if not is_non_overlapping_and_dense(impl.sizes, impl.strides):
+            return ""
+    starts = [impl.storage_offset * impl.dtype.itemsize for impl in (first, second)]
+    ends = [start + impl.numel * impl.dtype.itemsize for start, impl in zip(starts, (first, second), strict=True)]
+    if starts[0] == starts[1] and ends[0] == ends[1]:
+        return "fully" if first.strides == second.strides else "partly"
+    return "partly" if starts[0] < ends[1] and starts[1] < ends[0] else ""
+
+
+def check_operands(self: Tensor, name: str, operands: Iterable[object], reads_later: bool = False) -> None:
+    """RuntimeError when a tensor among `operands` shares memory with `self`, to which `name` writes as it reads them.
+
+    Element by element is fine, unless the operator reads elements after it wrote others (`reads_later`).
+    """
+    impl = self._impl
+    for operand in operands:
+        if operand is self and not reads_later:
+            continue
+        if isinstance(operand, Tensor) and operand._impl.storage is impl.storage:
+            shared = shared_memory(impl, operand._impl)
+            if shared == "partly" or (shared and reads_later):
+                raise RuntimeError(
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+                    f"memory location. Please clone() the tensor before performing the operation. ({name})"
+                )
 
 
 def dims_of(value: int | Sequence[int], count: int, name: str, role: str) -> tuple[int, ...]:

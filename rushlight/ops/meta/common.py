@@ -20,7 +20,10 @@ def pointwise(element_type: dtype, *operands: object) -> Tensor:
     """The result of an elementwise operator over the tensors among `operands`, broadcast together."""
     impls = [operand._impl for operand in operands if isinstance(operand, Tensor)]
     sizes = broadcast_shapes(*[impl.sizes for impl in impls])
-    return empty(sizes, element_type, elementwise_strides(sizes, [(impl.sizes, impl.strides) for impl in impls]))
+    # A number counts as a 0-dim tensor.
+    operands = tuple(operand for operand in operands if operand is not None)
+    layouts = [(operand._impl.sizes, operand._impl.strides) if isinstance(operand, Tensor) else ((), ()) for operand in operands]
+    return empty(sizes, element_type, elementwise_strides(sizes, layouts))
 
 
 def like(tensor: Tensor, element_type: dtype | None = None) -> Tensor:

@@ -13,7 +13,7 @@ from rushlight.core.strides import (
     elementwise_strides,
     is_non_overlapping_and_dense,
 )
-from rushlight.ops.meta.checks import check_writable
+from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
 
@@ -98,6 +98,7 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
 @meta("copy_")
 def copy_(self, src, non_blocking=False):
     check_writable(self, "copy_")
+    check_operands(self, "copy_", (src,))
     if broadcast_shapes(self._impl.sizes, src._impl.sizes) != self._impl.sizes:
         raise RuntimeError(
             f"output with shape {list(self.shape)} doesn't match the broadcast shape "
@@ -108,7 +109,6 @@ def copy_(self, src, non_blocking=False):
 
 @meta("fill_.Scalar", "uniform_", "normal_", "random_.from", "bernoulli_.float")
 def overwrite(self, *args, **kwargs):
-    check_writable(self, "fill_")
     return self
 
 

@@ -93,11 +93,11 @@ def check_gather(self: Tensor, dim: int, index: Tensor) -> int:
     return axis
 
 
-def _check_ranks(self: Tensor, index: Tensor) -> None:
+def _check_ranks(self: Tensor, index: Tensor, role: str = "input") -> None:
     if max(self.dim(), 1) != max(index.dim(), 1):
         raise RuntimeError(
-            "Index tensor must have the same number of dimensions as input tensor: got index of shape "
-            f"{list(index.shape)} and input of shape {list(self.shape)}"
+            f"Index tensor must have the same number of dimensions as {role} tensor: got index of shape "
+            f"{list(index.shape)} and {role} of shape {list(self.shape)}"
         )
 
 
@@ -125,8 +125,8 @@ def check_scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, name: str)
     if self.dtype is not src.dtype:
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype, got {self.dtype} and {src.dtype}")
     if index.numel():
-        _check_ranks(self, index)
-        _check_ranks(src, index)
+        _check_ranks(self, index, "self")
+        _check_ranks(src, index, "src")
         if not _no_larger(index, self, axis) or not _no_larger(index, src, -1):
             raise RuntimeError(
                 f"Expected index {list(index.shape)} to be no larger than self {list(self.shape)} apart from dimension "

@@ -64,7 +64,7 @@ def windows_over(
     """`make_windows` for an input of these sizes."""
     if len(sizes) not in (3, 4) or 0 in sizes[len(sizes) - 3 :]:
         raise RuntimeError(
-            f"{name}: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: "
+            f"{name}: non-empty 3D or 4D (batch mode) tensor expected for input, with optional 0 dim batch size, but got: "
             f"{list(sizes)}"
         )
     kernel = dims_of(kernel_size, 2, name, "kernel_size")

@@ -50,8 +50,15 @@ def quantifier(self, dim=None, keepdim=False):
     return empty(reduced_sizes(self._impl.sizes, dim, keepdim), kind)
 
 
+def check_position(self: Tensor, name: str) -> None:
+    """RuntimeError for complex numbers and bool."""
+    if self.dtype.is_complex or self.dtype is bool_:
+        raise RuntimeError(f"{name}(): does not support {'bool' if self.dtype is bool_ else 'complex'} input")
+
+
 @meta("argmax", "argmin")
 def position(self, dim=None, keepdim=False):
+    check_position(self, "argmax")
     return empty(reduced_sizes(self._impl.sizes, dim, keepdim), int64)
 
 

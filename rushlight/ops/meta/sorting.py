@@ -5,15 +5,14 @@ from __future__ import annotations
 from rushlight.core.dtype import bool_, dtype, int64
 from rushlight.core.strides import contiguous_strides, elementwise_strides, is_non_overlapping_and_dense, wrap_dim
 from rushlight.core.tensor import Tensor
-from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
 
 
-def check_sort(self: Tensor, dim: int) -> int:
-    """The wrapped dimension; NotImplementedError for complex tensors."""
+def check_sort(self: Tensor, dim: int, name: str = "Sort") -> int:
+    """The wrapped dimension; RuntimeError for complex tensors."""
     if self.dtype.is_complex:
-        raise not_implemented("sort", self.dtype)
+        raise RuntimeError(f"{name} does not support complex dtypes on CPU, but got {self.dtype}")
     return wrap_dim(dim, self.dim())
 
 
@@ -27,7 +26,7 @@ def kept_strides(self: Tensor) -> tuple[int, ...]:
 
 def check_topk(self: Tensor, k: int, dim: int) -> tuple[int, tuple[int, ...]]:
     """The wrapped dimension and the result's sizes; RuntimeError when there are fewer than `k` values."""
-    axis = check_sort(self, dim)
+    axis = check_sort(self, dim, "topk")
     if self.dtype is bool_:
         raise RuntimeError("topk does not support bool dtypes on CPU")
     sizes = self._impl.sizes

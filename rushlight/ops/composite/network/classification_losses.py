@@ -109,7 +109,10 @@ def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
     scores = self if self.dim() == 2 else self.reshape([1, -1])
     truth = target.reshape([-1, 1])
     if truth.shape[0] != scores.shape[0]:
-        raise RuntimeError(f"inconsistent target size, expected {scores.shape[0]} but got {list(target.shape)}")
+        raise RuntimeError(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
+            f"Expected target size [{scores.shape[0]}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
+        )
     excess = margin - scores.gather(1, truth) + scores
     excess = excess.masked_fill((excess <= 0).logical_or(arange(scores, scores.shape[1]) == truth), 0)
     excess = excess if p == 1 else excess * excess

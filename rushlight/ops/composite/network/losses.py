@@ -78,7 +78,7 @@ def kl_div(self, target, reduction=MEAN, *, log_target=False):
     """target * (log(target) - self), where 0 * log(0) is 0; `self` holds log-probabilities."""
     if log_target:
         return reduce_loss(target.exp() * (target - self), reduction)
-    return reduce_loss(target * target.masked_fill(target == 0, 1).log() - target * self, reduction)
+    return reduce_loss(aten.xlogy.Tensor(target, target) - target * self, reduction)
 
 
 @composite(

@@ -1,0 +1,152 @@
+"""Anomaly mode: nodes remember where in the program they were made, and backward checks what they return.
+
+While the mode is on, the key Anomaly is in every dispatch; its kernel notes the stack on each node that an operator makes. The
+engine runs nodes through `checked_apply`, so that nothing is spent on it otherwise.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rushlight.autograd.grad_mode import Mode
+from rushlight.autograd.node import Node
+from rushlight.core.dispatch_key import DispatchKey, bit
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+
+_ANOMALY = bit(DispatchKey.Anomaly)
+# Frames of these folders tell a user nothing about the line that made a node.
+_PACKAGE = Path(__file__).parent.parent
+_INTERNAL = tuple(str(_PACKAGE / folder) for folder in ("autograd", "core", "ops"))
+_STACK, _PARENT = "traceback_", "parent_"
+
+
+class detect_anomaly(Mode):
+    """Context manager: errors of backward nodes come with a warning that shows the line of the forward pass that made the node.
+
+    With `check_nan`, a node that returns NaN raises RuntimeError. Slow; for debugging. Per thread.
+    """
+
+    def __init__(self, check_nan: bool = True):
+        self.check_nan = check_nan
+
+    def _fresh(self) -> detect_anomaly:
+        return detect_anomaly(self.check_nan)
+
+    def __enter__(self):
+        self.previous = state.anomaly
+        _set(self)
+
+    def __exit__(self, *error: object):
+        _set(self.previous)
+
+
+class set_detect_anomaly(Mode):
+    """Turn anomaly mode on or off: at once when called, and until the end of the block when used with `with`."""
+
+    def __init__(self, mode: bool, check_nan: bool = True):
+        self.arguments = (mode, check_nan)
+        self.previous = state.anomaly
+        _set(detect_anomaly(check_nan) if mode else None)
+
+    def _fresh(self) -> set_detect_anomaly:
+        return set_detect_anomaly(*self.arguments)
+
+    def __call__(self, function: Callable) -> Callable:
+        _set(self.previous)
+        return super().__call__(function)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *error: object):
+        _set(self.previous)
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether anomaly mode is on."""
+    return state.anomaly is not None
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Whether anomaly mode looks for NaN."""
+    return state.anomaly is not None and state.anomaly.check_nan
+
+
+def _set(mode: detect_anomaly | None) -> None:
+    state.anomaly = mode
+    state.include = state.include & ~_ANOMALY if mode is None else state.include | _ANOMALY
+
+
+def note_origin(node: Node) -> None:
+    """Remember the present stack on a new node, and the node whose backward run made it, if any."""
+    metadata = node.metadata
+    if _STACK not in metadata:
+        frames = traceback.extract_stack()
+        while len(frames) > 1 and frames[-1].filename.startswith(_INTERNAL):
+            frames.pop()
+        metadata[_STACK] = traceback.format_list(frames)
+        running = getattr(state.backward_task, "running", None)
+        if running is not None:
+            metadata[_PARENT] = running
+
+
+def checked_apply(node: Node, grads: tuple) -> tuple:
+    """`node.apply(grads)`, after which an error is explained and NaN is one."""
+    task = state.backward_task
+    before, task.running = task.running, node
+    try:
+        results = node.apply(grads)
+        if state.anomaly.check_nan:
+            for index in _nan_outputs(results):
+                raise RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
+    except Exception:
+        warnings.warn(explanation(node), stacklevel=2)
+        raise
+    finally:
+        task.running = before
+    return results
+
+
+def _nan_outputs(results: tuple) -> Iterator[int]:
+    for index, result in enumerate(results):
+        if isinstance(result, Tensor) and (result != result).any():
+            yield index
+
+
+def explanation(node: Node) -> str:
+    """Where in the forward pass a node was made, and for one made in a backward pass, what that belonged to."""
+    parts, current, failed = [], node, True
+    while current is not None:
+        stack = current.metadata.get(_STACK)
+        if stack is None:
+            where = "No forward pass information available. Enable detect anomaly during forward pass for more information."
+        else:
+            where = f"Traceback of forward call that {'caused the error' if failed else 'induced the previous calculation'}:\n"
+            where += "".join(stack)
+        parts.append(f"Error detected in {current.name()}. {where}" if failed else f"\nPrevious calculation was induced by "
+                     f"{current.name()}. {where}")  # fmt: skip
+        current, failed = current.metadata.get(_PARENT), False
+    return "".join(parts)
+
+
+def _noting_kernel(op: OpOverload, below: int) -> Callable:
+    lower = op.resolve(below)
+
+    def run(*args, **kwargs):
+        result = lower(*args, **kwargs)
+        for output in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(output, Tensor):
+                meta = output._impl.autograd
+                if meta is not None and meta.grad_fn is not None:
+                    note_origin(meta.grad_fn)
+        return result
+
+    return run
+
+
+register_fallback(DispatchKey.Anomaly, Kernel(_noting_kernel, linked=True))

@@ -1,0 +1,16 @@
+"""Derivatives of distances between all pairs of points; their gradients cannot be differentiated again, as in torch."""
+
+from __future__ import annotations
+
+from rushlight.autograd.derivative_table import derivative
+from rushlight.autograd.derivatives.linalg_common import adjoint, aten
+from rushlight.autograd.derivatives.products import not_twice
+
+derivative(
+    "_cdist_forward",
+    x1=lambda grad, x1, x2, p, result: aten._cdist_backward(grad, x1, x2, p, result),
+    x2=lambda grad, x1, x2, p, result: aten._cdist_backward(adjoint(grad), x2, x1, p, adjoint(result)),
+)
+derivative("_cdist_backward", ("grad", "x1", "x2", "cdist"), not_twice("_cdist_backward"))
+derivative("_pdist_forward", self=lambda grad, self, p, result: aten._pdist_backward(grad, self, p, result))
+derivative("_pdist_backward", ("grad", "self", "pdist"), not_twice("_pdist_backward"))

@@ -1,0 +1,29 @@
+"""Derivatives of medians and of the mode."""
+
+from __future__ import annotations
+
+from rushlight.autograd.derivative_table import derivative
+from rushlight.autograd.derivatives.views import restore_dims
+from rushlight.core.strides import wrap_dim
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def _median(grad, self, result):
+    """The gradient, shared equally among the elements that equal the result."""
+    chosen = (self == result).logical_or(aten.isnan.default(result).logical_and(aten.isnan.default(self)))
+    return grad / chosen.sum() * chosen.to(grad.dtype)
+
+
+derivative("median", self=_median)
+derivative("nanmedian", self=_median)
+
+
+def _mode(grad, result1, self_sizes, dim, keepdim):
+    axes = (wrap_dim(dim, len(self_sizes)),) if self_sizes else ()
+    place, value = restore_dims(result1, axes, keepdim), restore_dims(grad, axes, keepdim)
+    return aten.scatter_add(grad.new_zeros(self_sizes), dim, place, value)
+
+
+derivative("mode", self=_mode, non_differentiable_outputs=(1,))

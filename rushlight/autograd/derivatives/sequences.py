@@ -1,0 +1,25 @@
+"""The derivative of connectionist temporal classification."""
+
+from __future__ import annotations
+
+from rushlight.autograd.derivative_table import derivative
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def _ctc_loss(
+    grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
+):
+    # What the kernel gives is the gradient of log_softmax's input, which log_softmax's own derivative leaves as it is.
+    return aten._ctc_loss_backward.default(
+        grad, log_probs, targets, input_lengths, target_lengths, result0, result1, blank, zero_infinity
+    )
+
+
+def _twice(grad):
+    raise RuntimeError("the derivative of '_ctc_loss_backward' is not implemented: ctc_loss can be differentiated once")
+
+
+derivative("_ctc_loss", log_probs=_ctc_loss, non_differentiable_outputs=(1,))
+derivative("_ctc_loss_backward", grad=_twice, log_probs=_twice)

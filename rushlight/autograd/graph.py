@@ -1,0 +1,119 @@
+"""`autograd.graph`: the tape's nodes, edges into it, and hooks on what it saves and on several gradients at once."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from rushlight.autograd.node import HookHandle, Node
+from rushlight.autograd.saved_tensors_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+
+__all__ = [
+    "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip
+
+
+class GradientEdge(NamedTuple):
+    """Where a tensor's gradient flows: output `output_nr` of `node`. `grad` and `backward` take it in place of the tensor."""
+
+    node: Node
+    output_nr: int
+    ownership_token: object = None
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The edge of a tensor; RuntimeError when it requires no gradient. The tensor itself is not held."""
+    node, output_nr = gradient_edge(tensor)
+    if node is None:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    return GradientEdge(node, output_nr)
+
+
+def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
+    """Count a write that was made behind autograd's back."""
+    for written in (tensor,) if isinstance(tensor, Tensor) else tensor:
+        written._impl.version.value += 1
+
+
+class _MultiHandle:
+    """Removes hooks from several tensors."""
+
+    def __init__(self, handles: list[HookHandle]):
+        self.handles = tuple(handles)
+
+    def remove(self) -> None:
+        """Remove all of them."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _MultiHandle:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor],
+    fn: Callable[[Sequence[Tensor | None]], None] | Callable[[Tensor], None],
+    *,
+    mode: Literal["all", "any"] = "all",
+) -> _MultiHandle:
+    """Call `fn` once in each backward pass that computes gradients of `tensors`.
+
+    In mode "all" it gets their list, with None for those that are not computed, after the last one; in mode "any" it gets the
+    first one that is computed. ValueError for other modes, RuntimeError for tensors that require no gradient.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    edges = [get_gradient_edge(tensor) for tensor in tensors]
+    made = _All(edges, fn) if mode == "all" else _Any(fn)
+    return _MultiHandle([tensor.register_hook(functools.partial(made, n)) for n, tensor in enumerate(tensors)])
+
+
+class _All:
+    """Gathers the gradients of a backward pass, told apart by its number, until there will come no more."""
+
+    def __init__(self, edges: list[GradientEdge], fn: Callable):
+        self.edges = edges
+        self.fn = fn
+        self.gathered: dict[int, list[Tensor | None]] = {}
+        self.awaited: dict[int, int] = {}
+        self.lock = threading.Lock()
+
+    def __call__(self, index: int, grad: Tensor) -> None:
+        task = state.backward_task
+        with self.lock:
+            if task.number not in self.gathered:
+                self.gathered[task.number] = [None] * len(self.edges)
+                self.awaited[task.number] = sum(task.will_run(edge.node) for edge in self.edges)
+            grads = self.gathered[task.number]
+            grads[index] = grad
+            self.awaited[task.number] -= 1
+            if self.awaited[task.number]:
+                return
+            del self.gathered[task.number], self.awaited[task.number]
+        self.fn(grads)
+
+
+class _Any:
+    """Remembers the last backward pass in which it was called."""
+
+    def __init__(self, fn: Callable):
+        self.fn = fn
+        self.last = -1
+        self.lock = threading.Lock()
+
+    def __call__(self, index: int, grad: Tensor) -> None:
+        number = state.backward_task.number
+        with self.lock:
+            if number == self.last:
+                return
+            self.last = number
+        self.fn(grad)

@@ -1,0 +1,42 @@
+/* Python objects that C code needs: types, dtypes and functions that rushlight.core hands over while it is imported. */
+#ifndef RUSHLIGHT_CONFIGURATION_H
+#define RUSHLIGHT_CONFIGURATION_H
+
+#include "module.h"
+
+/* Element types that C code computes with. The order is that of the names in configuration.c. */
+typedef enum {
+    BOOL, UINT8, INT8, INT16, INT32, INT64, FLOAT16, BFLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, DTYPE_COUNT,
+    OTHER_DTYPE = DTYPE_COUNT
+} DtypeCode;
+
+typedef struct {
+    PyObject *tensor_type;      /* rushlight.Tensor, a subclass of TensorBase */
+    PyObject *cpu;              /* device("cpu") */
+    PyObject *storage_bytes;    /* StorageImpl -> numpy.ndarray */
+    PyObject *make_array;       /* TensorImpl -> numpy.ndarray */
+    PyObject *gradient_edge;    /* Tensor -> (Node | None, int) */
+    PyObject *node_type;        /* OperatorBackward, a subclass of OperatorNode */
+    PyObject *save;             /* what a node keeps of a value */
+    PyObject *save_output;      /* (tensor, output number) -> what a node keeps of its output */
+    PyObject *saved_type;       /* SavedTensor */
+    PyObject *unpack;           /* (what `save` gave, node) -> value */
+    PyObject *set_history;      /* (TensorImpl, node, output number): make a tensor an output of a node */
+    PyObject *no_edge;          /* (None, 0) */
+    PyObject *dtypes[DTYPE_COUNT];
+    int itemsizes[DTYPE_COUNT];
+} Configuration;
+
+extern Configuration configuration;
+
+static inline DtypeCode dtype_code(PyObject *dtype)
+{
+    if (dtype == configuration.dtypes[FLOAT32])
+        return FLOAT32;
+    for (int code = 0; code < DTYPE_COUNT; code++)
+        if (dtype == configuration.dtypes[code])
+            return (DtypeCode)code;
+    return OTHER_DTYPE;
+}
+
+#endif

@@ -1,0 +1,305 @@
+/* OperatorBase and PacketBase: how a call of an operator finds its kernel. See rushlight.ops.dispatcher and packet.
+
+   In: the arguments of a call, as the interpreter passes them. Out: what the chain of kernels behind their key set returns.
+   Python fills the tables; this is the look-up. */
+#include "tensor_impl.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+enum { CACHED_CHAINS = 4 };
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *chains; /* owned dict: key set -> callable */
+    /* The chains used last, as owned references; a copy of a part of `chains`. */
+    unsigned long cached_keys[CACHED_CHAINS];
+    PyObject *cached[CACHED_CHAINS];
+    int next_cached;
+    char takes_lists;   /* some argument is a list of tensors */
+    char names_device;  /* some argument is a device, which decides where no tensor does */
+} OperatorBase;
+
+static unsigned long keys_in_sequence(PyObject *sequence)
+{
+    unsigned long keys = 0;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); i++) {
+        const TensorImpl *impl = impl_of(PySequence_Fast_GET_ITEM(sequence, i));
+        keys |= impl ? impl->key_set : 0;
+    }
+    return keys;
+}
+
+static unsigned long keys_of(const OperatorBase *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    unsigned long keys = 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const TensorImpl *impl = impl_of(arguments[i]);
+        if (impl)
+            keys |= impl->key_set;
+        else if (self->takes_lists && (PyList_Check(arguments[i]) || PyTuple_Check(arguments[i])))
+            keys |= keys_in_sequence(arguments[i]);
+    }
+    return keys;
+}
+
+/* The backend that a device argument or the lack of any tensor asks for. Returns -1 with an exception set. */
+static int add_factory_backend(PyObject *self, PyObject *const *arguments, Py_ssize_t positional, PyObject *names,
+                               unsigned long *keys)
+{
+    if (!((OperatorBase *)self)->names_device) {
+        *keys |= *keys & BACKEND_BITS ? 0 : CPU_BIT;
+        return 0;
+    }
+    PyObject *tuple = PyTuple_New(positional), *keywords = PyDict_New(), *bits = NULL;
+    for (Py_ssize_t i = 0; tuple && i < positional; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(arguments[i]));
+    int failed = !tuple || !keywords;
+    for (Py_ssize_t i = 0; !failed && names && i < PyTuple_GET_SIZE(names); i++)
+        failed = PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), arguments[positional + i]) < 0;
+    if (!failed)
+        bits = PyObject_CallMethod(self, "_factory_keys", "OO", tuple, keywords);
+    Py_XDECREF(tuple);
+    Py_XDECREF(keywords);
+    if (!bits)
+        return -1;
+    *keys |= PyLong_AsUnsignedLong(bits);
+    Py_DECREF(bits);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static void forget_cached(OperatorBase *self)
+{
+    for (int i = 0; i < CACHED_CHAINS; i++)
+        Py_CLEAR(self->cached[i]);
+}
+
+/* A new reference to the chain of a key set; NULL with an exception set where there is none. */
+static PyObject *chain_of(OperatorBase *self, unsigned long keys)
+{
+    for (int i = 0; i < CACHED_CHAINS; i++)
+        if (self->cached[i] && self->cached_keys[i] == keys)
+            return Py_NewRef(self->cached[i]);
+    PyObject *mask = PyLong_FromUnsignedLong(keys);
+    PyObject *chains = Py_XNewRef(self->chains);
+    PyObject *chain = mask && chains ? Py_XNewRef(PyDict_GetItemWithError(chains, mask)) : NULL;
+    if (mask && !chain && !PyErr_Occurred())
+        chain = PyObject_CallMethod((PyObject *)self, "resolve", "O", mask);
+    else if (chain && chains == self->chains) { /* not replaced meanwhile: what is cached here is forgotten with it */
+        int place = self->next_cached;
+        self->next_cached = (place + 1) % CACHED_CHAINS;
+        self->cached_keys[place] = keys;
+        Py_XSETREF(self->cached[place], Py_NewRef(chain));
+    }
+    Py_XDECREF(chains);
+    Py_XDECREF(mask);
+    return chain;
+}
+
+static PyObject *operator_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
+{
+    Py_ssize_t positional = PyVectorcall_NARGS(flags), named = names ? PyTuple_GET_SIZE(names) : 0;
+    OperatorBase *op = (OperatorBase *)self;
+    const ThreadRecord *record = thread_record();
+    if (!record)
+        return NULL;
+    unsigned long keys = keys_of(op, arguments, positional + named);
+    if ((!(keys & BACKEND_BITS) || (named && op->names_device)) &&
+        add_factory_backend(self, arguments, positional, names, &keys) < 0)
+        return NULL;
+    PyObject *chain = chain_of(op, (keys | record->include) & ~record->exclude);
+    if (!chain)
+        return NULL;
+    PyObject *result = PyObject_Vectorcall(chain, arguments, flags, names);
+    Py_DECREF(chain);
+    return result;
+}
+
+static int operator_traverse(OperatorBase *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->chains);
+    for (int i = 0; i < CACHED_CHAINS; i++)
+        Py_VISIT(self->cached[i]);
+    return 0;
+}
+
+static int operator_clear(OperatorBase *self)
+{
+    Py_CLEAR(self->chains);
+    forget_cached(self);
+    return 0;
+}
+
+static void operator_dealloc(OperatorBase *self)
+{
+    PyObject_GC_UnTrack(self);
+    operator_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *operator_new(PyTypeObject *type, PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
+{
+    OperatorBase *self = (OperatorBase *)type->tp_alloc(type, 0);
+    if (self)
+        self->vectorcall = operator_call;
+    return (PyObject *)self;
+}
+
+static PyObject *get_chains(OperatorBase *self, void *Py_UNUSED(closure))
+{
+    return Py_NewRef(self->chains ? self->chains : Py_None);
+}
+
+static int set_chains(OperatorBase *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    if (!value || !PyDict_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "_chains must be a dict");
+        return -1;
+    }
+    Py_XSETREF(self->chains, Py_NewRef(value));
+    forget_cached(self);
+    return 0;
+}
+
+static PyGetSetDef operator_getset[] = {
+    {"_chains", (getter)get_chains, (setter)set_chains, "The callable of each key set that was resolved.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef operator_members[] = {
+    {"_takes_lists", T_BOOL, offsetof(OperatorBase, takes_lists), 0, "Whether some argument is a list of tensors."},
+    {"_names_device", T_BOOL, offsetof(OperatorBase, names_device), 0, "Whether some argument is a device."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+/* Before Python 3.12 a class does not inherit the flag, though it inherits everything that the flag promises. */
+static PyObject *inherit_vectorcall(PyTypeObject *type, PyObject *Py_UNUSED(ignored))
+{
+    if (type->tp_call == PyVectorcall_Call && type->tp_vectorcall_offset > 0) {
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+        PyType_Modified(type);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef class_methods[] = {
+    {"__init_subclass__", (PyCFunction)inherit_vectorcall, METH_NOARGS | METH_CLASS, "Calls of the subclass take the short way."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject OperatorBase_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rushlight._C.OperatorBase",
+    .tp_basicsize = sizeof(OperatorBase),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "A callable that chooses among `_chains` by the key sets of its arguments and the state of the thread.",
+    .tp_new = operator_new,
+    .tp_dealloc = (destructor)operator_dealloc,
+    .tp_traverse = (traverseproc)operator_traverse,
+    .tp_clear = (inquiry)operator_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(OperatorBase, vectorcall),
+    .tp_getset = operator_getset,
+    .tp_members = operator_members,
+    .tp_methods = class_methods,
+};
+
+/* PacketBase: a call with positional arguments whose types were met before goes to the overload found then. */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *resolved; /* owned dict: tuple of argument types -> overload */
+} PacketBase;
+
+static PyObject *call_slowly(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
+{
+    PyObject *method = PyObject_GetAttrString(self, "_call_resolving");
+    PyObject *result = method ? PyObject_Vectorcall(method, arguments, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names) : NULL;
+    Py_XDECREF(method);
+    return result;
+}
+
+static PyObject *packet_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
+{
+    PyObject *resolved = ((PacketBase *)self)->resolved;
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (!resolved || (names && PyTuple_GET_SIZE(names)))
+        return call_slowly(self, arguments, flags, names);
+    PyObject *types = PyTuple_New(count);
+    if (!types)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(arguments[i])));
+    PyObject *op = Py_XNewRef(PyDict_GetItemWithError(resolved, types));
+    Py_DECREF(types);
+    if (!op)
+        return PyErr_Occurred() ? NULL : call_slowly(self, arguments, flags, names);
+    PyObject *result = PyObject_Vectorcall(op, arguments, flags, NULL);
+    Py_DECREF(op);
+    return result;
+}
+
+static int packet_traverse(PacketBase *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->resolved);
+    return 0;
+}
+
+static int packet_clear(PacketBase *self)
+{
+    Py_CLEAR(self->resolved);
+    return 0;
+}
+
+static void packet_dealloc(PacketBase *self)
+{
+    PyObject_GC_UnTrack(self);
+    packet_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *packet_new(PyTypeObject *type, PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords))
+{
+    PacketBase *self = (PacketBase *)type->tp_alloc(type, 0);
+    if (self)
+        self->vectorcall = packet_call;
+    return (PyObject *)self;
+}
+
+static PyObject *get_resolved(PacketBase *self, void *Py_UNUSED(closure))
+{
+    return Py_NewRef(self->resolved ? self->resolved : Py_None);
+}
+
+static int set_resolved(PacketBase *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    if (!value || !PyDict_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "_resolved must be a dict");
+        return -1;
+    }
+    Py_XSETREF(self->resolved, Py_NewRef(value));
+    return 0;
+}
+
+static PyGetSetDef packet_getset[] = {
+    {"_resolved", (getter)get_resolved, (setter)set_resolved, "The overload for each tuple of argument types met so far.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+PyTypeObject PacketBase_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rushlight._C.PacketBase",
+    .tp_basicsize = sizeof(PacketBase),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "A callable that chooses among overloads: by `_resolved`, or else by `_call_resolving(*args, **kwargs)`.",
+    .tp_new = packet_new,
+    .tp_dealloc = (destructor)packet_dealloc,
+    .tp_traverse = (traverseproc)packet_traverse,
+    .tp_clear = (inquiry)packet_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(PacketBase, vectorcall),
+    .tp_getset = packet_getset,
+    .tp_methods = class_methods,
+};

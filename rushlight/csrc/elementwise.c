@@ -1,0 +1,322 @@
+/* ElementwiseKernel: the CPU kernel of an elementwise operator, for small tensors above all.
+
+   Contiguous tensors of one shape and dtype, and numbers beside them, go straight to a native kernel; everything else goes
+   to the general kernel in Python. In: the operator's own arguments. Out: a tensor (or the first argument, in place). */
+#include "tensor_impl.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <structmember.h>
+
+#include "kernels/kernels.h"
+
+static const RushlightKernels *kernels; /* NULL: every call goes to Python */
+
+enum { WITHOUT_LOCK_FROM = 1 << 15 }; /* elements from which on other threads may run meanwhile */
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *general;   /* owned: the kernel for all other arguments */
+    int code;            /* RlPointwise */
+    int inputs, parameters;
+    unsigned dtypes;     /* mask of the DtypeCodes that the native kernel computes */
+    char gives_bool, in_place, selects; /* selects: the first input is bool */
+} ElementwiseKernel;
+
+typedef union {
+    float single;
+    double wide;
+    int32_t integer;
+    int64_t long_integer;
+} Number;
+
+/* The operands of a call, as the native kernel wants them. */
+typedef struct {
+    const void *pointers[RL_MOST_INPUTS];
+    Number numbers[RL_MOST_INPUTS];
+    unsigned scalars;
+    double parameters[RL_MOST_PARAMETERS];
+    TensorImpl *shape; /* borrowed: an operand with the result's sizes */
+    DtypeCode dtype;
+    Py_ssize_t count;
+} Operands;
+
+static int read_number(PyObject *value, DtypeCode dtype, Number *number)
+{
+    if (dtype == FLOAT32 || dtype == FLOAT64) {
+        double read = PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value)
+                      : PyLong_CheckExact(value) ? PyLong_AsDouble(value) : -1;
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            return 0;
+        }
+        if (dtype == FLOAT32)
+            number->single = (float)read;
+        else
+            number->wide = read;
+        return PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+    }
+    int overflow;
+    long long read = PyLong_CheckExact(value) ? PyLong_AsLongLongAndOverflow(value, &overflow) : 0;
+    if (!PyLong_CheckExact(value) || overflow || (dtype == INT32 && read != (int32_t)read))
+        return 0;
+    if (dtype == INT32)
+        number->integer = (int32_t)read;
+    else
+        number->long_integer = read;
+    return dtype == INT32 || dtype == INT64;
+}
+
+static int is_zero_dimensional(const TensorImpl *impl) { return PyTuple_GET_SIZE(impl->sizes) == 0; }
+
+static int same_sizes(const TensorImpl *a, const TensorImpl *b)
+{
+    if (a->sizes == b->sizes)
+        return 1;
+    int equal = PyObject_RichCompareBool(a->sizes, b->sizes, Py_EQ);
+    if (equal < 0)
+        PyErr_Clear();
+    return equal > 0;
+}
+
+/* Finds the dtype and the operand that has the result's shape: the first tensor with dimensions, or else any tensor. */
+static int choose_shape(const ElementwiseKernel *kernel, PyObject *const *arguments, Operands *operands)
+{
+    operands->shape = NULL;
+    for (int i = 0; i < kernel->inputs; i++) {
+        TensorImpl *impl = impl_of(arguments[i]);
+        if (impl && (!operands->shape || (is_zero_dimensional(operands->shape) && !is_zero_dimensional(impl))))
+            operands->shape = impl;
+        if (impl && !(kernel->selects && i == 0))
+            operands->dtype = dtype_code(impl->dtype);
+    }
+    return operands->shape && operands->dtype < OTHER_DTYPE && kernel->dtypes >> operands->dtype & 1;
+}
+
+static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int index, Operands *operands)
+{
+    TensorImpl *impl = impl_of(argument);
+    DtypeCode dtype = kernel->selects && index == 0 ? BOOL : operands->dtype;
+    if (!impl) {
+        operands->pointers[index] = &operands->numbers[index];
+        operands->scalars |= 1U << index;
+        return dtype != BOOL && read_number(argument, dtype, &operands->numbers[index]);
+    }
+    if (dtype_code(impl->dtype) != dtype || impl->fake || impl->device != operands->shape->device)
+        return 0;
+    if (!(operands->pointers[index] = impl_data(impl))) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (is_zero_dimensional(impl) && !is_zero_dimensional(operands->shape)) {
+        operands->scalars |= 1U << index;
+        return 1;
+    }
+    return impl_is_contiguous(impl) && same_sizes(impl, operands->shape);
+}
+
+static int read_operands(const ElementwiseKernel *kernel, PyObject *const *arguments, Py_ssize_t count, Operands *operands)
+{
+    operands->scalars = 0;
+    operands->dtype = OTHER_DTYPE;
+    if (count != kernel->inputs + kernel->parameters || !choose_shape(kernel, arguments, operands))
+        return 0;
+    for (int i = 0; i < kernel->inputs; i++)
+        if (!read_operand(kernel, arguments[i], i, operands))
+            return 0;
+    for (Py_ssize_t i = kernel->inputs; i < count; i++) {
+        Number number;
+        if (!read_number(arguments[i], FLOAT64, &number))
+            return 0;
+        operands->parameters[i - kernel->inputs] = number.wide;
+    }
+    operands->count = impl_numel(operands->shape);
+    return 1;
+}
+
+/* Whether some input shares part of the memory that is written to, but not element for element. */
+static int overlaps(const ElementwiseKernel *kernel, const Operands *operands, const char *out, Py_ssize_t nbytes)
+{
+    for (int i = 0; i < kernel->inputs; i++) {
+        const char *input = operands->pointers[i];
+        Py_ssize_t extent = operands->scalars >> i & 1 ? 1 : nbytes;
+        int whole = input == out && !(operands->scalars >> i & 1);
+        if (!whole && input < out + nbytes && out < input + extent)
+            return 1;
+    }
+    return 0;
+}
+
+static int run(const ElementwiseKernel *kernel, const Operands *operands, void *out)
+{
+    int done;
+    PyThreadState *thread = operands->count >= WITHOUT_LOCK_FROM ? PyEval_SaveThread() : NULL;
+    done = kernels->pointwise(kernel->code, operands->dtype, operands->pointers, operands->scalars, out, operands->count,
+                              operands->parameters);
+    if (thread)
+        PyEval_RestoreThread(thread);
+    return done;
+}
+
+static PyObject *write_in_place(const ElementwiseKernel *kernel, PyObject *self, const Operands *operands)
+{
+    TensorImpl *impl = impl_of(self);
+    StorageImpl *storage = impl ? (StorageImpl *)impl->storage : NULL;
+    if (!impl || impl != operands->shape || kernel->gives_bool || storage->read_only)
+        return NULL;
+    char *out = impl_data(impl);
+    Py_ssize_t nbytes = operands->count * configuration.itemsizes[operands->dtype];
+    if (overlaps(kernel, operands, out, nbytes) || !run(kernel, operands, out))
+        return NULL;
+    return Py_NewRef(self);
+}
+
+/* NULL without an exception where the native kernel does not take these operands. */
+static PyObject *write_new(const ElementwiseKernel *kernel, const Operands *operands)
+{
+    DtypeCode dtype = kernel->gives_bool ? BOOL : operands->dtype;
+    PyObject *sizes = operands->shape->sizes, *strides = contiguous_strides(sizes);
+    TensorImpl *made = strides ? impl_empty(sizes, strides, configuration.dtypes[dtype], operands->count) : NULL;
+    Py_XDECREF(strides);
+    if (made && !run(kernel, operands, ((StorageImpl *)made->storage)->data))
+        Py_CLEAR(made);
+    return tensor_wrap_new(made);
+}
+
+static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
+{
+    const ElementwiseKernel *kernel = (ElementwiseKernel *)self;
+    Operands operands;
+    if (kernels && !(names && PyTuple_GET_SIZE(names)) &&
+        read_operands(kernel, arguments, PyVectorcall_NARGS(flags), &operands)) {
+        PyObject *result = kernel->in_place ? write_in_place(kernel, arguments[0], &operands) : write_new(kernel, &operands);
+        if (result || PyErr_Occurred())
+            return result;
+    }
+    return PyObject_Vectorcall(kernel->general, arguments, flags, names);
+}
+
+/* No tp_clear: a kernel is never without its callable. Cycles go through OperatorBase, which breaks them. */
+static int kernel_traverse(ElementwiseKernel *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->general);
+    return 0;
+}
+
+static void kernel_dealloc(ElementwiseKernel *self)
+{
+    PyObject_GC_UnTrack(self);
+    Py_XDECREF(self->general);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static const unsigned FLOATS = 1U << FLOAT32 | 1U << FLOAT64;
+static const unsigned NUMBERS = 1U << FLOAT32 | 1U << FLOAT64 | 1U << INT32 | 1U << INT64;
+
+/* What the classes in kernels.h mean. */
+static const struct {
+    const char *name;
+    unsigned dtypes;
+    char gives_bool, selects;
+} classes[] = {
+    {"FLOAT32", 1U << FLOAT32, 0, 0},
+    {"FLOATING", FLOATS, 0, 0},
+    {"NUMBER", NUMBERS, 0, 0},
+    {"INTEGER", 1U << INT32 | 1U << INT64 | 1U << BOOL, 0, 0},
+    {"COMPARISON", NUMBERS, 1, 0},
+    {"PREDICATE", FLOATS, 1, 0},
+    {"LOGICAL", 1U << BOOL, 1, 0},
+    {"SELECT", NUMBERS, 0, 1},
+};
+
+static const struct {
+    const char *name;
+    int inputs;
+    const char *class;
+} operators[] = {
+#define RL_ROW(name, inputs, class) {#name, inputs, #class},
+    RL_POINTWISE(RL_ROW)
+#undef RL_ROW
+};
+
+static int find_operator(const char *name, ElementwiseKernel *kernel)
+{
+    for (int code = 0; code < RL_POINTWISE_COUNT; code++)
+        for (size_t i = 0; strcmp(operators[code].name, name) == 0 && i < sizeof classes / sizeof *classes; i++)
+            if (strcmp(operators[code].class, classes[i].name) == 0) {
+                kernel->code = code;
+                kernel->inputs = operators[code].inputs;
+                kernel->dtypes = classes[i].dtypes;
+                kernel->gives_bool = classes[i].gives_bool;
+                kernel->selects = classes[i].selects;
+                return 1;
+            }
+    PyErr_Format(PyExc_ValueError, "ElementwiseKernel: there is no native kernel %s", name);
+    return 0;
+}
+
+static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"name", "general", "in_place", "parameters", NULL};
+    const char *name;
+    PyObject *general;
+    int in_place = 0, parameters = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sO|pi:ElementwiseKernel", names, &name, &general, &in_place,
+                                     &parameters))
+        return NULL;
+    if (parameters < 0 || parameters > RL_MOST_PARAMETERS)
+        return PyErr_Format(PyExc_ValueError, "ElementwiseKernel: expected 0 to %d parameters", RL_MOST_PARAMETERS);
+    ElementwiseKernel *self = (ElementwiseKernel *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->vectorcall = kernel_call;
+    self->general = Py_NewRef(general);
+    self->in_place = (char)in_place;
+    self->parameters = parameters;
+    if (!find_operator(name, self))
+        Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static PyMemberDef members[] = {
+    {"general", T_OBJECT_EX, offsetof(ElementwiseKernel, general), READONLY, "The kernel for all other arguments."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject ElementwiseKernel_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rushlight._C.ElementwiseKernel",
+    .tp_basicsize = sizeof(ElementwiseKernel),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "ElementwiseKernel(name, general, in_place=False, parameters=0)\n--\n\n"
+              "Runs the native kernel `name` on contiguous operands of one shape and dtype, and calls `general` on others.\n"
+              "The last `parameters` arguments are numbers that shape the operation.",
+    .tp_new = kernel_new,
+    .tp_dealloc = (destructor)kernel_dealloc,
+    .tp_traverse = (traverseproc)kernel_traverse,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(ElementwiseKernel, vectorcall),
+    .tp_members = members,
+};
+
+static PyObject *use_kernels(PyObject *Py_UNUSED(module), PyObject *capsule)
+{
+    const RushlightKernels *table = PyCapsule_GetPointer(capsule, RUSHLIGHT_KERNELS_CAPSULE);
+    if (!table)
+        return NULL;
+    if (table->version != RUSHLIGHT_KERNELS_VERSION)
+        return PyErr_Format(PyExc_ImportError, "rushlight._kernels has version %u, expected %d: build both modules anew",
+                            table->version, RUSHLIGHT_KERNELS_VERSION);
+    kernels = table;
+    Py_RETURN_NONE;
+}
+
+const RushlightKernels *native_kernels(void) { return kernels; }
+
+PyMethodDef elementwise_methods[] = {
+    {"use_kernels", use_kernels, METH_O,
+     "use_kernels(table, /) -> None\n\nTake the native kernels of rushlight._kernels.table from now on.\n"
+     "ImportError where that was built for another version of this module."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,79 @@
+// Fused attention for Python.
+#include "arrays.h"
+
+namespace {
+
+bool read_heads(PyObject* object, bool written, float** data, int64_t* strides) {
+  int dtype;
+  if (!is_operand(object, written, &dtype) || dtype != RL_FLOAT32) return false;
+  PyArrayObject* array = (PyArrayObject*)object;
+  if (PyArray_NDIM(array) != 4) return false;
+  *data = (float*)PyArray_DATA(array);
+  for (int d = 0; d < 4; ++d) strides[d] = PyArray_STRIDE(array, d) / 4;
+  return true;
+}
+
+bool read_mask(PyObject* object, Attention* a) {
+  a->mask = nullptr;
+  a->mask_is_bool = 0;
+  if (object == Py_None) return true;
+  int dtype;
+  if (!is_operand(object, false, &dtype) || (dtype != RL_FLOAT32 && dtype != RL_BOOL)) return false;
+  PyArrayObject* array = (PyArrayObject*)object;
+  const int64_t wanted[4] = {a->batches, a->heads, a->rows, a->keys};
+  const int missing = 4 - PyArray_NDIM(array);
+  if (missing < 0) return false;
+  for (int d = 0; d < 4; ++d) {
+    const int64_t size = d < missing ? 1 : PyArray_DIM(array, d - missing);
+    if (size != 1 && size != wanted[d]) return false;
+    a->mask_strides[d] = size == 1 ? 0 : PyArray_STRIDE(array, d - missing) / item_size[dtype];
+  }
+  a->mask = PyArray_DATA(array);
+  a->mask_is_bool = dtype == RL_BOOL;
+  return true;
+}
+
+PyObject* attention(PyObject*, PyObject* const* args, Py_ssize_t given) {
+  Attention a;
+  float *q, *k, *v;
+  if (given != 8)
+    return PyErr_Format(PyExc_TypeError, "attention: expected out, sums, q, k, v, mask, causal, scale; got %zd", given);
+  if (!read_heads(args[0], true, &a.out, a.out_strides) || !is_plain(args[1], true, RL_FLOAT32) ||
+      !read_heads(args[2], false, &q, a.q_strides) || !read_heads(args[3], false, &k, a.k_strides) ||
+      !read_heads(args[4], false, &v, a.v_strides))
+    Py_RETURN_FALSE;
+  a.q = q, a.k = k, a.v = v;
+  a.sums = (float*)PyArray_DATA((PyArrayObject*)args[1]);
+  const npy_intp *qs = PyArray_DIMS((PyArrayObject*)args[2]), *ks = PyArray_DIMS((PyArrayObject*)args[3]);
+  a.batches = qs[0], a.heads = qs[1], a.rows = qs[2], a.width = qs[3], a.keys = ks[2];
+  if (!PyArray_SAMESHAPE((PyArrayObject*)args[0], (PyArrayObject*)args[2]) ||
+      !PyArray_SAMESHAPE((PyArrayObject*)args[3], (PyArrayObject*)args[4]) || ks[0] != qs[0] || ks[1] != qs[1] ||
+      ks[3] != qs[3] || PyArray_SIZE((PyArrayObject*)args[1]) != qs[0] * qs[1] * qs[2] || !read_mask(args[5], &a) ||
+      !PyArray_SIZE((PyArrayObject*)args[2]) || !a.keys)
+    Py_RETURN_FALSE;
+  for (int i = 2; i < 5; ++i)
+    if (overlaps((PyArrayObject*)args[0], (PyArrayObject*)args[i])) Py_RETURN_FALSE;
+  a.causal = args[6] == Py_True;
+  const double scale = PyFloat_AsDouble(args[7]);
+  if (scale == -1.0 && PyErr_Occurred()) return nullptr;
+  a.scale = (float)scale;
+  const int64_t work = a.batches * a.heads * a.rows * a.keys * (a.width / 8 + 1);
+  return PyBool_FromLong(without_lock(work, [&] {
+    int done = 0;
+    in_parallel(rushlight_threads_for(work), [&](int thread, int) {
+      const int mine = rushlight_variant()->attention(&a);
+      if (thread == 0) done = mine;
+    });
+    return done;
+  }));
+}
+
+}  // namespace
+
+PyMethodDef attention_methods[] = {
+    {"attention", (PyCFunction)(void (*)(void))attention, METH_FASTCALL,
+     "attention(out, sums, q, k, v, mask: ndarray | None, causal: bool, scale: float, /) -> bool\n\nScaled-dot-product\n"
+     "attention of float32 (batch, heads, length, width) of any strides; sums, row-major, receives the log-sum-exp. The mask\n"
+     "is broadcast, float32 or bool. False for widths and arrays without a kernel."},
+    {nullptr, nullptr, 0, nullptr},
+};

@@ -1,0 +1,104 @@
+/* The native CPU kernels, as C sees them. Plain C: knows nothing of Python, so any native code may call it from any thread.
+
+   rushlight._kernels exports one RushlightKernels in a capsule of the name RUSHLIGHT_KERNELS_CAPSULE (PyCapsule_Import).
+   Functions that return int give 1 when the work is done and 0 when there is no kernel for these arguments: nothing was
+   written then, and the caller does the work by other means. Large work is shared among threads inside. */
+#ifndef RUSHLIGHT_KERNELS_H
+#define RUSHLIGHT_KERNELS_H
+
+#include <stdint.h>
+
+#define RUSHLIGHT_KERNELS_CAPSULE "rushlight._kernels.table"
+#define RUSHLIGHT_KERNELS_VERSION 1
+
+/* Element types, in the order of rushlight.core.dtype.ALL. Complex numbers have no native kernels. */
+typedef enum {
+    RL_BOOL, RL_UINT8, RL_INT8, RL_INT16, RL_INT32, RL_INT64, RL_FLOAT16, RL_BFLOAT16, RL_FLOAT32, RL_FLOAT64,
+    RL_DTYPE_COUNT
+} RlDtype;
+
+/* Pointwise operators: name, number of inputs, class. Classes say for what they are computed, and what they give:
+     FLOAT32     float32                                   FLOATING    float32 and float64
+     NUMBER      those, int32 and int64                    INTEGER     int32 and int64, bool
+     COMPARISON  NUMBER, gives bool                        PREDICATE   FLOATING, gives bool
+     LOGICAL     bool, gives bool                          SELECT      NUMBER behind a first input of bool
+   16-bit floats are computed as float32, smaller integers as int32. Parameters, p below, are doubles. */
+#define RL_POINTWISE(X)                                                                                              \
+    X(positive, 1, NUMBER) X(neg, 1, NUMBER) X(abs, 1, NUMBER) X(sign, 1, NUMBER) X(relu, 1, NUMBER)                 \
+    X(square, 1, NUMBER) X(bitwise_not, 1, INTEGER)                                                                  \
+    X(floor, 1, FLOATING) X(ceil, 1, FLOATING) X(round, 1, FLOATING) X(trunc, 1, FLOATING)                           \
+    X(sqrt, 1, FLOATING) X(rsqrt, 1, FLOATING) X(reciprocal, 1, FLOATING)                                            \
+    X(exp, 1, FLOAT32) X(exp2, 1, FLOAT32) X(expm1, 1, FLOAT32) X(log, 1, FLOAT32) X(log1p, 1, FLOAT32)              \
+    X(log2, 1, FLOAT32) X(log10, 1, FLOAT32) X(sin, 1, FLOAT32) X(cos, 1, FLOAT32) X(tan, 1, FLOAT32)                \
+    X(tanh, 1, FLOAT32) X(erf, 1, FLOAT32) X(sigmoid, 1, FLOAT32) X(silu, 1, FLOAT32)                                \
+    X(gelu, 1, FLOAT32) X(gelu_tanh, 1, FLOAT32)                                                                     \
+    X(isnan, 1, PREDICATE) X(isinf, 1, PREDICATE) X(logical_not, 1, LOGICAL)                                         \
+    X(add, 2, NUMBER) X(sub, 2, NUMBER) X(mul, 2, NUMBER) X(div, 2, FLOATING)                                        \
+    X(add_scaled, 2, NUMBER) /* a + p[0] b */                                                                        \
+    X(maximum, 2, NUMBER) X(minimum, 2, NUMBER)                                                                      \
+    X(floor_divide, 2, NUMBER) X(trunc_divide, 2, NUMBER) X(remainder, 2, NUMBER) X(fmod, 2, NUMBER)                 \
+    X(bitwise_and, 2, INTEGER) X(bitwise_or, 2, INTEGER) X(bitwise_xor, 2, INTEGER)                                  \
+    X(eq, 2, COMPARISON) X(ne, 2, COMPARISON) X(lt, 2, COMPARISON) X(le, 2, COMPARISON)                              \
+    X(gt, 2, COMPARISON) X(ge, 2, COMPARISON)                                                                        \
+    X(logical_and, 2, LOGICAL) X(logical_or, 2, LOGICAL) X(logical_xor, 2, LOGICAL)                                  \
+    X(threshold_backward, 2, FLOATING) /* of grad, x, threshold p[0] */                                              \
+    X(sigmoid_backward, 2, FLOATING) X(tanh_backward, 2, FLOATING) /* of grad, result */                             \
+    X(gelu_backward, 2, FLOAT32) X(gelu_tanh_backward, 2, FLOAT32) X(silu_backward, 2, FLOAT32) /* of grad, x */     \
+    X(lerp, 2, FLOATING) /* a + p[0] (b - a) */                                                                      \
+    X(addcmul, 3, NUMBER) X(addcdiv, 3, FLOATING) /* a + p[0] b c, a + p[0] b / c */                                 \
+    X(where, 3, SELECT)
+
+typedef enum {
+#define RL_CODE(name, inputs, class) RL_POINTWISE_##name,
+    RL_POINTWISE(RL_CODE)
+#undef RL_CODE
+        RL_POINTWISE_COUNT
+} RlPointwise;
+
+enum { RL_MOST_INPUTS = 3, RL_MOST_PARAMETERS = 2, RL_MOST_DIMENSIONS = 32 };
+
+/* The state of one parameter of an optimizer, contiguous, all of one dtype. Pointers that an option does not need are not
+   read; parameter, exp_avg, ..., momentum are written to. */
+typedef struct {
+    void *parameter;
+    const void *gradient;
+    void *exp_avg, *exp_avg_sq, *max_exp_avg_sq; /* Adam; the last one with amsgrad only */
+    void *momentum;                              /* SGD; NULL without momentum */
+    int64_t count;                               /* elements */
+    double step;                                 /* Adam: number of this step, from 1; SGD: 1 where momentum is unset */
+} RlParameter;
+
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay;
+    int decoupled_weight_decay, amsgrad, maximize;
+} RlAdam;
+
+typedef struct {
+    double lr, momentum, dampening, weight_decay;
+    int nesterov, maximize;
+} RlSgd;
+
+typedef struct {
+    uint32_t version; /* RUSHLIGHT_KERNELS_VERSION; check it before anything else */
+    const char *instructions; /* "baseline", "avx2" or "avx512": what was chosen for this processor */
+
+    /* out[i] = code(inputs[0][i], ...), contiguous, i < count. Inputs are of `dtype` (but the first one of `where`, which
+       is bool), and so is out, unless the class gives bool. Bit i of `scalars` says that inputs[i] is a single element.
+       `parameters` may be NULL where the operator has none. out may be one of the inputs. */
+    int (*pointwise)(int code, int dtype, const void *const *inputs, unsigned scalars, void *out, int64_t count,
+                     const double *parameters);
+
+    /* One optimizer step over a list of parameters, float32 or float64. */
+    int (*adam)(const RlAdam *options, int dtype, const RlParameter *parameters, int64_t count);
+    int (*sgd)(const RlSgd *options, int dtype, const RlParameter *parameters, int64_t count);
+
+    /* The number of threads of every kernel, at least 1. */
+    void (*set_threads)(int count);
+    int (*threads)(void);
+
+    /* c[m, n] = a[m, k] b[k, n] (+ bias[n] where not NULL), float32; strides in elements, c row-major. */
+    int (*matmul)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_column, const float *b,
+                  int64_t b_row, int64_t b_column, const float *bias, float *c);
+} RushlightKernels;
+
+#endif

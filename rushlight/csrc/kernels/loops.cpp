@@ -1,0 +1,452 @@
+// Elementwise loops over operands of any layout and type. The kernels know contiguous elements of one type only; what
+// lies otherwise passes through blocks that stay in the first-level cache.
+#include <string.h>
+
+#include "engine.h"
+
+namespace {
+
+constexpr int64_t BLOCK = 1024;              // elements
+constexpr int64_t STREAMED = 24 << 20;       // bytes of a result that would only push other data out of the caches
+constexpr int64_t SHORT_ROW = 64;            // below, blocks are gathered across rows
+constexpr int64_t TILE_ROWS = 32, TILE_COLUMNS = 128;
+
+constexpr int dtype_of_native[NATIVE_COUNT] = {RL_FLOAT32, RL_FLOAT64, RL_INT32, RL_INT64, RL_BOOL};
+
+Native native_of(int dtype) {
+  switch (dtype) {
+    case RL_FLOAT16: case RL_BFLOAT16: case RL_FLOAT32: return NATIVE_FLOAT32;
+    case RL_FLOAT64: return NATIVE_FLOAT64;
+    case RL_INT64: return NATIVE_INT64;
+    default: return NATIVE_INT32;
+  }
+}
+
+enum ResultClass { FLOAT32, FLOATING, NUMBER, INTEGER, COMPARISON, PREDICATE, LOGICAL, SELECT };
+constexpr ResultClass class_of[RL_POINTWISE_COUNT] = {
+#define RL_CLASS(name, inputs, class) class,
+    RL_POINTWISE(RL_CLASS)
+#undef RL_CLASS
+};
+constexpr int inputs_of[RL_POINTWISE_COUNT] = {
+#define RL_INPUTS(name, inputs, class) inputs,
+    RL_POINTWISE(RL_INPUTS)
+#undef RL_INPUTS
+};
+bool gives_bool(int code) { return class_of[code] >= COMPARISON && class_of[code] <= LOGICAL; }
+
+// The kernel of an operator, and the types it reads and writes.
+struct Kernel {
+  PointwiseSpan span;
+  int in_dtype[RL_MOST_INPUTS], out_dtype;
+};
+
+bool find_kernel(int code, int dtype, Kernel* found) {
+  if (code == COPY) return found->span = nullptr, true;
+  const PointwiseSpan* row = rushlight_variant()->pointwise[code];
+  Native native = class_of[code] == LOGICAL || (dtype == RL_BOOL && row[NATIVE_BOOL]) ? NATIVE_BOOL : native_of(dtype);
+  found->span = row[native];
+  if (!found->span) return false;
+  for (int i = 0; i < RL_MOST_INPUTS; ++i) found->in_dtype[i] = dtype_of_native[native];
+  if (class_of[code] == SELECT) found->in_dtype[0] = RL_BOOL;
+  found->out_dtype = gives_bool(code) ? (int)RL_BOOL : dtype_of_native[native];
+  return true;
+}
+
+// ---- conversion ----------------------------------------------------------------------------------------------------
+
+void convert(int from, int to, const void* in, void* out, int64_t count) {
+  const Variant* variant = rushlight_variant();
+  if (from == to) {
+    memcpy(out, in, count * item_size[from]);
+  } else if (CastSpan direct = variant->cast[from][to]) {
+    direct(out, in, count);
+  } else {
+    alignas(64) char between[BLOCK * 4];
+    const int middle = from == RL_FLOAT16 || from == RL_BFLOAT16 || to == RL_FLOAT16 || to == RL_BFLOAT16 ? RL_FLOAT32
+                                                                                                       : RL_INT32;
+    for (int64_t i = 0; i < count; i += BLOCK) {
+      const int64_t part = count - i < BLOCK ? count - i : BLOCK;
+      variant->cast[from][middle](between, (const char*)in + i * item_size[from], part);
+      variant->cast[middle][to]((char*)out + i * item_size[to], between, part);
+    }
+  }
+}
+
+template <class T> void gather_items(char* out, const char* in, int64_t stride, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) ((T*)out)[i] = *(const T*)(in + i * stride);
+}
+template <class T> void scatter_items(char* out, const char* in, int64_t stride, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) *(T*)(out + i * stride) = ((const T*)in)[i];
+}
+
+void gather(int64_t size, char* out, const char* in, int64_t stride, int64_t count) {
+  if (stride == size) memcpy(out, in, count * size);
+  else if (size == 4) gather_items<uint32_t>(out, in, stride, count);
+  else if (size == 8) gather_items<uint64_t>(out, in, stride, count);
+  else if (size == 2) gather_items<uint16_t>(out, in, stride, count);
+  else gather_items<uint8_t>(out, in, stride, count);
+}
+void scatter(int64_t size, char* out, const char* in, int64_t stride, int64_t count) {
+  if (stride == size) memcpy(out, in, count * size);
+  else if (size == 4) scatter_items<uint32_t>(out, in, stride, count);
+  else if (size == 8) scatter_items<uint64_t>(out, in, stride, count);
+  else if (size == 2) scatter_items<uint16_t>(out, in, stride, count);
+  else scatter_items<uint8_t>(out, in, stride, count);
+}
+
+// ---- dimensions ----------------------------------------------------------------------------------------------------
+
+// Dimension 0 is the innermost from here on: the output's smallest strides first, dimensions of one run joined.
+struct Shape {
+  int rank;
+  int64_t sizes[RL_MOST_DIMENSIONS];
+};
+
+int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+void swap_dimensions(Shape* shape, Operand* const* operands, int count, int a, int b) {
+  const int64_t size = shape->sizes[a];
+  shape->sizes[a] = shape->sizes[b];
+  shape->sizes[b] = size;
+  for (int k = 0; k < count; ++k) {
+    int64_t* strides = operands[k]->strides;
+    const int64_t stride = strides[a];
+    strides[a] = strides[b];
+    strides[b] = stride;
+  }
+}
+
+void sort_dimensions(Shape* shape, Operand* const* operands, int count) {
+  const int64_t* key = operands[0]->strides;
+  for (int i = 1; i < shape->rank; ++i)
+    for (int j = i; j > 0 && magnitude(key[j]) < magnitude(key[j - 1]); --j)
+      swap_dimensions(shape, operands, count, j, j - 1);
+}
+
+void join_dimensions(Shape* shape, Operand* const* operands, int count) {
+  int last = 0;
+  for (int d = 1; d < shape->rank; ++d) {
+    bool joins = true;
+    for (int k = 0; k < count; ++k)
+      joins = joins && operands[k]->strides[d] == operands[k]->strides[last] * shape->sizes[last];
+    if (joins) {
+      shape->sizes[last] *= shape->sizes[d];
+      continue;
+    }
+    if (++last == d) continue;
+    shape->sizes[last] = shape->sizes[d];
+    for (int k = 0; k < count; ++k) operands[k]->strides[last] = operands[k]->strides[d];
+  }
+  shape->rank = last + 1;
+}
+
+Shape simplify(const Loop& loop, Operand* const* operands, int count) {
+  Shape shape{0, {}};
+  for (int d = loop.rank - 1; d >= 0; --d) {
+    if (loop.sizes[d] == 1) continue;
+    shape.sizes[shape.rank] = loop.sizes[d];
+    const Operand* sources[] = {&loop.out, &loop.in[0], &loop.in[1], &loop.in[2]};
+    for (int k = 0; k < count; ++k) operands[k]->strides[shape.rank] = sources[k]->strides[d];
+    ++shape.rank;
+  }
+  if (!shape.rank) {
+    shape.sizes[shape.rank++] = 1;
+    for (int k = 0; k < count; ++k) operands[k]->strides[0] = item_size[operands[k]->dtype];
+  }
+  sort_dimensions(&shape, operands, count);
+  join_dimensions(&shape, operands, count);
+  return shape;
+}
+
+// ---- running -------------------------------------------------------------------------------------------------------
+
+// A place in the loop. Rows are runs of dimension 0.
+struct Cursor {
+  const Shape* shape;
+  int64_t index[RL_MOST_DIMENSIONS];
+
+  Cursor(const Shape* of, int64_t position) : shape(of) {
+    for (int d = 0; d < of->rank; ++d) {
+      index[d] = position % of->sizes[d];
+      position /= of->sizes[d];
+    }
+  }
+  int64_t left_in_row() const { return shape->sizes[0] - index[0]; }
+  char* at(const Operand& operand) const {
+    char* p = operand.data;
+    for (int d = 0; d < shape->rank; ++d) p += index[d] * operand.strides[d];
+    return p;
+  }
+  void advance(int64_t count) {  // within a row, or to its end
+    index[0] += count;
+    for (int d = 0; d + 1 < shape->rank && index[d] == shape->sizes[d]; ++d) {
+      index[d] = 0;
+      ++index[d + 1];
+    }
+  }
+};
+
+// Operands that lie across the output's order are read in tiles: dimension 1 is then the one along which they lie.
+struct Run {
+  Kernel kernel;
+  Shape shape;
+  Operand out, in[RL_MOST_INPUTS];
+  int inputs;
+  bool linear[RL_MOST_INPUTS + 1];  // the output is the last: elements lie one after another in the loop's order
+  bool turned[RL_MOST_INPUTS], tiled, streams;
+  const double* parameters;
+};
+
+bool is_linear(const Shape& shape, const Operand& operand) {
+  int64_t expected = item_size[operand.dtype];
+  for (int d = 0; d < shape.rank; ++d) {
+    if (operand.strides[d] != expected) return false;
+    expected *= shape.sizes[d];
+  }
+  return true;
+}
+
+int64_t tiles_of(int64_t size, int64_t tile) { return (size + tile - 1) / tile; }
+
+// One thread's part of a run.
+class Worker {
+ public:
+  explicit Worker(const Run& run) : run_(run) {}
+
+  void work(int64_t begin, int64_t end) {
+    if (run_.tiled) return tiles(begin, end);
+    if (needs_no_blocks()) return plain(begin, end);
+    Cursor cursor(&run_.shape, begin);
+    const bool across = run_.shape.sizes[0] < SHORT_ROW;
+    while (begin < end) {
+      int64_t count = end - begin < BLOCK ? end - begin : BLOCK;
+      if (!across && cursor.left_in_row() < count) count = cursor.left_in_row();
+      block(cursor, count);
+      begin += count;
+      if (across) cursor = Cursor(&run_.shape, begin);
+      else cursor.advance(count);
+    }
+  }
+
+ private:
+  bool needs_no_blocks() const {
+    if (run_.streams || !run_.kernel.span || !run_.linear[RL_MOST_INPUTS]) return false;
+    if (run_.out.dtype != run_.kernel.out_dtype) return false;
+    for (int k = 0; k < run_.inputs; ++k)
+      if (!run_.linear[k] || run_.in[k].dtype != run_.kernel.in_dtype[k]) return false;
+    return true;
+  }
+
+  void plain(int64_t begin, int64_t end) {
+    const void* in[RL_MOST_INPUTS];
+    for (int k = 0; k < run_.inputs; ++k) in[k] = run_.in[k].data + begin * item_size[run_.in[k].dtype];
+    run_.kernel.span(run_.out.data + begin * item_size[run_.out.dtype], in, end - begin, run_.parameters);
+  }
+
+  // Tiles [begin, end), counted along dimension 0, then 1, then the others.
+  void tiles(int64_t begin, int64_t end) {
+    const Shape& shape = run_.shape;
+    const int64_t across = tiles_of(shape.sizes[0], TILE_COLUMNS), down = tiles_of(shape.sizes[1], TILE_ROWS);
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t column = tile % across * TILE_COLUMNS, row = tile / across % down * TILE_ROWS;
+      Cursor cursor(&shape, (tile / across / down * shape.sizes[1] + row) * shape.sizes[0] + column);
+      const int64_t width = smaller(shape.sizes[0] - column, TILE_COLUMNS), rows = smaller(shape.sizes[1] - row, TILE_ROWS);
+      for (int k = 0; k < run_.inputs; ++k)
+        if (run_.turned[k])
+          turn(item_size[run_.in[k].dtype], cursor.at(run_.in[k]), run_.in[k].strides[0], rows, width, tile_[k]);
+      for (tile_row_ = 0; tile_row_ < rows; ++tile_row_, ++cursor.index[1]) block(cursor, width);
+    }
+  }
+
+  static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+  // out[r][c] of a tile from in[c * stride + r].
+  static void turn(int64_t size, const char* in, int64_t stride, int64_t rows, int64_t columns, char* out) {
+    if (size == 4) rushlight_variant()->turn(in, stride, rows, columns, out, TILE_COLUMNS);
+    else if (size == 8) turn_items<uint64_t>(in, stride, rows, columns, out);
+    else if (size == 2) turn_items<uint16_t>(in, stride, rows, columns, out);
+    else turn_items<uint8_t>(in, stride, rows, columns, out);
+  }
+
+  template <class T>
+  static void turn_items(const char* in, int64_t stride, int64_t rows, int64_t columns, char* out) {
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t r = 0; r < rows; ++r) ((T*)out)[r * TILE_COLUMNS + c] = ((const T*)(in + c * stride))[r];
+  }
+
+  void block(const Cursor& cursor, int64_t count) {
+    const void* in[RL_MOST_INPUTS];
+    for (int k = 0; k < run_.inputs; ++k) in[k] = input(k, cursor, count);
+    char* to = cursor.at(run_.out);
+    const int64_t stride = run_.out.strides[0], size = item_size[run_.out.dtype];
+    const bool in_place = (run_.linear[RL_MOST_INPUTS] || (stride == size && count <= cursor.left_in_row()));
+    if (!run_.kernel.span) {
+      char* target = in_place && !run_.streams ? to : raw_[RL_MOST_INPUTS];
+      convert(run_.in[0].dtype, run_.out.dtype, in[0], target, count);
+      return finish(cursor, target, to, count);
+    }
+    if (in_place && !run_.streams && run_.out.dtype == run_.kernel.out_dtype)
+      return run_.kernel.span(to, in, count, run_.parameters);
+    run_.kernel.span(native_[RL_MOST_INPUTS], in, count, run_.parameters);
+    if (run_.out.dtype == run_.kernel.out_dtype) return finish(cursor, native_[RL_MOST_INPUTS], to, count);
+    char* target = in_place && !run_.streams ? to : raw_[RL_MOST_INPUTS];
+    convert(run_.kernel.out_dtype, run_.out.dtype, native_[RL_MOST_INPUTS], target, count);
+    finish(cursor, target, to, count);
+  }
+
+  void finish(Cursor cursor, const char* from, char* to, int64_t count) {
+    const int64_t size = item_size[run_.out.dtype];
+    if (from == to) return;
+    if (run_.streams) return rushlight_variant()->stream(to, from, count * size);
+    if (run_.linear[RL_MOST_INPUTS]) return (void)memcpy(to, from, count * size);
+    while (count > 0) {
+      const int64_t part = cursor.left_in_row() < count ? cursor.left_in_row() : count;
+      scatter(size, cursor.at(run_.out), from, run_.out.strides[0], part);
+      from += part * size;
+      count -= part;
+      cursor.advance(part);
+    }
+  }
+
+  // `count` elements of an input, contiguous and of the kernel's type.
+  const void* input(int k, const Cursor& cursor, int64_t count) {
+    const Operand& operand = run_.in[k];
+    const int wanted = run_.kernel.span ? run_.kernel.in_dtype[k] : operand.dtype;
+    const char* at = run_.tiled && run_.turned[k] ? tile_[k] + tile_row_ * TILE_COLUMNS * item_size[operand.dtype]
+                                                  : cursor.at(operand);
+    const bool across = count > cursor.left_in_row();
+    if (!run_.linear[k] && !across && operand.strides[0] == 0) return fill(k, at, wanted, count);
+    if (!run_.linear[k] && !(run_.tiled && run_.turned[k]) && (across || operand.strides[0] != item_size[operand.dtype]))
+      at = collect(k, operand, cursor, count);
+    if (operand.dtype == wanted) return at;
+    convert(operand.dtype, wanted, at, native_[k], count);
+    return native_[k];
+  }
+
+  const char* collect(int k, const Operand& operand, Cursor cursor, int64_t count) {
+    const int64_t size = item_size[operand.dtype];
+    char* to = raw_[k];
+    while (count > 0) {
+      const int64_t part = cursor.left_in_row() < count ? cursor.left_in_row() : count;
+      gather(size, to, cursor.at(operand), operand.strides[0], part);
+      to += part * size;
+      count -= part;
+      cursor.advance(part);
+    }
+    return raw_[k];
+  }
+
+  // One value repeated; it stays in its block from one row to the next.
+  const void* fill(int k, const char* at, int wanted, int64_t count) {
+    if (filled_from_[k] != at || filled_[k] < count) {
+      alignas(8) char value[8];
+      convert(run_.in[k].dtype, wanted, at, value, 1);
+      gather(item_size[wanted], native_[k], value, 0, count);
+      filled_from_[k] = at;
+      filled_[k] = count;
+    }
+    return native_[k];
+  }
+
+  const Run& run_;
+  const char* filled_from_[RL_MOST_INPUTS] = {};
+  int64_t filled_[RL_MOST_INPUTS] = {};
+  int64_t tile_row_ = 0;
+  alignas(64) char native_[RL_MOST_INPUTS + 1][BLOCK * 8];
+  alignas(64) char raw_[RL_MOST_INPUTS + 1][BLOCK * 8];
+  alignas(64) char tile_[RL_MOST_INPUTS][TILE_ROWS * TILE_COLUMNS * 8];
+};
+
+bool shares_bytes(const Run& run) {
+  for (int k = 0; k < run.inputs; ++k)
+    if (run.in[k].data == run.out.data) return true;
+  return false;
+}
+
+// Finds operands whose elements lie along another dimension than 0, and makes that dimension 1.
+void find_turned(Run* run, Operand* const* operands) {
+  Shape& shape = run->shape;
+  run->tiled = false;
+  for (int k = 0; k < RL_MOST_INPUTS; ++k) run->turned[k] = false;
+  if (shape.rank < 2 || shape.sizes[0] < 16) return;
+  int along = 0;
+  for (int k = 0; k < run->inputs && !along; ++k)
+    for (int d = 1; d < shape.rank && magnitude(run->in[k].strides[0]) > 64; ++d)
+      if (run->in[k].strides[d] == item_size[run->in[k].dtype] && shape.sizes[d] >= 8) along = d;
+  if (!along) return;
+  if (along != 1) swap_dimensions(&shape, operands, 1 + run->inputs, 1, along);
+  for (int k = 0; k < run->inputs; ++k)
+    run->turned[k] = run->in[k].strides[1] == item_size[run->in[k].dtype] && magnitude(run->in[k].strides[0]) > 64;
+  run->tiled = true;
+}
+
+void execute_tiles(const Run& run, int64_t count) {
+  int64_t tiles = tiles_of(run.shape.sizes[0], TILE_COLUMNS) * tiles_of(run.shape.sizes[1], TILE_ROWS);
+  for (int d = 2; d < run.shape.rank; ++d) tiles *= run.shape.sizes[d];
+  in_parallel(rushlight_threads_for(count), [&](int thread, int threads) {
+    const Part part = part_of(tiles, thread, threads);
+    if (part.first < part.last) Worker(run).work(part.first, part.last);
+  });
+}
+
+void execute(const Run& run, int64_t count) {
+  if (run.tiled) return execute_tiles(run, count);
+  in_parallel(rushlight_threads_for(count), [&](int thread, int threads) {
+    const Part part = part_of(count, thread, threads, 64);
+    if (part.first < part.last) Worker(run).work(part.first, part.last);
+  });
+}
+
+}  // namespace
+
+int rushlight_run_loop(const Loop* loop) {
+  Run run;
+  if (!find_kernel(loop->code, loop->dtype, &run.kernel)) return 0;
+  run.inputs = loop->inputs;
+  run.parameters = loop->parameters;
+  Operand* operands[1 + RL_MOST_INPUTS] = {&run.out, &run.in[0], &run.in[1], &run.in[2]};
+  run.out.data = loop->out.data;
+  run.out.dtype = loop->out.dtype;
+  for (int k = 0; k < loop->inputs; ++k) {
+    run.in[k].data = loop->in[k].data;
+    run.in[k].dtype = loop->in[k].dtype;
+  }
+  run.shape = simplify(*loop, operands, 1 + loop->inputs);
+  int64_t count = 1;
+  for (int d = 0; d < run.shape.rank; ++d) count *= run.shape.sizes[d];
+  if (!count) return 1;
+  run.linear[RL_MOST_INPUTS] = is_linear(run.shape, run.out);
+  find_turned(&run, operands);
+  for (int k = 0; k < run.inputs; ++k) run.linear[k] = is_linear(run.shape, run.in[k]);
+  const int64_t row_bytes = run.shape.sizes[0] * item_size[run.out.dtype];
+  run.streams = run.linear[RL_MOST_INPUTS] && count * item_size[run.out.dtype] >= STREAMED &&
+                (uintptr_t)run.out.data % 64 == 0 &&
+                (run.shape.rank == 1 || row_bytes % 64 == 0) && !shares_bytes(run);
+  execute(run, count);
+  return 1;
+}
+
+int rushlight_pointwise(int code, int dtype, const void* const* inputs, unsigned scalars, void* out, int64_t count,
+                        const double* parameters) {
+  if (code < 0 || code >= RL_POINTWISE_COUNT || dtype < 0 || dtype >= RL_DTYPE_COUNT || count < 0) return 0;
+  Kernel kernel;
+  if (!find_kernel(code, dtype, &kernel)) return 0;
+  const int last = inputs_of[code] - 1;
+  if (!scalars && count < 32768 && kernel.in_dtype[last] == dtype && class_of[code] != LOGICAL)
+    return kernel.span(out, inputs, count, parameters), 1;
+  Loop loop;
+  loop.code = code;
+  loop.dtype = dtype;
+  loop.rank = 1;
+  loop.inputs = last + 1;
+  loop.sizes[0] = count;
+  loop.out = {(char*)out, gives_bool(code) ? (int)RL_BOOL : dtype, {}};
+  loop.out.strides[0] = item_size[loop.out.dtype];
+  for (int k = 0; k <= last; ++k) {
+    loop.in[k] = {(char*)inputs[k], class_of[code] == SELECT && k == 0 ? (int)RL_BOOL : dtype, {}};
+    loop.in[k].strides[0] = scalars >> k & 1 ? 0 : item_size[loop.in[k].dtype];
+  }
+  for (int i = 0; i < RL_MOST_PARAMETERS; ++i) loop.parameters[i] = parameters ? parameters[i] : 0;
+  return rushlight_run_loop(&loop);
+}

@@ -1,0 +1,67 @@
+// Which set of instructions runs, and on how many threads.
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine.h"
+
+namespace {
+
+constexpr int64_t GRAIN = 32768;  // elements below which a second thread costs more than it gives
+
+int thread_limit = 1;
+bool forked = false;  // the threads of an OpenMP pool do not survive a fork, and a child that waits for them hangs
+
+const Variant* chosen = &rushlight_variant_baseline;
+
+bool supported(const char* name) {
+#ifdef RUSHLIGHT_HAVE_avx512
+  if (!strcmp(name, "avx512"))
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+#endif
+#ifdef RUSHLIGHT_HAVE_avx2
+  if (!strcmp(name, "avx2")) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+  return !strcmp(name, "baseline");
+}
+
+const Variant* const variants[] = {
+#ifdef RUSHLIGHT_HAVE_avx512
+    &rushlight_variant_avx512,
+#endif
+#ifdef RUSHLIGHT_HAVE_avx2
+    &rushlight_variant_avx2,
+#endif
+    &rushlight_variant_baseline,
+};
+
+}  // namespace
+
+const Variant* rushlight_variant() { return chosen; }
+
+int rushlight_choose_variant(const char* wanted) {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+#endif
+  for (const Variant* variant : variants)
+    if ((!wanted || !strcmp(wanted, variant->name)) && supported(variant->name)) {
+      chosen = variant;
+      return 1;
+    }
+  return 0;
+}
+
+void rushlight_watch_forks() {
+  pthread_atfork(nullptr, nullptr, [] { forked = true; });
+}
+
+void rushlight_set_threads(int count) { __atomic_store_n(&thread_limit, count < 1 ? 1 : count, __ATOMIC_RELAXED); }
+
+int rushlight_get_threads() { return forked ? 1 : __atomic_load_n(&thread_limit, __ATOMIC_RELAXED); }
+
+int rushlight_threads_for(int64_t work) {
+  const int limit = rushlight_get_threads();
+  const int64_t useful = work / GRAIN + 1;
+  return useful < limit ? (int)useful : limit;
+}

@@ -1,0 +1,133 @@
+// What one set of instructions offers: the kernels of the files that are compiled once per set (*_kernels.cpp), behind
+// function pointers. Those files see the header library under another namespace each time (-Drl=rl_avx512, say), so
+// that no function of one set is ever linked in the place of another's. They must not use the C++ standard library.
+#pragma once
+
+#include <stdint.h>
+
+#include "kernels.h"
+
+// The types that pointwise operators are computed in.
+enum Native { NATIVE_FLOAT32, NATIVE_FLOAT64, NATIVE_INT32, NATIVE_INT64, NATIVE_BOOL, NATIVE_COUNT };
+
+// `count` elements, contiguous.
+typedef void (*PointwiseSpan)(void* out, const void* const* inputs, int64_t count, const double* parameters);
+typedef void (*CastSpan)(void* out, const void* input, int64_t count);
+
+// Reductions. DEVIATION sums the squares of differences from a mean; FIND gives the first place of the value at `mean`.
+enum Reduction {
+  REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL, REDUCE_ARGMAX, REDUCE_ARGMIN,
+  REDUCE_DEVIATION, REDUCE_FIND, REDUCTION_COUNT
+};
+// One value of `count` contiguous elements.
+typedef void (*RowReduction)(const void* in, int64_t count, void* out, const void* mean);
+// `width` values, each of `count` elements `stride` elements apart.
+typedef void (*ColumnReduction)(const void* in, int64_t count, int64_t stride, int64_t width, void* out,
+                                const void* mean);
+constexpr int64_t REDUCED_WIDTH = 512;  // the largest width that a ColumnReduction takes at once
+
+// Softmax over rows of `count` elements that lie `inner` apart, float32; forward reads one input, backward the gradient
+// and the result.
+typedef void (*SoftmaxRows)(const float* const* in, float* out, int64_t count, int64_t inner, int64_t width);
+enum Softmax { SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD, SOFTMAX_COUNT };
+
+// Rows of layer normalisation, float32; weight and bias may be null.
+struct LayerNorm {
+  const float *x, *weight, *bias;
+  float *out, *mean, *rstd;
+  int64_t width;
+  float eps;
+};
+struct LayerNormBackward {
+  const float *grad, *x, *weight, *mean, *rstd;
+  float *to_x, *to_weight, *to_bias;  // null where not wanted; to_weight and to_bias are added to
+  int64_t width;
+};
+
+// c = alpha a b + beta addend, float32, by element strides; run by all threads of a parallel region.
+struct Product {
+  int64_t batches, rows, columns, depth;
+  const float *a, *b, *addend;  // addend may be null
+  int64_t a_batch, a_row, a_column, b_batch, b_row, b_column, addend_batch, addend_row, addend_column;
+  float* c;
+  int64_t c_batch, c_row;
+  float alpha, beta;
+  void* scratch;  // product_scratch(product) bytes for each thread
+};
+
+// A two-dimensional convolution over row-major float32: out[images, outputs, ...] = x * weight + bias (may be null).
+struct Convolution {
+  int64_t images, channels, height, width, outputs, kernel_height, kernel_width;
+  int64_t stride_height, stride_width, pad_height, pad_width, dilation_height, dilation_width, groups;
+  int64_t out_height, out_width;
+  const float *x, *weight, *bias;
+  float* out;
+  void* scratch;  // convolution_scratch(operands) bytes for each thread; run by all threads of a parallel region
+};
+
+// Two-dimensional max pooling of planes, float32.
+struct Pooling {
+  int64_t planes, height, width, out_height, out_width;
+  int64_t kernel_height, kernel_width, stride_height, stride_width, pad_height, pad_width, dilation_height, dilation_width;
+  const float* x;
+  float* out;
+  int64_t* places;
+};
+
+// Row-major float32 [images, channels, count], channel by channel.
+struct Channels {
+  int64_t images, channels, count;
+  const float* x;
+};
+
+// Attention over [batches, heads, length, width] by element strides (batch, head, row, column).
+struct Attention {
+  int64_t batches, heads, rows, keys, width;
+  const float *q, *k, *v;
+  float *out, *sums;  // sums: the log-sum-exp, [batches, heads, rows], contiguous
+  int64_t q_strides[4], k_strides[4], v_strides[4], out_strides[4], mask_strides[4];
+  const void* mask;  // of float, or of bool where mask_is_bool; may be null
+  int mask_is_bool, causal;
+  float scale;
+};
+
+struct Variant {
+  const char* name;
+  const PointwiseSpan (*pointwise)[NATIVE_COUNT];  // [RL_POINTWISE_COUNT]
+  const CastSpan (*cast)[RL_DTYPE_COUNT];          // [from][to]; NULL where a step between is needed
+  // out[r * out_stride + c] = in[c][r], rows of `in` being in_stride bytes apart; items of 4 bytes.
+  void (*turn)(const void* in, int64_t in_stride, int64_t rows, int64_t columns, void* out, int64_t out_stride);
+  void (*stream)(void* out, const void* input, int64_t bytes);  // past the caches; both aligned to 64
+  void (*adam)(const RlAdam* options, int dtype, const RlParameter* parameter, int64_t first, int64_t last);
+  void (*sgd)(const RlSgd* options, int dtype, const RlParameter* parameter, int64_t first, int64_t last);
+  const RowReduction (*reduce_row)[RL_DTYPE_COUNT];        // [REDUCTION_COUNT], by the elements' type
+  const ColumnReduction (*reduce_columns)[RL_DTYPE_COUNT];
+  const SoftmaxRows* softmax;  // [SOFTMAX_COUNT]
+  void (*layer_norm)(const LayerNorm* operands, int64_t first, int64_t last);
+  void (*layer_norm_backward)(const LayerNormBackward* operands, int64_t first, int64_t last);
+  void (*product)(const Product* product);
+  int64_t (*product_scratch)(const Product* product);
+  void (*convolution)(const Convolution* operands);
+  int64_t (*convolution_scratch)(const Convolution* operands);
+  void (*max_pool)(const Pooling* operands, int64_t first, int64_t last);  // planes
+  void (*channel_moments)(const Channels* x, float* mean, float* variance, int64_t first, int64_t last);
+  // Sums of a channel's gradients, and of their products with the deviation of x from the mean.
+  void (*channel_products)(const Channels* x, const float* grad, const float* mean, float* sums, float* products,
+                           int64_t first, int64_t last);
+  // out = x scale + shift (+ other other_scale, unless null), for planes (image, channel).
+  void (*channel_affine)(const Channels* x, const float* scale, const float* shift, const float* other,
+                         const float* other_scale, float* out, int64_t first, int64_t last);
+  int (*attention)(const Attention* operands);  // 0 for widths without a kernel; run by all threads of a parallel region
+  // The gradient of the weight of a depthwise convolution, for channels [first, last); `out` is the result's gradient.
+  void (*depthwise_weight)(const Convolution* operands, const float* grad, float* to_weight, int64_t first, int64_t last);
+};
+
+extern "C" {
+extern const Variant rushlight_variant_baseline;
+extern const Variant rushlight_variant_avx2;
+extern const Variant rushlight_variant_avx512;
+}
+
+// The set in use, and the number of threads that `work` elements are worth.
+const Variant* rushlight_variant();
+int rushlight_threads_for(int64_t work);

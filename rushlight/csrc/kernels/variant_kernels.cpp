@@ -1,0 +1,38 @@
+// The table of one set of instructions.
+#include "variant.h"
+
+namespace rl {
+extern const PointwiseSpan pointwise_table[RL_POINTWISE_COUNT][NATIVE_COUNT];
+extern const CastSpan cast_table[RL_DTYPE_COUNT][RL_DTYPE_COUNT];
+void turn(const void*, int64_t, int64_t, int64_t, void*, int64_t);
+void stream(void*, const void*, int64_t);
+void adam_range(const RlAdam*, int, const RlParameter*, int64_t, int64_t);
+void sgd_range(const RlSgd*, int, const RlParameter*, int64_t, int64_t);
+extern const RowReduction row_table[REDUCTION_COUNT][RL_DTYPE_COUNT];
+extern const ColumnReduction column_table[REDUCTION_COUNT][RL_DTYPE_COUNT];
+extern const SoftmaxRows softmax_table[SOFTMAX_COUNT];
+void layer_norm_rows(const LayerNorm*, int64_t, int64_t);
+void layer_norm_backward_rows(const LayerNormBackward*, int64_t, int64_t);
+void product(const Product*);
+int64_t product_scratch(const Product*);
+void convolution(const Convolution*);
+int64_t convolution_scratch(const Convolution*);
+void max_pool(const Pooling*, int64_t, int64_t);
+void channel_moments(const Channels*, float*, float*, int64_t, int64_t);
+void channel_products(const Channels*, const float*, const float*, float*, float*, int64_t, int64_t);
+void channel_affine(const Channels*, const float*, const float*, const float*, const float*, float*, int64_t, int64_t);
+int attention_any(const Attention*);
+void depthwise_weight(const Convolution*, const float*, float*, int64_t, int64_t);
+}  // namespace rl
+
+#define RL_JOIN2(a, b) a##b
+#define RL_JOIN(a, b) RL_JOIN2(a, b)
+#define RL_TEXT2(a) #a
+#define RL_TEXT(a) RL_TEXT2(a)
+
+extern "C" const Variant RL_JOIN(rushlight_variant_, RL_VARIANT) = {
+    RL_TEXT(RL_VARIANT), rl::pointwise_table, rl::cast_table, rl::turn, rl::stream, rl::adam_range, rl::sgd_range,
+    rl::row_table, rl::column_table, rl::softmax_table, rl::layer_norm_rows, rl::layer_norm_backward_rows, rl::product,
+    rl::product_scratch, rl::convolution, rl::convolution_scratch, rl::max_pool, rl::channel_moments,
+    rl::channel_products, rl::channel_affine, rl::attention_any, rl::depthwise_weight,
+};

@@ -1,0 +1,37 @@
+/* Nodes of the tape, in C: the base of all nodes, and the node of an operator with a row in the derivative table. */
+#ifndef RUSHLIGHT_NODE_H
+#define RUSHLIGHT_NODE_H
+
+#include "tensor_impl.h"
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *next_functions; /* tuple of edges (node or None, output number) */
+    PyObject *sequence_nr;    /* int, or inf for the nodes of leaves */
+    PyObject *output_info;    /* list of (sizes, dtype, device) */
+    PyObject *hooks;          /* NodeHooks or None */
+} NodeBase;
+
+typedef struct {
+    NodeBase base;
+    PyObject *recipe; /* a Recipe, which knows the formulas */
+    PyObject *plan;   /* the recipe as C works from it (record.h), or NULL */
+    PyObject *saved;  /* dict by name, or None once freed */
+    PyObject *needs;  /* list of lists of bools: per formula and input, whether its gradient goes anywhere */
+    PyObject *wanted; /* list of bools: per formula, whether any of its gradients does */
+} OperatorNode;
+
+/* A tensor that a node keeps, with the version it had. rushlight.autograd.saved_tensor derives from it. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *tensor;
+    Py_ssize_t version;
+    PyObject *output_nr; /* int where the tensor is an output of the node itself, else None */
+    PyObject *unpack_hook; /* what makes the tensor again from what is kept in its place, or None */
+    PyObject *edge; /* with a hook: where the tensor's gradient flows */
+} SavedTensorBase;
+
+/* Sets the fields that every node has. Returns -1 with an exception set. */
+int node_initialise(NodeBase *node);
+
+#endif

@@ -1,0 +1,540 @@
+/* Recording a call: a node with its edges and saved tensors, made around the call of the kernels below autograd.
+
+   rushlight.autograd.variable does the same in Python for what is rare: lists of tensors, dispatch modes, hooks. */
+#include "record.h"
+
+enum { MOST_ARGUMENTS = 32 };
+
+static PyObject *field(PyObject *tuple, Py_ssize_t index) { return PyTuple_GET_ITEM(tuple, index); }
+
+static Py_ssize_t number(PyObject *object) { return PyLong_AsSsize_t(object); }
+
+/* Checking a plan once, so that calls need not. */
+
+static int is_tuple_of(PyObject *object, Py_ssize_t length)
+{
+    return PyTuple_Check(object) && (length < 0 || PyTuple_GET_SIZE(object) == length);
+}
+
+static int are_positions(PyObject *tuple, Py_ssize_t bound)
+{
+    if (!is_tuple_of(tuple, -1))
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        if (!PyLong_CheckExact(field(tuple, i)) || (size_t)number(field(tuple, i)) >= (size_t)bound)
+            return 0;
+    return 1;
+}
+
+static int are_entries(PyObject *tuple, Py_ssize_t length, Py_ssize_t bound)
+{
+    if (!is_tuple_of(tuple, -1))
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
+        PyObject *entry = field(tuple, i);
+        if (!is_tuple_of(entry, length) || !PyUnicode_Check(field(entry, 0)) || !PyLong_CheckExact(field(entry, 1)) ||
+            (size_t)number(field(entry, 1)) >= (size_t)bound)
+            return 0;
+    }
+    return 1;
+}
+
+static int is_formula(PyObject *formula, Py_ssize_t arguments)
+{
+    return is_tuple_of(formula, FORMULA_LENGTH) && are_positions(field(formula, FORMULA_POSITIONS), arguments) &&
+           are_entries(field(formula, FORMULA_SAVED), 3, arguments) &&
+           are_entries(field(formula, FORMULA_OUTPUTS), 2, MOST_ARGUMENTS) &&
+           is_tuple_of(field(formula, FORMULA_SOURCES), -1) &&
+           PyTuple_GET_SIZE(field(formula, FORMULA_SOURCES)) <= MOST_ARGUMENTS;
+}
+
+int is_plan(PyObject *plan)
+{
+    if (!is_tuple_of(plan, PLAN_LENGTH) || !is_tuple_of(field(plan, PLAN_NAMES), -1))
+        return 0;
+    Py_ssize_t count = PyTuple_GET_SIZE(field(plan, PLAN_NAMES));
+    PyObject *formulas = field(plan, PLAN_FORMULAS);
+    if (count > MOST_ARGUMENTS || !is_tuple_of(field(plan, PLAN_DEFAULTS), count) || !is_tuple_of(formulas, -1) ||
+        !are_positions(field(plan, PLAN_FIXED), count) || !are_positions(field(plan, PLAN_SKIPPED), MOST_ARGUMENTS))
+        return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(formulas); i++)
+        if (!is_formula(field(formulas, i), count))
+            return 0;
+    return 1;
+}
+
+/* Arguments in schema order */
+
+static int contains(PyObject *positions, Py_ssize_t wanted)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positions); i++)
+        if (number(field(positions, i)) == wanted)
+            return 1;
+    return 0;
+}
+
+static PyObject *named_argument(PyObject *name, PyObject *const *values, PyObject *names)
+{
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
+        if (field(names, i) == name || PyUnicode_Compare(field(names, i), name) == 0)
+            return values[i];
+    return NULL;
+}
+
+/* Fills `stack` with borrowed references. 0 where the arguments do not fit as they are. */
+static int bind(PyObject *plan, PyObject *const *arguments, Py_ssize_t positional, PyObject *names, PyObject **stack)
+{
+    PyObject *known = field(plan, PLAN_NAMES);
+    Py_ssize_t count = PyTuple_GET_SIZE(known), used = 0;
+    if (positional > count)
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *value = i < positional ? arguments[i] : named_argument(field(known, i), arguments + positional, names);
+        used += i >= positional && value;
+        stack[i] = value ? value : field(field(plan, PLAN_DEFAULTS), i);
+        if (stack[i] == field(plan, PLAN_MISSING))
+            return 0;
+        if (PyLong_Check(stack[i]) && contains(field(plan, PLAN_FIXED), i))
+            return 0;
+    }
+    return used == (names ? PyTuple_GET_SIZE(names) : 0);
+}
+
+/* Edges */
+
+static PyObject *referent(PyObject *reference)
+{
+    PyObject *found = NULL;
+#if PY_VERSION_HEX >= 0x030d0000
+    if (PyWeakref_GetRef(reference, &found) < 0)
+        return NULL;
+#else
+    found = PyWeakref_GetObject(reference);
+    found = found == Py_None ? NULL : Py_XNewRef(found);
+#endif
+    return found;
+}
+
+static PyObject *make_edge(PyObject *node, Py_ssize_t output)
+{
+    PyObject *number = PyLong_FromSsize_t(output);
+    PyObject *edge = number ? PyTuple_Pack(2, node, number) : NULL;
+    Py_XDECREF(number);
+    return edge;
+}
+
+/* Where the gradient of a value flows, as rushlight.autograd.view_history.gradient_edge says. A new reference. */
+static PyObject *edge_of(PyObject *value)
+{
+    TensorImpl *impl = impl_of(value);
+    if (!impl || (!autograd_of(impl) && !view_of(impl)))
+        return Py_NewRef(configuration.no_edge);
+    ViewMeta *view = view_of(impl);
+    AutogradMeta *meta = autograd_of(impl);
+    if (!view || view->version == version_value(impl)) {
+        if (meta && is_set(meta->grad_fn))
+            return make_edge(meta->grad_fn, meta->output_nr);
+        if (!meta || !meta->requires_grad) /* a view made without recording may require grad because its base does */
+            return Py_NewRef(configuration.no_edge);
+        if (meta->accumulator && PyWeakref_Check(meta->accumulator)) {
+            PyObject *node = referent(meta->accumulator);
+            if (node) {
+                PyObject *edge = make_edge(node, 0);
+                Py_DECREF(node);
+                return edge;
+            }
+            PyErr_Clear();
+        }
+    }
+    PyObject *edge = PyObject_CallOneArg(configuration.gradient_edge, value);
+    if (edge && !is_tuple_of(edge, 2)) {
+        Py_DECREF(edge);
+        PyErr_SetString(PyExc_TypeError, "gradient_edge must return a pair");
+        return NULL;
+    }
+    return edge;
+}
+
+/* The edges of the inputs of one formula, appended to `edges`; what they say, as a list of bools. */
+static PyObject *edges_of_formula(PyObject *formula, PyObject **stack, PyObject *edges, int *wanted)
+{
+    PyObject *positions = field(formula, FORMULA_POSITIONS), *row = PyList_New(PyTuple_GET_SIZE(positions));
+    *wanted = 0;
+    for (Py_ssize_t i = 0; row && i < PyTuple_GET_SIZE(positions); i++) {
+        PyObject *edge = edge_of(stack[number(field(positions, i))]);
+        if (!edge || PyList_Append(edges, edge) < 0) {
+            Py_XDECREF(edge);
+            Py_CLEAR(row);
+            break;
+        }
+        int leads = field(edge, 0) != Py_None;
+        *wanted |= leads;
+        PyList_SET_ITEM(row, i, PyBool_FromLong(leads));
+        Py_DECREF(edge);
+    }
+    return row;
+}
+
+static int add_edges(OperatorNode *node, PyObject *plan, PyObject **stack, int *any)
+{
+    PyObject *formulas = field(plan, PLAN_FORMULAS), *edges = PyList_New(0);
+    *any = 0;
+    for (Py_ssize_t i = 0; edges && i < PyTuple_GET_SIZE(formulas); i++) {
+        int wanted;
+        PyObject *row = edges_of_formula(field(formulas, i), stack, edges, &wanted);
+        if (!row) {
+            Py_CLEAR(edges);
+            break;
+        }
+        *any |= wanted;
+        PyList_SET_ITEM(node->needs, i, row);
+        PyList_SET_ITEM(node->wanted, i, PyBool_FromLong(wanted));
+    }
+    PyObject *tuple = edges ? PyList_AsTuple(edges) : NULL;
+    Py_XDECREF(edges);
+    if (!tuple)
+        return -1;
+    Py_SETREF(node->base.next_functions, tuple);
+    return 0;
+}
+
+static OperatorNode *make_node(PyObject *plan, PyObject **stack, int *any)
+{
+    PyTypeObject *type = (PyTypeObject *)configuration.node_type;
+    OperatorNode *node = (OperatorNode *)type->tp_alloc(type, 0);
+    if (!node)
+        return NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(field(plan, PLAN_FORMULAS));
+    node->recipe = Py_NewRef(field(plan, PLAN_RECIPE));
+    node->plan = Py_NewRef(plan);
+    node->saved = PyDict_New();
+    node->needs = PyList_New(count);
+    node->wanted = PyList_New(count);
+    if (node_initialise(&node->base) < 0 || !node->saved || !node->needs || !node->wanted ||
+        add_edges(node, plan, stack, any) < 0)
+        Py_CLEAR(node);
+    return node;
+}
+
+/* What a node keeps */
+
+static PyObject *saved_tensor(PyObject *tensor, const TensorImpl *impl, PyObject *output_nr)
+{
+    PyTypeObject *type = (PyTypeObject *)configuration.saved_type;
+    SavedTensorBase *saved = (SavedTensorBase *)type->tp_alloc(type, 0);
+    if (saved) {
+        saved->tensor = Py_NewRef(tensor);
+        saved->version = version_value(impl);
+        saved->output_nr = Py_NewRef(output_nr);
+    }
+    return (PyObject *)saved;
+}
+
+static PyObject *saved_value(PyObject *value, PyObject *keep)
+{
+    if (keep != Py_None)
+        return PyObject_CallOneArg(keep, value);
+    const TensorImpl *impl = impl_of(value);
+    if (impl && !impl->inference)
+        return saved_tensor(value, impl, Py_None);
+    return impl || PyList_Check(value) || PyTuple_Check(value) ? PyObject_CallOneArg(configuration.save, value)
+                                                               : Py_NewRef(value);
+}
+
+static int save_inputs(OperatorNode *node, PyObject *plan, PyObject **stack)
+{
+    PyObject *formulas = field(plan, PLAN_FORMULAS);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(formulas); i++) {
+        PyObject *entries = field(field(formulas, i), FORMULA_SAVED);
+        for (Py_ssize_t k = 0; PyList_GET_ITEM(node->wanted, i) == Py_True && k < PyTuple_GET_SIZE(entries); k++) {
+            PyObject *entry = field(entries, k), *name = field(entry, 0);
+            int known = PyDict_Contains(node->saved, name);
+            PyObject *value = known ? NULL : saved_value(stack[number(field(entry, 1))], field(entry, 2));
+            int failed = known < 0 || (!known && (!value || PyDict_SetItem(node->saved, name, value) < 0));
+            Py_XDECREF(value);
+            if (failed)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* An output is kept as an alias without history: the node and the output would hold each other. */
+static PyObject *saved_output(PyObject *output, PyObject *output_nr)
+{
+    TensorImpl *impl = impl_of(output);
+    if (!impl || impl->inference)
+        return PyObject_CallFunctionObjArgs(configuration.save_output, output, output_nr, NULL);
+    PyObject *alias = tensor_wrap_new(impl_alias(impl, impl->sizes, impl->strides, impl->storage_offset));
+    PyObject *saved = alias ? saved_tensor(alias, impl, output_nr) : NULL;
+    Py_XDECREF(alias);
+    return saved;
+}
+
+static PyObject *output_at(PyObject *result, Py_ssize_t index)
+{
+    if (!PyTuple_Check(result))
+        return index == 0 ? result : NULL;
+    return index < PyTuple_GET_SIZE(result) ? field(result, index) : NULL;
+}
+
+static int save_outputs(OperatorNode *node, PyObject *plan, PyObject *result)
+{
+    PyObject *formulas = field(plan, PLAN_FORMULAS);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(formulas); i++) {
+        PyObject *entries = field(field(formulas, i), FORMULA_OUTPUTS);
+        for (Py_ssize_t k = 0; PyList_GET_ITEM(node->wanted, i) == Py_True && k < PyTuple_GET_SIZE(entries); k++) {
+            PyObject *entry = field(entries, k), *output = output_at(result, number(field(entry, 1)));
+            PyObject *value = output ? saved_output(output, field(entry, 1)) : NULL;
+            if (!output)
+                PyErr_SetString(PyExc_IndexError, "a derivative names an output that the operator does not have");
+            int failed = !value || PyDict_SetItem(node->saved, field(entry, 0), value) < 0;
+            Py_XDECREF(value);
+            if (failed)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* Outputs */
+
+static int has_gradient(PyObject *dtype)
+{
+    DtypeCode code = dtype_code(dtype);
+    return code >= FLOAT16 && code != OTHER_DTYPE;
+}
+
+static int set_history(TensorImpl *impl, OperatorNode *node, Py_ssize_t output)
+{
+    AutogradMeta *meta = autograd_of(impl);
+    if (meta && meta->retains_grad) {
+        PyObject *done = PyObject_CallFunction(configuration.set_history, "OOn", impl, node, output);
+        Py_XDECREF(done);
+        return done ? 0 : -1;
+    }
+    if (!meta) {
+        if (!(meta = autograd_make()))
+            return -1;
+        Py_XSETREF(impl->autograd, (PyObject *)meta);
+    }
+    Py_XSETREF(meta->grad_fn, Py_NewRef((PyObject *)node));
+    meta->output_nr = output;
+    meta->requires_grad = 0;
+    return 0;
+}
+
+static int attach_output(OperatorNode *node, PyObject *plan, PyObject *output, Py_ssize_t index)
+{
+    TensorImpl *impl = impl_of(output);
+    PyObject *nothing = impl ? NULL : PyTuple_New(0);
+    PyObject *info = impl ? PyTuple_Pack(3, impl->sizes, impl->dtype, impl->device)
+                          : nothing ? PyTuple_Pack(3, nothing, Py_None, Py_None) : NULL;
+    Py_XDECREF(nothing);
+    int failed = !info || PyList_Append(node->base.output_info, info) < 0;
+    Py_XDECREF(info);
+    if (failed)
+        return -1;
+    if (impl && has_gradient(impl->dtype) && !contains(field(plan, PLAN_SKIPPED), index))
+        return set_history(impl, node, index);
+    return 0;
+}
+
+static int attach(OperatorNode *node, PyObject *plan, PyObject *result)
+{
+    if (!PyTuple_Check(result))
+        return attach_output(node, plan, result, 0);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(result); i++)
+        if (attach_output(node, plan, field(result, i), i) < 0)
+            return -1;
+    return 0;
+}
+
+static PyObject *call_below_autograd(PyObject *lower, PyObject *const *arguments, size_t flags, PyObject *names)
+{
+    ThreadRecord *record = thread_record();
+    unsigned long exclude = record->exclude;
+    record->exclude |= AUTOGRAD_BITS;
+    PyObject *result = PyObject_Vectorcall(lower, arguments, flags, names);
+    record->exclude = exclude;
+    return result;
+}
+
+/* Lists of tensors have one edge per element: Python's part. */
+static int is_plain(PyObject *plan, PyObject **stack)
+{
+    PyObject *formulas = field(plan, PLAN_FORMULAS);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(formulas); i++) {
+        PyObject *positions = field(field(formulas, i), FORMULA_POSITIONS);
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(positions); k++) {
+            PyObject *value = stack[number(field(positions, k))];
+            if (PyList_Check(value) || PyTuple_Check(value))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+PyObject *record_call(PyObject *plan, PyObject *lower, PyObject *const *arguments, size_t flags, PyObject *names)
+{
+    PyObject *stack[MOST_ARGUMENTS];
+    const ThreadRecord *record = thread_record();
+    if (modes_active(record) || PyTuple_GET_SIZE(record->saved_tensor_hooks) || !configuration.node_type || !configuration.saved_type ||
+        !bind(plan, arguments, PyVectorcall_NARGS(flags), names, stack) || !is_plain(plan, stack))
+        return Py_NewRef(Py_NotImplemented);
+    int wanted;
+    OperatorNode *node = make_node(plan, stack, &wanted);
+    if (!node)
+        return NULL;
+    PyObject *result = NULL;
+    if (!wanted)
+        result = Py_NewRef(Py_NotImplemented);
+    else if (save_inputs(node, plan, stack) == 0) {
+        result = call_below_autograd(lower, arguments, flags, names);
+        if (result && (attach(node, plan, result) < 0 || save_outputs(node, plan, result) < 0))
+            Py_CLEAR(result);
+    }
+    Py_DECREF(node);
+    return result;
+}
+
+/* Evaluating formulas */
+
+static PyObject *needs_tuple(PyObject *row)
+{
+    PyObject *tuple = PyTuple_New(PyList_GET_SIZE(row));
+    for (Py_ssize_t i = 0; tuple && i < PyList_GET_SIZE(row); i++) {
+        PyObject *flag = PyList_GET_ITEM(row, i);
+        int any = flag == Py_True;
+        for (Py_ssize_t k = 0; PyList_Check(flag) && k < PyList_GET_SIZE(flag); k++)
+            any |= PyList_GET_ITEM(flag, k) == Py_True;
+        PyTuple_SET_ITEM(tuple, i, PyBool_FromLong(any));
+    }
+    return tuple;
+}
+
+static PyObject *unpack(OperatorNode *node, PyObject *saved)
+{
+    if ((PyObject *)Py_TYPE(saved) == configuration.saved_type) {
+        SavedTensorBase *kept = (SavedTensorBase *)saved;
+        const TensorImpl *impl = kept->tensor && !is_set(kept->unpack_hook) ? impl_of(kept->tensor) : NULL;
+        /* An output without its history will do where nothing is recorded. */
+        int complete = !is_set(kept->output_nr) || !thread_record()->grad_enabled;
+        if (impl && version_value(impl) == kept->version && complete)
+            return Py_NewRef(kept->tensor);
+    } else if (!PyList_Check(saved))
+        return Py_NewRef(saved);
+    return PyObject_CallFunctionObjArgs(configuration.unpack, saved, (PyObject *)node, NULL);
+}
+
+static PyObject *value_for(OperatorNode *node, PyObject *source, PyObject *grads, PyObject *row)
+{
+    if (PyLong_CheckExact(source)) {
+        long which = PyLong_AsLong(source);
+        return which == 0 ? Py_NewRef(field(grads, 0)) : which == 1 ? Py_NewRef(grads) : needs_tuple(row);
+    }
+    PyObject *saved = PyDict_GetItemWithError(node->saved, source);
+    if (!saved) {
+        if (!PyErr_Occurred())
+            PyErr_SetObject(PyExc_KeyError, source);
+        return NULL;
+    }
+    Py_INCREF(saved);
+    PyObject *value = unpack(node, saved);
+    Py_DECREF(saved);
+    return value;
+}
+
+static PyObject *evaluate(OperatorNode *node, PyObject *formula, PyObject *grads, PyObject *row)
+{
+    PyObject *sources = field(formula, FORMULA_SOURCES), *values[MOST_ARGUMENTS], *result = NULL;
+    Py_ssize_t count = PyTuple_GET_SIZE(sources), made = 0;
+    while (made < count && (values[made] = value_for(node, field(sources, made), grads, row)))
+        made++;
+    if (made == count)
+        result = PyObject_Vectorcall(field(formula, FORMULA_FUNCTION), values, (size_t)count, NULL);
+    while (made)
+        Py_DECREF(values[--made]);
+    return result;
+}
+
+static int append_nothing(PyObject *results, PyObject *flag)
+{
+    Py_ssize_t count = PyList_Check(flag) ? PyList_GET_SIZE(flag) : 1;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (PyList_Append(results, Py_None) < 0)
+            return -1;
+    return 0;
+}
+
+/* Appends the gradient of one input: several where the input is a list of tensors. */
+static int append_gradient(PyObject *results, PyObject *gradient, PyObject *flag)
+{
+    if (!PyList_Check(flag))
+        return PyList_Append(results, flag == Py_True ? gradient : Py_None);
+    if (gradient == Py_None)
+        return append_nothing(results, flag);
+    PyObject *extended = PySequence_InPlaceConcat(results, gradient);
+    Py_XDECREF(extended);
+    return extended ? 0 : -1;
+}
+
+static int append_gradients(PyObject *results, PyObject *found, PyObject *row)
+{
+    Py_ssize_t count = PyList_GET_SIZE(row);
+    if (count == 1)
+        return append_gradient(results, found, PyList_GET_ITEM(row, 0));
+    PyObject *several = PySequence_Fast(found, "a formula for several inputs must return as many gradients");
+    int failed = !several;
+    if (several && PySequence_Fast_GET_SIZE(several) != count) {
+        PyErr_SetString(PyExc_ValueError, "a formula returned a wrong number of gradients");
+        failed = 1;
+    }
+    for (Py_ssize_t i = 0; !failed && i < count; i++)
+        failed = append_gradient(results, PySequence_Fast_GET_ITEM(several, i), PyList_GET_ITEM(row, i)) < 0;
+    Py_XDECREF(several);
+    return failed ? -1 : 0;
+}
+
+static int apply_formula(OperatorNode *node, PyObject *formula, PyObject *grads, PyObject *row, int wanted, PyObject *results)
+{
+    if (wanted) {
+        PyObject *found = evaluate(node, formula, grads, row);
+        int failed = !found || append_gradients(results, found, row) < 0;
+        Py_XDECREF(found);
+        return failed ? -1 : 0;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(row); i++)
+        if (append_nothing(results, PyList_GET_ITEM(row, i)) < 0)
+            return -1;
+    return 0;
+}
+
+static int is_applicable(OperatorNode *node, PyObject *formulas)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(formulas);
+    if (!node->needs || !node->wanted || !PyList_Check(node->needs) || !PyList_Check(node->wanted) ||
+        PyList_GET_SIZE(node->needs) != count || PyList_GET_SIZE(node->wanted) != count)
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!PyList_Check(PyList_GET_ITEM(node->needs, i)))
+            return 0;
+    return 1;
+}
+
+PyObject *operator_node_apply(PyObject *self, PyObject *grads)
+{
+    OperatorNode *node = (OperatorNode *)self;
+    if (!PyTuple_Check(grads) || !PyTuple_GET_SIZE(grads))
+        return PyErr_Format(PyExc_TypeError, "apply: expected a tuple of gradients, got %.200s", Py_TYPE(grads)->tp_name);
+    if (!node->plan || !node->saved || !PyDict_Check(node->saved) || !is_applicable(node, field(node->plan, PLAN_FORMULAS)))
+        return PyObject_CallMethod(self, "_apply_freed", NULL);
+    PyObject *formulas = field(node->plan, PLAN_FORMULAS), *results = PyList_New(0);
+    for (Py_ssize_t i = 0; results && i < PyTuple_GET_SIZE(formulas); i++)
+        if (apply_formula(node, field(formulas, i), grads, PyList_GET_ITEM(node->needs, i),
+                          PyList_GET_ITEM(node->wanted, i) == Py_True, results) < 0)
+            Py_CLEAR(results);
+    PyObject *tuple = results ? PyList_AsTuple(results) : NULL;
+    Py_XDECREF(results);
+    return tuple;
+}

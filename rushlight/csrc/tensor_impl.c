@@ -1,0 +1,656 @@
+/* TensorImpl and what it consists of: version counter, autograd data, view data. See rushlight.core.tensor_impl. */
+#include "tensor_impl.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+/* VersionCounter */
+
+static PyObject *version_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"value", NULL};
+    Py_ssize_t value = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|n:VersionCounter", names, &value))
+        return NULL;
+    VersionCounter *self = (VersionCounter *)type->tp_alloc(type, 0);
+    if (self)
+        self->value = value;
+    return (PyObject *)self;
+}
+
+static PyMemberDef version_members[] = {
+    {"value", T_PYSSIZET, offsetof(VersionCounter, value), 0, "The number of writes."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject VersionCounter_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rushlight._C.VersionCounter",
+    .tp_basicsize = sizeof(VersionCounter),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "VersionCounter(value=0)\n--\n\n"
+              "Counts in-place writes; a base and its views share one, so that autograd notices writes through any alias.",
+    .tp_new = version_new,
+    .tp_members = version_members,
+};
+
+/* AutogradMeta */
+
+static int meta_traverse(AutogradMeta *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->grad);
+    Py_VISIT(self->grad_fn);
+    Py_VISIT(self->accumulator);
+    Py_VISIT(self->hooks);
+    Py_VISIT(self->post_accumulate_hooks);
+    return 0;
+}
+
+static int meta_clear(AutogradMeta *self)
+{
+    Py_CLEAR(self->grad);
+    Py_CLEAR(self->grad_fn);
+    Py_CLEAR(self->accumulator);
+    Py_CLEAR(self->hooks);
+    Py_CLEAR(self->post_accumulate_hooks);
+    return 0;
+}
+
+static void meta_dealloc(AutogradMeta *self)
+{
+    PyObject_GC_UnTrack(self);
+    meta_clear(self);
+    PyObject_GC_Del(self);
+}
+
+AutogradMeta *autograd_make(void)
+{
+    AutogradMeta *self = PyObject_GC_New(AutogradMeta, &AutogradMeta_Type);
+    if (!self)
+        return NULL;
+    self->grad = self->grad_fn = self->accumulator = self->hooks = self->post_accumulate_hooks = NULL;
+    self->output_nr = 0;
+    self->requires_grad = self->retains_grad = 0;
+    PyObject_GC_Track(self);
+    return self;
+}
+
+static PyObject *meta_new(PyTypeObject *Py_UNUSED(type), PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"requires_grad", "grad_fn", "output_nr", NULL};
+    int flag = 0;
+    PyObject *grad_fn = Py_None;
+    Py_ssize_t output_nr = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|pOn:AutogradMeta", names, &flag, &grad_fn, &output_nr))
+        return NULL;
+    AutogradMeta *self = autograd_make();
+    if (!self)
+        return NULL;
+    self->requires_grad = (char)flag;
+    self->grad_fn = Py_NewRef(grad_fn);
+    self->output_nr = output_nr;
+    return (PyObject *)self;
+}
+
+static PyMemberDef meta_members[] = {
+    {"requires_grad", T_BOOL, offsetof(AutogradMeta, requires_grad), 0, "Whether a leaf asks for its gradient."},
+    {"grad", T_OBJECT, offsetof(AutogradMeta, grad), 0, "The gradient accumulated so far, or None."},
+    {"grad_fn", T_OBJECT, offsetof(AutogradMeta, grad_fn), 0, "The node that made the tensor, or None."},
+    {"output_nr", T_PYSSIZET, offsetof(AutogradMeta, output_nr), 0, "Which output of grad_fn the tensor is."},
+    {"accumulator", T_OBJECT, offsetof(AutogradMeta, accumulator), 0, "A weak reference to the leaf's node, or None."},
+    {"hooks", T_OBJECT, offsetof(AutogradMeta, hooks), 0, "A leaf's gradient hooks by id, or None."},
+    {"post_accumulate_hooks", T_OBJECT, offsetof(AutogradMeta, post_accumulate_hooks), 0,
+     "Hooks after accumulation by id, or None."},
+    {"retains_grad", T_BOOL, offsetof(AutogradMeta, retains_grad), 0, "Whether a non-leaf keeps its gradient."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject AutogradMeta_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rushlight._C.AutogradMeta",
+    .tp_basicsize = sizeof(AutogradMeta),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "AutogradMeta(requires_grad=False, grad_fn=None, output_nr=0)\n--\n\n"
+              "What autograd knows of a tensor: its gradient, the node that made it, which output of the node it is, and hooks.",
+    .tp_new = meta_new,
+    .tp_dealloc = (destructor)meta_dealloc,
+    .tp_traverse = (traverseproc)meta_traverse,
+    .tp_clear = (inquiry)meta_clear,
+    .tp_members = meta_members,
+};
+
+/* ViewMeta */
+
+static int view_traverse(ViewMeta *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->base);
+    return 0;
+}
+
+static int view_clear(ViewMeta *self)
+{
+    Py_CLEAR(self->base);
+    Py_CLEAR(self->origin);
+    return 0;
+}
+
+static void view_dealloc(ViewMeta *self)
+{
+    PyObject_GC_UnTrack(self);
+    view_clear(self);
+    PyObject_GC_Del(self);
+}
+
+ViewMeta *view_make(PyObject *base, Py_ssize_t version, PyObject *origin)
+{
+    ViewMeta *self = PyObject_GC_New(ViewMeta, &ViewMeta_Type);
+    if (!self)
+        return NULL;
+    self->base = Py_NewRef(base);
+    self->origin = Py_NewRef(origin);
+    self->version = version;
+    PyObject_GC_Track(self);
+    return self;
+}
+
+static PyObject *view_new(PyTypeObject *Py_UNUSED(type), PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"base", "version", "origin", NULL};
+    PyObject *base, *origin = NULL;
+    Py_ssize_t version;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "On|U:ViewMeta", names, &base, &version, &origin))
+        return NULL;
+    if (!impl_of(base))
+        return PyErr_Format(PyExc_TypeError, "ViewMeta: base must be a Tensor, got %.200s", Py_TYPE(base)->tp_name);
+    PyObject *text = origin ? Py_NewRef(origin) : PyUnicode_FromString("");
+    ViewMeta *made = text ? view_make(base, version, text) : NULL;
+    Py_XDECREF(text);
+    return (PyObject *)made;
+}
+
+static PyMemberDef view_members[] = {
+    {"base", T_OBJECT_EX, offsetof(ViewMeta, base), READONLY, "The tensor that it is a view of."},
+    {"version", T_PYSSIZET, offsetof(ViewMeta, version), 0, "The version at which the view's grad_fn was made."},
+    {"origin", T_OBJECT_EX, offsetof(ViewMeta, origin), 0, "Why the view must not be written to, or \"\"."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject ViewMeta_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rushlight._C.ViewMeta",
+    .tp_basicsize = sizeof(ViewMeta),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "ViewMeta(base, version, origin='')\n--\n\n"
+              "How a tensor came to be a view: the tensor it is a view of, and the version at which its grad_fn was made.\n\n"
+              "`origin` says why the view must not be written to while autograd records; \"\" where it may.",
+    .tp_new = view_new,
+    .tp_dealloc = (destructor)view_dealloc,
+    .tp_traverse = (traverseproc)view_traverse,
+    .tp_clear = (inquiry)view_clear,
+    .tp_members = view_members,
+};
+
+/* Geometry */
+
+int itemsize_of(PyObject *dtype)
+{
+    DtypeCode code = dtype_code(dtype);
+    if (code != OTHER_DTYPE)
+        return configuration.itemsizes[code];
+    PyObject *size = PyObject_GetAttrString(dtype, "itemsize");
+    long value = size ? PyLong_AsLong(size) : -1;
+    Py_XDECREF(size);
+    if (value < 0 && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "the itemsize of a dtype must not be negative");
+    return value < 0 ? -1 : (int)value;
+}
+
+/* Sizes are Python ints that fit: the constructor checks tuples only, so whatever else there is counts as 0. */
+static Py_ssize_t item(PyObject *tuple, Py_ssize_t index)
+{
+    PyObject *value = PyTuple_GET_ITEM(tuple, index);
+    Py_ssize_t read = PyLong_Check(value) ? PyLong_AsSsize_t(value) : 0;
+    if (read == -1 && PyErr_Occurred())
+        PyErr_Clear();
+    return read;
+}
+
+Py_ssize_t impl_numel(TensorImpl *impl)
+{
+    if (impl->numel < 0) {
+        Py_ssize_t count = 1;
+        for (Py_ssize_t dim = 0; dim < PyTuple_GET_SIZE(impl->sizes); dim++)
+            if (__builtin_mul_overflow(count, item(impl->sizes, dim), &count))
+                count = PY_SSIZE_T_MAX;
+        impl->numel = count < 0 ? 0 : count;
+    }
+    return impl->numel;
+}
+
+static int lies_row_major(PyObject *sizes, PyObject *strides)
+{
+    Py_ssize_t expected = 1, rank = PyTuple_GET_SIZE(sizes);
+    if (PyTuple_GET_SIZE(strides) != rank)
+        return 0;
+    for (Py_ssize_t dim = rank - 1; dim >= 0; dim--) {
+        Py_ssize_t size = item(sizes, dim);
+        if (size == 1)
+            continue;
+        if (item(strides, dim) != expected)
+            return 0;
+        expected *= size;
+    }
+    return 1;
+}
+
+int impl_is_contiguous(TensorImpl *impl)
+{
+    if (impl->contiguous < 0)
+        impl->contiguous = impl_numel(impl) == 0 || lies_row_major(impl->sizes, impl->strides);
+    return impl->contiguous;
+}
+
+PyObject *contiguous_strides(PyObject *sizes)
+{
+    Py_ssize_t rank = PyTuple_GET_SIZE(sizes), step = 1;
+    PyObject *strides = PyTuple_New(rank);
+    for (Py_ssize_t dim = rank - 1; strides && dim >= 0; dim--) {
+        PyObject *stride = PyLong_FromSsize_t(step);
+        if (!stride) {
+            Py_DECREF(strides);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(strides, dim, stride);
+        Py_ssize_t size = item(sizes, dim);
+        if (size > 1 && __builtin_mul_overflow(step, size, &step))
+            step = PY_SSIZE_T_MAX; /* larger than any memory: the allocation fails */
+    }
+    return strides;
+}
+
+char *impl_data(TensorImpl *impl)
+{
+    char *data = storage_data((StorageImpl *)impl->storage);
+    int itemsize = data ? itemsize_of(impl->dtype) : -1;
+    return itemsize < 0 ? NULL : data + impl->storage_offset * itemsize;
+}
+
+/* TensorImpl */
+
+static int impl_traverse(TensorImpl *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->storage);
+    Py_VISIT(self->autograd);
+    Py_VISIT(self->view);
+    Py_VISIT(self->array);
+    return 0;
+}
+
+static int impl_clear(TensorImpl *self)
+{
+    Py_CLEAR(self->autograd);
+    Py_CLEAR(self->view);
+    Py_CLEAR(self->array);
+    return 0;
+}
+
+static void impl_dealloc(TensorImpl *self)
+{
+    PyObject_GC_UnTrack(self);
+    if (self->weak_references)
+        PyObject_ClearWeakRefs((PyObject *)self);
+    impl_clear(self);
+    Py_XDECREF(self->storage);
+    Py_XDECREF(self->sizes);
+    Py_XDECREF(self->strides);
+    Py_XDECREF(self->dtype);
+    Py_XDECREF(self->device);
+    Py_XDECREF(self->version);
+    PyObject_GC_Del(self);
+}
+
+/* Takes over `storage` and `version` (owned references, NULL after a failure); the other arguments are borrowed. */
+static TensorImpl *impl_make(PyObject *storage, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset, PyObject *dtype,
+                             PyObject *device, unsigned long key_set, PyObject *version)
+{
+    TensorImpl *self = storage && version ? PyObject_GC_New(TensorImpl, &TensorImpl_Type) : NULL;
+    if (!self) {
+        Py_XDECREF(storage);
+        Py_XDECREF(version);
+        return NULL;
+    }
+    self->storage = storage;
+    self->sizes = Py_NewRef(sizes);
+    self->strides = Py_NewRef(strides);
+    self->storage_offset = storage_offset;
+    self->dtype = Py_NewRef(dtype);
+    self->device = Py_NewRef(device);
+    self->key_set = key_set;
+    self->version = version;
+    self->autograd = self->view = self->array = NULL;
+    self->numel = self->contiguous = -1;
+    self->inference = self->fake = 0;
+    self->weak_references = NULL;
+    PyObject_GC_Track(self);
+    return self;
+}
+
+static PyObject *new_version(void)
+{
+    VersionCounter *made = PyObject_New(VersionCounter, &VersionCounter_Type);
+    if (made)
+        made->value = 0;
+    return (PyObject *)made;
+}
+
+TensorImpl *impl_alias(TensorImpl *impl, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset)
+{
+    TensorImpl *made = impl_make(Py_NewRef(impl->storage), sizes, strides, storage_offset, impl->dtype, impl->device,
+                                 impl->key_set, Py_NewRef(impl->version));
+    if (made) {
+        made->fake = impl->fake;
+        made->inference = impl->inference;
+    }
+    return made;
+}
+
+static void enter_mode(TensorImpl *made, const ThreadRecord *record)
+{
+    if (record->inference) {
+        made->inference = 1;
+        made->key_set &= ~AUTOGRAD_BITS;
+    }
+}
+
+static Py_ssize_t count_elements(PyObject *sizes)
+{
+    Py_ssize_t count = 1;
+    for (Py_ssize_t dim = 0; dim < PyTuple_GET_SIZE(sizes); dim++)
+        if (__builtin_mul_overflow(count, item(sizes, dim), &count))
+            return PY_SSIZE_T_MAX;
+    return count;
+}
+
+TensorImpl *impl_empty(PyObject *sizes, PyObject *strides, PyObject *dtype, Py_ssize_t numel)
+{
+    const ThreadRecord *record = thread_record();
+    Py_ssize_t nbytes, count = numel < 0 ? count_elements(sizes) : numel;
+    int itemsize = record ? itemsize_of(dtype) : -1;
+    if (itemsize < 0)
+        return NULL;
+    if (count < 0) {
+        PyErr_Format(PyExc_RuntimeError, "Trying to create tensor with negative dimension: %R", sizes);
+        return NULL;
+    }
+    if (__builtin_mul_overflow(count, (Py_ssize_t)itemsize, &nbytes))
+        nbytes = PY_SSIZE_T_MAX;
+    StorageImpl *storage = storage_allocate(nbytes);
+    TensorImpl *made = storage ? impl_make((PyObject *)storage, sizes, strides, 0, dtype, configuration.cpu, CPU_KEYS,
+                                           new_version()) : NULL;
+    if (made) {
+        made->numel = count;
+        enter_mode(made, record);
+    }
+    return made;
+}
+
+static int check_tuples(PyObject *sizes, PyObject *strides)
+{
+    if (PyTuple_Check(sizes) && PyTuple_Check(strides) && PyTuple_GET_SIZE(sizes) == PyTuple_GET_SIZE(strides))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "TensorImpl: sizes and strides must be tuples of one length, got %R and %R", sizes, strides);
+    return -1;
+}
+
+static PyObject *impl_new(PyTypeObject *Py_UNUSED(type), PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"storage", "sizes", "strides", "storage_offset", "element_type", "where", "key_set", "version", NULL};
+    PyObject *storage, *sizes, *strides, *dtype, *device, *version = Py_None;
+    Py_ssize_t offset;
+    unsigned long key_set;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!OOnOOk|O:TensorImpl", names, &StorageImpl_Type, &storage, &sizes,
+                                     &strides, &offset, &dtype, &device, &key_set, &version))
+        return NULL;
+    if (check_tuples(sizes, strides) < 0)
+        return NULL;
+    if (version != Py_None && !Py_IS_TYPE(version, &VersionCounter_Type))
+        return PyErr_Format(PyExc_TypeError, "TensorImpl: version must be a VersionCounter, got %.200s", Py_TYPE(version)->tp_name);
+    return (PyObject *)impl_make(Py_NewRef(storage), sizes, strides, offset, dtype, device, key_set,
+                                 version == Py_None ? new_version() : Py_NewRef(version));
+}
+
+static void forget_geometry(TensorImpl *self)
+{
+    Py_CLEAR(self->array);
+    self->numel = self->contiguous = -1;
+}
+
+static PyObject *get_sizes(TensorImpl *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->sizes); }
+static PyObject *get_strides(TensorImpl *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->strides); }
+static PyObject *get_storage(TensorImpl *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->storage); }
+static PyObject *get_version(TensorImpl *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->version); }
+
+static PyObject *none_for_null(PyObject *field) { return Py_NewRef(field ? field : Py_None); }
+static PyObject *get_autograd(TensorImpl *self, void *Py_UNUSED(closure)) { return none_for_null(self->autograd); }
+static PyObject *get_view(TensorImpl *self, void *Py_UNUSED(closure)) { return none_for_null(self->view); }
+
+static int set_field(PyObject **field, PyObject *value, PyTypeObject *type, int optional, const char *name)
+{
+    if (!value || !(PyObject_TypeCheck(value, type) || (optional && value == Py_None))) {
+        PyErr_Format(PyExc_TypeError, "TensorImpl.%s must be a %s%s", name, strrchr(type->tp_name, '.') ?
+                     strrchr(type->tp_name, '.') + 1 : type->tp_name, optional ? " or None" : "");
+        return -1;
+    }
+    Py_XSETREF(*field, Py_NewRef(value));
+    return 0;
+}
+
+static int set_tuple(TensorImpl *self, PyObject **field, PyObject *value, const char *name)
+{
+    if (set_field(field, value, &PyTuple_Type, 0, name) < 0)
+        return -1;
+    forget_geometry(self);
+    return 0;
+}
+
+static int set_sizes(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    return set_tuple(self, &self->sizes, value, "sizes");
+}
+
+static int set_strides(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    return set_tuple(self, &self->strides, value, "strides");
+}
+
+static int set_storage(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    forget_geometry(self);
+    return set_field(&self->storage, value, &StorageImpl_Type, 0, "storage");
+}
+
+static int set_version(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    return set_field(&self->version, value, &VersionCounter_Type, 0, "version");
+}
+
+static int set_autograd(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    return set_field(&self->autograd, value, &AutogradMeta_Type, 1, "autograd");
+}
+
+static int set_view(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    return set_field(&self->view, value, &ViewMeta_Type, 1, "view");
+}
+
+static PyObject *get_dtype(TensorImpl *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->dtype); }
+static PyObject *get_device(TensorImpl *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->device); }
+
+static int set_dtype(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    return set_field(&self->dtype, value, &PyBaseObject_Type, 0, "dtype");
+}
+
+static int set_device(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    return set_field(&self->device, value, &PyBaseObject_Type, 0, "device");
+}
+
+static PyObject *get_offset(TensorImpl *self, void *Py_UNUSED(closure)) { return PyLong_FromSsize_t(self->storage_offset); }
+
+static int set_offset(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    Py_ssize_t offset = value ? PyLong_AsSsize_t(value) : -1;
+    if (offset == -1 && (!value || PyErr_Occurred())) {
+        if (!value)
+            PyErr_SetString(PyExc_TypeError, "TensorImpl.storage_offset cannot be deleted");
+        return -1;
+    }
+    self->storage_offset = offset;
+    Py_CLEAR(self->array);
+    return 0;
+}
+
+static PyObject *get_numel(TensorImpl *self, void *Py_UNUSED(closure)) { return PyLong_FromSsize_t(impl_numel(self)); }
+
+static PyObject *get_requires_grad(TensorImpl *self, void *Py_UNUSED(closure)) { return PyBool_FromLong(requires_grad(self)); }
+
+static PyObject *get_array(TensorImpl *self, void *Py_UNUSED(closure))
+{
+    int generation = ((StorageImpl *)self->storage)->generation;
+    if (self->array && self->array_generation == generation)
+        return Py_NewRef(self->array);
+    PyObject *made = PyObject_CallOneArg(configuration.make_array, (PyObject *)self);
+    if (made) {
+        Py_XSETREF(self->array, Py_NewRef(made)); /* another thread may have been here meanwhile */
+        self->array_generation = generation;
+    }
+    return made;
+}
+
+static int set_array(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    Py_XSETREF(self->array, is_set(value) ? Py_NewRef(value) : NULL);
+    self->array_generation = ((StorageImpl *)self->storage)->generation;
+    return 0;
+}
+
+static PyObject *get_data_ptr(TensorImpl *self, void *Py_UNUSED(closure))
+{
+    char *data = storage_data((StorageImpl *)self->storage);
+    int itemsize = !data && PyErr_Occurred() ? -1 : itemsize_of(self->dtype);
+    return itemsize < 0 ? NULL : PyLong_FromVoidPtr(data + self->storage_offset * itemsize);
+}
+
+static PyGetSetDef impl_getset[] = {
+    {"storage", (getter)get_storage, (setter)set_storage, "The StorageImpl.", NULL},
+    {"sizes", (getter)get_sizes, (setter)set_sizes, "The sizes, a tuple.", NULL},
+    {"strides", (getter)get_strides, (setter)set_strides, "The strides in elements, a tuple.", NULL},
+    {"storage_offset", (getter)get_offset, (setter)set_offset, "The offset of the first element, in elements.", NULL},
+    {"dtype", (getter)get_dtype, (setter)set_dtype, "The element type.", NULL},
+    {"device", (getter)get_device, (setter)set_device, "Where the elements lie.", NULL},
+    {"version", (getter)get_version, (setter)set_version, "The VersionCounter.", NULL},
+    {"autograd", (getter)get_autograd, (setter)set_autograd, "The AutogradMeta, or None.", NULL},
+    {"view", (getter)get_view, (setter)set_view, "The ViewMeta, or None.", NULL},
+    {"numel", (getter)get_numel, NULL, "The number of elements.", NULL},
+    {"requires_grad", (getter)get_requires_grad, NULL,
+     "Whether autograd records what is done with this tensor; a view also takes part if its base does.", NULL},
+    {"array", (getter)get_array, (setter)set_array,
+     "The elements as a NumPy array over the same memory; RuntimeError where there is no data.", NULL},
+    {"data_ptr", (getter)get_data_ptr, NULL, "The address of the first element.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMemberDef impl_members[] = {
+    {"key_set", T_ULONG, offsetof(TensorImpl, key_set), 0, "A mask of dispatch keys."},
+    {"inference", T_BOOL, offsetof(TensorImpl, inference), 0, "Whether it was made in inference mode."},
+    {"fake", T_BOOL, offsetof(TensorImpl, fake), 0, "Whether it stands for a tensor while a program is captured."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyObject *is_contiguous(TensorImpl *self, PyObject *Py_UNUSED(ignored))
+{
+    return PyBool_FromLong(impl_is_contiguous(self));
+}
+
+static PyObject *alias(TensorImpl *self, PyObject *arguments)
+{
+    PyObject *sizes, *strides;
+    Py_ssize_t offset;
+    if (!PyArg_ParseTuple(arguments, "OOn:alias", &sizes, &strides, &offset) || check_tuples(sizes, strides) < 0)
+        return NULL;
+    return (PyObject *)impl_alias(self, sizes, strides, offset);
+}
+
+static PyObject *replace_geometry(TensorImpl *self, PyObject *arguments)
+{
+    PyObject *storage, *sizes, *strides;
+    Py_ssize_t offset;
+    if (!PyArg_ParseTuple(arguments, "O!OOn:replace_geometry", &StorageImpl_Type, &storage, &sizes, &strides, &offset) ||
+        check_tuples(sizes, strides) < 0)
+        return NULL;
+    Py_SETREF(self->storage, Py_NewRef(storage));
+    Py_SETREF(self->sizes, Py_NewRef(sizes));
+    Py_SETREF(self->strides, Py_NewRef(strides));
+    self->storage_offset = offset;
+    forget_geometry(self);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef impl_method_table[] = {
+    {"is_contiguous", (PyCFunction)is_contiguous, METH_NOARGS, "Whether the elements lie row-major without gaps."},
+    {"alias", (PyCFunction)alias, METH_VARARGS,
+     "alias(sizes, strides, storage_offset)\n\nAn impl over the same storage that shares the version counter and no autograd state."},
+    {"replace_geometry", (PyCFunction)replace_geometry, METH_VARARGS,
+     "replace_geometry(storage, sizes, strides, storage_offset)\n\n"
+     "Point this impl at other memory or another shape (`set_`, `resize_`, swapping a parameter's data)."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject TensorImpl_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "rushlight._C.TensorImpl",
+    .tp_basicsize = sizeof(TensorImpl),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "TensorImpl(storage, sizes, strides, storage_offset, element_type, where, key_set, version=None)\n--\n\n"
+              "The state behind a Tensor handle. Sizes, strides and offset are in elements; `key_set` is a dispatch-key mask.",
+    .tp_new = impl_new,
+    .tp_dealloc = (destructor)impl_dealloc,
+    .tp_traverse = (traverseproc)impl_traverse,
+    .tp_clear = (inquiry)impl_clear,
+    .tp_getset = impl_getset,
+    .tp_members = impl_members,
+    .tp_methods = impl_method_table,
+    .tp_weaklistoffset = offsetof(TensorImpl, weak_references),
+};
+
+/* Functions of rushlight.core.tensor_impl */
+
+static PyObject *empty_impl(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count < 2 || count > 3 || !PyTuple_Check(arguments[0]))
+        return PyErr_Format(PyExc_TypeError, "empty_impl: expected (sizes: tuple, dtype, strides: tuple | None = None)");
+    PyObject *given = count == 3 && arguments[2] != Py_None ? arguments[2] : NULL;
+    if (given && check_tuples(arguments[0], given) < 0)
+        return NULL;
+    PyObject *strides = given && PyTuple_GET_SIZE(given) ? Py_NewRef(given) : contiguous_strides(arguments[0]);
+    TensorImpl *made = strides ? impl_empty(arguments[0], strides, arguments[1], -1) : NULL;
+    Py_XDECREF(strides);
+    return (PyObject *)made;
+}
+
+static PyObject *wrap(PyObject *Py_UNUSED(module), PyObject *impl)
+{
+    if (!Py_IS_TYPE(impl, &TensorImpl_Type))
+        return PyErr_Format(PyExc_TypeError, "wrap: expected a TensorImpl, got %.200s", Py_TYPE(impl)->tp_name);
+    return tensor_wrap((TensorImpl *)impl);
+}
+
+PyMethodDef tensor_methods[] = {
+    {"empty_impl", (PyCFunction)(void (*)(void))empty_impl, METH_FASTCALL,
+     "empty_impl(sizes, element_type, strides=None, /) -> TensorImpl\n\n"
+     "An uninitialised CPU impl; row-major unless `strides` are given (they must fit the sizes without gaps)."},
+    {"wrap", wrap, METH_O, "wrap(impl, /) -> Tensor\n\nA handle for `impl`."},
+    {NULL, NULL, 0, NULL},
+};

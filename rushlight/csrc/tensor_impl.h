@@ -1,0 +1,125 @@
+/* What a tensor is, in C: the structs behind rushlight.core.tensor_impl and the handle that users hold.
+
+   Fields are read directly by C code. Object fields are owned; those that may be None in Python may be NULL here too. */
+#ifndef RUSHLIGHT_TENSOR_IMPL_H
+#define RUSHLIGHT_TENSOR_IMPL_H
+
+#include "configuration.h"
+#include "dispatch_keys.h"
+#include "module.h"
+#include "thread_state.h"
+
+/* The memory: a block of the caching allocator, borrowed memory of `buffer`, or none (the meta device). */
+typedef struct {
+    PyObject_HEAD
+    void *data;       /* NULL: not known yet (a buffer), or none */
+    size_t capacity;  /* of a block that this storage owns alone; 0 otherwise */
+    Py_ssize_t nbytes;
+    PyObject *buffer; /* the object that holds the memory: a Block, or one that it is borrowed from; else NULL */
+    PyObject *device;
+    int read_only;
+    int generation;   /* counts the times that the memory was replaced */
+    PyObject *weak_references;
+} StorageImpl;
+
+typedef struct {
+    PyObject_HEAD
+    Py_ssize_t value;
+} VersionCounter;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *grad, *grad_fn, *accumulator, *hooks, *post_accumulate_hooks;
+    Py_ssize_t output_nr;
+    char requires_grad, retains_grad;
+} AutogradMeta;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *base; /* a Tensor */
+    PyObject *origin;
+    Py_ssize_t version;
+} ViewMeta;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *storage; /* a StorageImpl */
+    PyObject *sizes, *strides; /* tuples */
+    Py_ssize_t storage_offset;
+    PyObject *dtype, *device;
+    unsigned long key_set;
+    PyObject *version; /* a VersionCounter */
+    PyObject *autograd; /* an AutogradMeta, None or NULL */
+    PyObject *view; /* a ViewMeta, None or NULL */
+    PyObject *array; /* numpy.ndarray over the memory, once somebody asked */
+    int array_generation; /* the storage's at that time */
+    Py_ssize_t numel; /* -1: not calculated */
+    char contiguous; /* -1: not calculated */
+    char inference, fake;
+    PyObject *weak_references;
+} TensorImpl;
+
+/* The handle. Python's Tensor derives from it. */
+typedef struct {
+    PyObject_HEAD
+    TensorImpl *impl; /* NULL in a handle that nobody has completed */
+    PyObject *dict;
+    PyObject *weak_references;
+} TensorBase;
+
+static inline int is_set(PyObject *field) { return field && field != Py_None; }
+
+static inline int is_tensor(PyObject *object)
+{
+    return (PyObject *)Py_TYPE(object) == configuration.tensor_type || PyObject_TypeCheck(object, &TensorBase_Type);
+}
+
+/* The impl of a tensor, borrowed; NULL where the object is no tensor or is not completed. Sets no exception. */
+static inline TensorImpl *impl_of(PyObject *object) { return is_tensor(object) ? ((TensorBase *)object)->impl : NULL; }
+
+static inline AutogradMeta *autograd_of(const TensorImpl *impl)
+{
+    return is_set(impl->autograd) ? (AutogradMeta *)impl->autograd : NULL;
+}
+
+static inline ViewMeta *view_of(const TensorImpl *impl) { return is_set(impl->view) ? (ViewMeta *)impl->view : NULL; }
+
+static inline int requires_grad(const TensorImpl *impl)
+{
+    for (;;) {
+        const AutogradMeta *meta = autograd_of(impl);
+        if (meta && (meta->requires_grad || is_set(meta->grad_fn)))
+            return 1;
+        const ViewMeta *view = view_of(impl);
+        impl = view ? impl_of(view->base) : NULL;
+        if (!impl)
+            return 0;
+    }
+}
+
+static inline Py_ssize_t version_value(const TensorImpl *impl) { return ((VersionCounter *)impl->version)->value; }
+
+/* The number of elements; negative sizes count as 0. */
+Py_ssize_t impl_numel(TensorImpl *impl);
+/* Whether the elements lie row-major without gaps. */
+int impl_is_contiguous(TensorImpl *impl);
+int itemsize_of(PyObject *dtype); /* -1 with an exception set */
+
+/* The address of the first byte, or NULL: no data (no exception set), or an exception. */
+void *storage_data(StorageImpl *storage);
+/* The address of the first element, under the same rules. */
+char *impl_data(TensorImpl *impl);
+
+/* All of these return new references, or NULL with an exception set; arguments are borrowed. */
+StorageImpl *storage_allocate(Py_ssize_t nbytes);
+PyObject *contiguous_strides(PyObject *sizes);
+/* An uninitialised CPU impl in the thread's mode. `numel` may be -1. */
+TensorImpl *impl_empty(PyObject *sizes, PyObject *strides, PyObject *dtype, Py_ssize_t numel);
+TensorImpl *impl_alias(TensorImpl *impl, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset);
+PyObject *tensor_wrap(TensorImpl *impl);
+/* Steals the reference to `impl`; NULL stays NULL. */
+PyObject *tensor_wrap_new(TensorImpl *impl);
+AutogradMeta *autograd_make(void);
+ViewMeta *view_make(PyObject *base, Py_ssize_t version, PyObject *origin);
+
+#endif

@@ -1,0 +1,29 @@
+/* The ambient state of a thread: which dispatch keys its calls add and hide, its grad mode and its dispatch modes.
+
+   Python reads and writes it through rushlight.core.thread_state.state. */
+#ifndef RUSHLIGHT_THREAD_STATE_H
+#define RUSHLIGHT_THREAD_STATE_H
+
+#include "module.h"
+
+typedef struct {
+    unsigned long include, exclude; /* masks of dispatch keys */
+    int grad_enabled;
+    int inference;
+    PyObject *modes;              /* owned: the stack of dispatch modes, a list */
+    PyObject *saved_tensor_hooks; /* owned: the stack of hooks on saved tensors, a tuple */
+} ThreadRecord;
+
+extern _Thread_local ThreadRecord *current_thread_record;
+
+/* Makes the record of a thread at its first use. NULL with an exception set when memory is short. */
+ThreadRecord *make_thread_record(void);
+
+static inline ThreadRecord *thread_record(void)
+{
+    return current_thread_record ? current_thread_record : make_thread_record();
+}
+
+static inline int modes_active(const ThreadRecord *record) { return record->modes && PyList_GET_SIZE(record->modes) > 0; }
+
+#endif

@@ -1,0 +1,167 @@
+"""Transforms of functions of tensors, or of trees of tensors, that give derivatives.
+
+Each level makes fresh points of the tape from its arguments, connected to those of the level outside, and keeps the graph only
+where an outer level needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.autograd import enable_grad, functional
+from rushlight.autograd import grad as gradients_of
+from rushlight.core.tensor import Tensor
+from rushlight.ops import aten
+from rushlight.utils.pytree import tree_flatten, tree_map, tree_unflatten
+
+
+def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+    """The function that gives the gradient of `func`, whose output is one number, with respect to arguments `argnums`.
+
+    With `has_aux`, `func` returns (output, more), and the result is (gradient, more).
+    """
+
+    @functools.wraps(func)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        found = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
+        return (found[0], found[1][1]) if has_aux else found[0]
+
+    return gradient
+
+
+def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
+    """The function that gives (gradient, output) of `func`; with `has_aux`, (gradient, (output, more))."""
+
+    @functools.wraps(func)
+    def both(*args: Any, **kwargs: Any) -> Any:
+        chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
+        outer, points = _points(chosen)
+        with enable_grad():
+            result = func(*_replaced(args, argnums, points), **kwargs)
+        output, more = _split(result, has_aux)
+        if not isinstance(output, Tensor) or output.dim():
+            shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
+            raise RuntimeError(f"Expected the function given to grad to return a scalar tensor, got {shape}")
+        leaves, spec = tree_flatten(points)
+        found = _filled(_gradients((output,), leaves, (None,), outer), leaves)
+        gradients = tree_unflatten([_kept(value, outer) for value in found], spec)
+        value = _kept(output, outer)
+        gradient = gradients[0] if isinstance(argnums, int) else gradients
+        return gradient, ((value, _detached(more, outer)) if has_aux else value)
+
+    return both
+
+
+def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
+    """(outputs of `func`, a function from their cotangents to those of `primals`); with `has_aux`, also what `func` adds."""
+    outer, points = _points(primals)
+    with enable_grad():
+        result = func(*points)
+    output, more = _split(result, has_aux)
+    outputs, _ = tree_flatten(output)
+    leaves, spec = tree_flatten(points)
+
+    def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        starts, _ = tree_flatten(cotangents)
+        wanted = outer or any(start.requires_grad for start in starts) if create_graph is None else create_graph
+        found = _filled(_gradients(tuple(outputs), leaves, tuple(starts), wanted), leaves)
+        return tree_unflatten([_kept(value, wanted) for value in found], spec)
+
+    shown = tree_map(lambda value: _kept(value, outer), output)
+    return (shown, pull_back, _detached(more, outer)) if has_aux else (shown, pull_back)
+
+
+def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = False) -> tuple:
+    """(outputs of `func`, their derivative in the direction `tangents`), for tensors or tuples of them."""
+    more: list = []
+
+    def plain(*points: Any) -> Any:
+        result, extra = _split(func(*points), has_aux)
+        more.append(extra)
+        return result
+
+    outer = any(value.requires_grad for value in (*primals, *tangents))
+    outputs, derivative = functional.jvp(plain, tuple(primals), tuple(tangents), create_graph=outer)
+    return (outputs, derivative, more[0]) if has_aux else (outputs, derivative)
+
+
+def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, **options: Any) -> Callable:
+    """The function that gives the Jacobian of `func` with respect to arguments `argnums`, output's shape first."""
+
+    @functools.wraps(func)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
+        more: list = []
+
+        def plain(*points: Tensor) -> Any:
+            result, extra = _split(func(*_replaced(args, argnums, points), **kwargs), has_aux)
+            more.append(extra)
+            return result
+
+        outer = any(value.requires_grad for value in chosen)
+        given = chosen[0] if isinstance(argnums, int) else chosen
+        found = functional.jacobian(plain, given, create_graph=outer)
+        return (found, _detached(more[0], outer)) if has_aux else found
+
+    return jacobian
+
+
+def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, **options: Any) -> Callable:
+    """The same as `jacrev`, which torch computes forwards."""
+    return jacrev(func, argnums, has_aux=has_aux)
+
+
+def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
+    """The function that gives the Hessian of `func`."""
+    return jacrev(jacrev(func, argnums), argnums)
+
+
+def _points(chosen: tuple) -> tuple[bool, tuple]:
+    """Whether an outer level differentiates, and the arguments as points of this level."""
+    leaves, spec = tree_flatten(chosen)
+    outer = any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in leaves)
+    with enable_grad():
+        return outer, tree_unflatten([_point(leaf) for leaf in leaves], spec)
+
+
+def _point(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    return value.view_as(value) if value.requires_grad else value.detach().requires_grad_()
+
+
+def _replaced(args: tuple, argnums: int | tuple[int, ...], points: tuple) -> list:
+    made = list(args)
+    for index, point in zip((argnums,) if isinstance(argnums, int) else argnums, points, strict=True):
+        made[index] = point
+    return made
+
+
+def _split(result: Any, has_aux: bool) -> tuple:
+    if not has_aux:
+        return result, None
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError("has_aux=True: expected the function to return a tuple of two, (output, aux)")
+    return result
+
+
+def _gradients(outputs: tuple, leaves: list, starts: tuple, create_graph: bool) -> tuple:
+    pairs = [(output, start) for output, start in zip(outputs, starts, strict=True) if output.requires_grad]
+    if not pairs:
+        return (None,) * len(leaves)
+    chosen, vectors = (tuple(part) for part in zip(*pairs, strict=True))
+    return gradients_of(chosen, leaves, vectors, retain_graph=True, create_graph=create_graph, allow_unused=True)
+
+
+def _filled(found: tuple, leaves: list) -> list[Tensor]:
+    return [aten.zeros_like(leaf) if value is None else value for value, leaf in zip(found, leaves, strict=True)]
+
+
+def _kept(value: Any, outer: bool) -> Any:
+    return value.detach() if isinstance(value, Tensor) and not outer else value
+
+
+def _detached(more: Any, outer: bool) -> Any:
+    return tree_map(lambda value: _kept(value, outer), more)

@@ -1,0 +1,85 @@
+"""What tracing replaces for its duration: the call of modules, and functions that programs asked to have recorded.
+
+Replacements are visible to all threads; they act only in the thread that traces, and one trace at a time makes them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rushlight.nn.modules.module import Module
+
+_tracing = threading.RLock()
+_MISSING = object()
+# (globals of the module that asked, name): functions that are recorded rather than followed.
+_wrapped: dict[tuple[int, str], dict] = {}
+
+
+def wrap(fn_or_name: Callable | str) -> Callable | str:
+    """Have calls of a function of this module recorded as one node when it is called with traced values.
+
+    Call it at module level with the function's name (`torch.fx.wrap("len")`), or decorate the function. Returns its argument.
+    """
+    name = fn_or_name if isinstance(fn_or_name, str) else getattr(fn_or_name, "__name__", None)
+    if name is None or not (isinstance(fn_or_name, str) or callable(fn_or_name)):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _wrapped[id(frame.f_globals), name] = frame.f_globals
+    return fn_or_name
+
+
+def wrapped_functions() -> Iterator[tuple[dict, str, Callable]]:
+    """(globals, name, function) of everything that `wrap` was told of."""
+    for (_, name), names in list(_wrapped.items()):
+        builtin = names["__builtins__"]
+        builtin = builtin if isinstance(builtin, dict) else vars(builtin)
+        function = names.get(name, builtin.get(name))
+        if callable(function):
+            yield names, name, function
+
+
+class Patches:
+    """Replacements of dictionary items and attributes, undone in reverse order at the end of the `with` block."""
+
+    def __init__(self) -> None:
+        self._undo: list[Callable[[], Any]] = []
+
+    def __enter__(self) -> Patches:
+        _tracing.acquire()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            while self._undo:
+                self._undo.pop()()
+        finally:
+            _tracing.release()
+
+    def item(self, names: dict, name: str, value: Any) -> None:
+        """Set `names[name]`."""
+        before = names.get(name, _MISSING)
+        names[name] = value
+        self._undo.append(lambda: names.pop(name) if before is _MISSING else names.__setitem__(name, before))
+
+    def attribute(self, owner: type, name: str, value: Any) -> None:
+        """Set an attribute of a class."""
+        before = owner.__dict__.get(name, _MISSING)
+        setattr(owner, name, value)
+        self._undo.append(lambda: delattr(owner, name) if before is _MISSING else setattr(owner, name, before))
+
+
+def patched_calls(patches: Patches, thread: int, call_module: Callable) -> None:
+    """Send this thread's module calls to `call_module(module, forward, args, kwargs)`."""
+    original = Module.__call__
+
+    def call(self: Module, *args: Any, **kwargs: Any) -> Any:
+        if threading.get_ident() != thread:
+            return original(self, *args, **kwargs)
+        return call_module(self, lambda *a, **k: original(self, *a, **k), args, kwargs)
+
+    patches.attribute(Module, "__call__", call)

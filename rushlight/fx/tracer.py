@@ -1,0 +1,288 @@
+"""symbolic_trace: run a program on proxies, and record what it does as a graph.
+
+In: a module or function. Out: a `Graph` (`Tracer.trace`) or `GraphModule` (`symbolic_trace`) of the library functions, methods and
+leaf modules that it calls. Python's control flow is followed once; where it depends on a traced value, `TraceError` is raised.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import math
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType, ModuleType
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.fx.patching import Patches, patched_calls, wrapped_functions
+from rushlight.fx.proxy import Proxy, TraceError, proxies_in
+from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+from rushlight.utils.pytree import tree_flatten, tree_unflatten
+
+_PACKAGE = __name__.split(".")[0]
+
+
+class _Placeholder:
+    """Marks, in nested `concrete_args`, the values that stay inputs."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = _Placeholder()
+
+
+class TracerBase:
+    """Makes nodes for what is done with proxies. Subclasses decide what becomes a node."""
+
+    graph: Graph
+
+    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
+                    type_expr: Any = None) -> Node:  # fmt: skip
+        """Add a node to the graph."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        """The proxy of a node."""
+        return Proxy(node, self)
+
+    def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
+                     type_expr: Any = None) -> Proxy:  # fmt: skip
+        """Add a node whose arguments may be proxies and other values, and return its proxy."""
+        node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
+        node.stack_trace = _user_stack()
+        return self.proxy(node)
+
+    def create_arg(self, value: Any) -> Any:
+        """What stands for a value in a node's arguments: nodes for proxies, nested values item by item."""
+        if isinstance(value, Proxy):
+            return value.node
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*[self.create_arg(item) for item in value])
+        if isinstance(value, list | tuple):
+            return type(value)([self.create_arg(item) for item in value])
+        if isinstance(value, dict):
+            return self._create_dict(value)
+        if isinstance(value, slice):
+            return slice(self.create_arg(value.start), self.create_arg(value.stop), self.create_arg(value.step))
+        if isinstance(value, range):
+            return range(value.start, value.stop, value.step)
+        return value
+
+    def _create_dict(self, value: dict) -> dict:
+        if next(proxies_in(tuple(value)), None) is not None:
+            raise RuntimeError("a dict with a traced value among its keys cannot be an argument of a node")
+        return {key: self.create_arg(item) for key, item in value.items()}
+
+    def to_bool(self, value: Proxy) -> bool:
+        """Called where the program needs a truth value."""
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, value: Proxy) -> Iterator:
+        """Called where the program iterates over a value, except to unpack a known number of items."""
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs "
+            "function argument: unpack a fixed number of items, or make the function a leaf by torch.fx.wrap."
+        )
+
+    def keys(self, value: Proxy) -> Any:
+        """Called by `**proxy`."""
+        return value.tracer.create_proxy("call_method", "keys", (value,), {})
+
+
+class Tracer(TracerBase):
+    """Traces a module or function.
+
+    Modules of the library itself are leaves, recorded as `call_module`; `is_leaf_module` decides. Calls of the functions in
+    `autowrap_modules` (`math`) and `autowrap_functions`, and of those named by `wrap`, are recorded where a proxy is among their
+    arguments. With `param_shapes_constant`, the shapes of parameters are known while tracing.
+    """
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable, ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        functions = [value for module in autowrap_modules for value in vars(module).values() if callable(value)]
+        self._autowrapped = {id(function): function for function in (*functions, *autowrap_functions)}
+        self.param_shapes_constant = param_shapes_constant
+        self.root: Module = Module()
+        self._thread = threading.get_ident()
+
+    # What subclasses override
+
+    def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
+        """Whether a call of `m` becomes one node: so for the library's own modules, other than containers."""
+        return type(m).__module__.startswith(f"{_PACKAGE}.nn") and not isinstance(m, Sequential | ModuleList | ModuleDict)
+
+    def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict) -> Any:
+        """Called for each call of a module; `forward` runs it inline."""
+        name = self.path_of_module(m)
+        if self.is_leaf_module(m, name):
+            return self.create_proxy("call_module", name, args, kwargs)
+        return forward(*args, **kwargs)
+
+    def path_of_module(self, mod: Module) -> str:
+        """The dotted name of a submodule of the root; NameError where it is none."""
+        name = self._module_names.get(id(mod))
+        if name is None:
+            raise NameError(f"module is not installed as a submodule: {type(mod).__name__}")
+        return name
+
+    def create_arg(self, value: Any) -> Any:
+        """As the base class does; parameters, buffers and other tensors of the root become `get_attr` nodes."""
+        if isinstance(value, Tensor):
+            return self.create_node("get_attr", self._name_of_tensor(value), (), {})
+        if isinstance(value, Module) and id(value) in self._module_names:
+            return self.create_node("get_attr", self.path_of_module(value), (), {})
+        return super().create_arg(value)
+
+    def _name_of_tensor(self, value: Tensor) -> str:
+        name = self._tensor_names.get(id(value))
+        if name is not None:
+            return name
+        if isinstance(value, Parameter):
+            raise NameError("parameter is not a member of this module")
+        name = self.get_fresh_qualname("_tensor_constant")
+        self._tensor_names[id(value)] = name
+        setattr(self.root, name, value)
+        return name
+
+    def get_fresh_qualname(self, prefix: str) -> str:
+        """`prefix` with the first number that makes it no attribute of the root."""
+        number = 0
+        while hasattr(self.root, f"{prefix}{number}"):
+            number += 1
+        return f"{prefix}{number}"
+
+    # Tracing
+
+    def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
+        """The graph of a module's `forward`, or of a function.
+
+        `concrete_args` fixes arguments by name; in nested values, `PH` marks what stays an input. TraceError where the program's
+        control flow depends on an input.
+        """
+        function = root if not isinstance(root, Module) else getattr(type(root), "forward", None)
+        if not callable(function):
+            raise TypeError(f"trace expects a module or a function, got {type(root).__name__}")
+        self._subject = root
+        self.root = root if isinstance(root, Module) else Module()
+        self._module_names = {id(module): name for name, module in self.root.named_modules()}
+        self._tensor_names = dict(_tensors_of(self.root))
+        self._thread = threading.get_ident()
+        self.graph = Graph()
+        with self._patched(function):
+            result = self._call_with_inputs(function, concrete_args or {})
+        self.create_node("output", "output", (self.create_arg(result),), {}, None, _return_annotation(function))
+        return self.graph
+
+    def _call_with_inputs(self, function: Callable, concrete: dict[str, Any]) -> Any:
+        wanted = inspect.unwrap(function)
+        if not isinstance(wanted, FunctionType):
+            raise TypeError(f"trace expects a function written in Python, got {type(function).__name__}")
+        parameters = {parameter.name: parameter for parameter in inspect.signature(wanted).parameters.values()}
+        unknown = set(concrete) - set(parameters)
+        if unknown:
+            raise RuntimeError(f"concrete_args names {sorted(unknown)}, which are no parameters of {wanted.__qualname__}")
+        names = list(wanted.__code__.co_varnames[: _parameter_count(wanted)])
+        values = [self._make_input(parameters[name], concrete) for name in names[isinstance(self._subject, Module) :]]
+        if isinstance(self._subject, Module):
+            values.insert(0, self._subject)
+        return _plain_parameters(function, wanted)(*values)
+
+    def _make_input(self, parameter: inspect.Parameter, concrete: dict[str, Any]) -> Any:
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        annotation = None if parameter.annotation is parameter.empty else parameter.annotation
+        if parameter.name not in concrete:
+            stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+            return self.create_proxy("placeholder", stars + parameter.name, default, {}, parameter.name, annotation)
+        value = concrete[parameter.name]
+        leaves, spec = tree_flatten(value)
+        made = [
+            self.create_proxy("placeholder", f"{parameter.name}_{number}", (), {}) if leaf is PH else leaf
+            for number, leaf in enumerate(leaves, 1)
+        ]
+        return tree_unflatten(made, spec)
+
+    @contextmanager
+    def _patched(self, function: Callable) -> Iterator[None]:
+        with Patches() as patches:
+            patched_calls(patches, self._thread, self.call_module)
+            for names, name, original in wrapped_functions():
+                patches.item(names, name, self._recorded(original))
+            names = getattr(inspect.unwrap(function), "__globals__", {})
+            for name, value in list(names.items()):
+                if id(value) in self._autowrapped:
+                    patches.item(names, name, self._recorded(value))
+            yield
+
+    def _recorded(self, original: Callable) -> Callable:
+        """`original`, recorded as one node where a proxy is among its arguments."""
+
+        @functools.wraps(original)
+        def recorded(*args: Any, **kwargs: Any) -> Any:
+            if next(proxies_in((args, kwargs)), None) is None or threading.get_ident() != self._thread:
+                return original(*args, **kwargs)
+            return self.create_proxy("call_function", original, args, kwargs)
+
+        return recorded
+
+
+def _tensors_of(root: Module) -> Iterator[tuple[int, str]]:
+    """The tensors that a module and its submodules hold, as (id, dotted name), the first name of each."""
+    seen: set[int] = set()
+    for prefix, module in root.named_modules():
+        held = {**vars(module), **module._buffers, **module._parameters}
+        for name, value in held.items():
+            if isinstance(value, Tensor) and id(value) not in seen:
+                seen.add(id(value))
+                yield id(value), f"{prefix}.{name}" if prefix else name
+
+
+def _parameter_count(function: FunctionType) -> int:
+    code = function.__code__
+    variadic = bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_argcount + code.co_kwonlyargcount + variadic
+
+
+def _plain_parameters(function: Callable, wanted: FunctionType) -> Callable:
+    """`function`, taking all its parameters by position: `*args` and `**kwargs` as one value each."""
+    code = wanted.__code__
+    if function is not wanted or _parameter_count(wanted) == code.co_argcount:
+        return function
+    flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    code = code.replace(co_flags=flags, co_argcount=_parameter_count(wanted), co_kwonlyargcount=0, co_posonlyargcount=0)
+    return FunctionType(code, wanted.__globals__, wanted.__name__, None, wanted.__closure__)
+
+
+def _return_annotation(function: Callable) -> Any:
+    return getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
+
+
+def _user_stack() -> str:
+    """The frames outside this package, as a traceback prints them."""
+    frames = [
+        frame
+        for frame in traceback.extract_stack()
+        if f"/{_PACKAGE}/fx/" not in frame.filename.replace("\\", "/") and f"/{_PACKAGE}/nn/modules/module" not in frame.filename
+    ]
+    return "".join(traceback.format_list(frames[-3:]))
+
+
+def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:
+    """A GraphModule that does what `root` did when it was traced: see `Tracer.trace`."""
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", "GraphModule")
+    return GraphModule(tracer.root, graph, name)

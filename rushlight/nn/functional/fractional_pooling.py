@@ -1,0 +1,80 @@
+"""Fractional max pooling (Graham 2014): windows whose places are drawn at random, for any ratio of output to input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn.functional.common import as_tuple, aten
+
+Sizes = int | Sequence[int]
+
+
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Sizes,
+    output_size: Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """The maxima of (N, C, H, W) or (C, H, W) in windows at random places, with their places if `return_indices`.
+
+    `output_size`, or the input's size times `output_ratio`, says how many. Raises ValueError when neither is given.
+    """
+    result = _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return result if return_indices else result[0]
+
+
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    output_size: Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """fractional_max_pool2d for (N, C, T, H, W) or (C, T, H, W)."""
+    result = _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return result if return_indices else result[0]
+
+
+def fractional_max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Sizes,
+    output_size: Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """fractional_max_pool2d that always returns the places."""
+    return _pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def fractional_max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Sizes,
+    output_size: Sizes | None = None,
+    output_ratio: float | Sequence[float] | None = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """fractional_max_pool3d that always returns the places."""
+    return _pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
+
+
+def _pool(dims: int, input: Tensor, kernel_size, output_size, output_ratio, samples: Tensor | None):
+    if output_size is None and output_ratio is None:
+        raise ValueError(f"fractional_max_pool{dims}d requires specifying either an output_size or an output_ratio")
+    if output_size is None:
+        ratios = as_tuple(output_ratio, dims)
+        if len(ratios) > dims:
+            raise ValueError(
+                f"fractional_max_pool{dims}d requires output_ratio to either be a single Int or tuple of Ints."
+            )
+        output_size = [int(size * ratio) for size, ratio in zip(input.shape[-dims:], ratios, strict=True)]
+    if samples is None:
+        batch = 1 if input.dim() == dims + 1 else input.shape[0]
+        samples = aten.rand.default([batch, input.shape[-dims - 1], dims], dtype=input.dtype, device=input.device)
+    pool = aten.fractional_max_pool2d if dims == 2 else aten.fractional_max_pool3d
+    return pool(input, as_tuple(kernel_size, dims), as_tuple(output_size, dims), samples)

@@ -1,0 +1,24 @@
+"""DataParallel: torch's module for several GPUs, which without them is a transparent wrapper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.nn.modules.module import Module
+
+
+class DataParallel(Module):
+    """Calls `module`. Its state dict has the prefix "module.", as torch's has; devices are not used."""
+
+    def __init__(
+        self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0
+    ) -> None:
+        super().__init__()
+        self.module = module
+        self.device_ids: list[Any] = []
+        self.output_device = output_device
+        self.dim = dim
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        return self.module(*inputs, **kwargs)

@@ -1,0 +1,152 @@
+"""Composite operators that make grids of numbers: meshgrid, linspace, logspace, the indices of triangles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.core.dtype import dtype, float64, get_default_dtype, int64
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import composite
+
+aten = namespaces.namespace("aten")
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+Number = int | float | complex
+
+
+@composite("meshgrid(Tensor[] tensors) -> Tensor[]")
+def meshgrid(tensors):
+    return meshgrid_indexing(tensors, indexing="ij")
+
+
+@composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")
+def meshgrid_indexing(tensors, *, indexing):
+    _check_meshgrid(tensors, indexing)
+    swapped = indexing == "xy" and len(tensors) > 1
+    given = [tensors[1], tensors[0], *tensors[2:]] if swapped else tensors
+    sizes = [tensor.numel() for tensor in given]
+    grids = []
+    for dim, tensor in enumerate(given):
+        shape = [1] * len(given)
+        shape[dim] = -1
+        grids.append(aten.expand.default(aten.view.default(tensor, shape), sizes))
+    if swapped:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def _check_meshgrid(tensors: list[Tensor], indexing: str) -> None:
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for tensor in tensors:
+        if tensor.dim() > 1:
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor of shape {list(tensor.shape)}"
+            )
+        if tensor.dtype is not tensors[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+
+
+def _bounds(name: str, start: Tensor | Number, end: Tensor | Number, steps: int) -> tuple[Number, Number]:
+    if any(isinstance(value, Tensor) and value.dim() for value in (start, end)):
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors")
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    start, end = (value.item() if isinstance(value, Tensor) else value for value in (start, end))
+    return start, end
+
+
+def _kind_of_range(start: Number, end: Number, given: dtype | None) -> dtype:
+    if given is not None:
+        return given
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    return get_default_dtype().to_complex() if is_complex else get_default_dtype()
+
+
+def _evenly_spaced(start: Number, end: Number, steps: int, kind: dtype, where) -> Tensor:
+    """`steps` values from start to end, in `kind`, counted from the nearer end so that both are met exactly."""
+    if steps < 2:
+        return aten.full.default((steps,), start, dtype=kind, device=where)
+    if kind.is_integral:
+        start, end = int(start), int(end)
+        # In single precision, as torch steps through integers.
+        step = float(np.float32(end - start) / np.float32(steps - 1))
+    else:
+        step = (end - start) / (steps - 1)
+    position = aten.arange.start_step(0, steps, 1, dtype=int64, device=where)
+    exact = float64 if kind.is_integral else kind
+    rising = position.to(exact) * step + start
+    falling = (steps - 1 - position).to(exact) * -step + end
+    return aten.where.self(position < steps // 2, rising, falling).to(kind)
+
+
+def _define_ranges(overload: str, start_type: str, end_type: str) -> None:
+    @composite(f"linspace{overload}({start_type} start, {end_type} end, int steps, *, {_OPTIONS}) -> Tensor")
+    def linspace(start, end, steps, *, dtype=None, layout=None, device=None, pin_memory=None):
+        first, last = _bounds("linspace", start, end, steps)
+        return _evenly_spaced(first, last, steps, _kind_of_range(first, last, dtype), device)
+
+    @composite(
+        f"logspace{overload}({start_type} start, {end_type} end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor"
+    )
+    def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=None, pin_memory=None):
+        first, last = _bounds("logspace", start, end, steps)
+        kind = _kind_of_range(first, last, dtype)
+        if kind.is_integral:
+            powers = _evenly_spaced(float(first), float(last), steps, float64, device)
+            return aten.pow.Scalar(float(base), powers).to(kind)
+        powers = _evenly_spaced(first, last, steps, kind, device)
+        return aten.pow.Scalar(float(base), powers).to(kind)
+
+
+_define_ranges("", "Scalar", "Scalar")
+_define_ranges(".Tensor_Tensor", "Tensor", "Tensor")
+_define_ranges(".Tensor_Scalar", "Tensor", "Scalar")
+_define_ranges(".Scalar_Tensor", "Scalar", "Tensor")
+
+
+_TRIANGLE = "(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+
+
+def _triangle(name: str, row: int, col: int, offset: int, kind: dtype | None, where) -> Tensor:
+    """The (row, column) indices of a triangle of a matrix, as the two rows of an integer tensor."""
+    if row < 0 or col < 0:
+        raise RuntimeError(f"{'row' if row < 0 else 'col'} must be non-negative, got{min(row, col)}")
+    kind = kind or int64
+    if kind.name not in ("int32", "int64"):
+        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_name}'")
+    rows = aten.unsqueeze.default(aten.arange.start_step(0, row, 1, device=where), 1)
+    columns = aten.arange.start_step(0, col, 1, device=where)
+    inside = columns - rows <= offset if name == "tril_indices" else columns - rows >= offset
+    return aten.contiguous.default(aten.t.default(aten.nonzero.default(inside))).to(kind)
+
+
+@composite(f"tril_indices{_TRIANGLE}")
+def tril_indices(row, col, offset=0, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return _triangle("tril_indices", row, col, offset, dtype, device)
+
+
+@composite(f"triu_indices{_TRIANGLE}")
+def triu_indices(row, col, offset=0, *, dtype=None, layout=None, device=None, pin_memory=None):
+    return _triangle("triu_indices", row, col, offset, dtype, device)
+
+
+@composite(
+    "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None) -> Tensor"
+)
+def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, pin_memory=None):
+    if len(size) != len(physical_layout):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
+    for position, dim in enumerate(physical_layout):
+        if not 0 <= dim < len(size):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {dim})")
+        if dim in physical_layout[:position]:
+            raise RuntimeError(f"Duplicate dim not allowed: {dim} appears twice in {list(physical_layout)}")
+    made = aten.empty.memory_format([size[dim] for dim in physical_layout], dtype=dtype, device=device)
+    return aten.permute.default(made, sorted(range(len(size)), key=list(physical_layout).__getitem__))

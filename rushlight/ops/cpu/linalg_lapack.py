@@ -1,0 +1,77 @@
+"""What the linear-algebra kernels share: LAPACK and BLAS routines by dtype, loops over a batch, errors of NumPy as torch's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rushlight.core.dtype import dtype
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu.common import empty
+from rushlight.ops.cpu.quiet import quietly
+from rushlight.ops.linalg_errors import LinAlgError, failed
+from rushlight.ops.meta.linalg_checks import column_major
+
+_lapack = LazyModule("scipy.linalg.lapack")
+_blas = LazyModule("scipy.linalg.blas")
+_PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
+
+
+def lapack(name: str, kind: np.dtype) -> Callable:
+    """The LAPACK routine for matrices of a dtype: "getrf" gives sgetrf, dgetrf, cgetrf or zgetrf."""
+    return getattr(_lapack, _PREFIX[kind.char] + name)
+
+
+def blas(name: str, kind: np.dtype) -> Callable:
+    """The BLAS routine for matrices of a dtype."""
+    return getattr(_blas, _PREFIX[kind.char] + name)
+
+
+def stacked(array: np.ndarray, rank: int = 2) -> np.ndarray:
+    """A batch with its batch dimensions flattened into one; items have `rank` dimensions."""
+    split = array.ndim - rank
+    return array.reshape((math.prod(array.shape[:split]), *array.shape[split:]))
+
+
+def adjoint(array: np.ndarray) -> np.ndarray:
+    """Each matrix transposed and conjugated."""
+    turned = np.swapaxes(array, -1, -2)
+    return turned.conj() if array.dtype.kind == "c" else turned
+
+
+def converging(name: str, function: Callable, *args: object) -> object:
+    """Run a function of numpy.linalg without warnings; its failures become LinAlgErrors of operator `name`."""
+    try:
+        return quietly(function, *args)
+    except np.linalg.LinAlgError:
+        finite = all(np.isfinite(value).all() for value in args if isinstance(value, np.ndarray))
+        why = "" if finite else " because the input matrix contained non-finite values"
+        raise LinAlgError(f"{name}: The algorithm failed to converge{why}.") from None
+
+
+def raise_first(name: str, info: np.ndarray, reason: Callable[[int], str]) -> None:
+    """LinAlgError for the first matrix of a batch whose status in `info` is not 0."""
+    wrong = np.flatnonzero(info)
+    if wrong.size:
+        raise failed(name, info.shape, int(wrong[0]), reason(int(info.flat[wrong[0]])))
+
+
+def by_columns(array: np.ndarray, element_type: dtype) -> Tensor:
+    """A tensor of `element_type` with a batch of matrices, each by columns, as torch returns LAPACK's results."""
+    made = empty(array.shape, element_type, column_major(array.shape))
+    made._impl.array[...] = array
+    return made
+
+
+def first_zero_pivot(factor: np.ndarray) -> int:
+    """LAPACK's status of an LU factor: the 1-based position of its first zero on the diagonal, 0 where there is none."""
+    zeros = np.flatnonzero(np.diagonal(factor) == 0)
+    return int(zeros[0]) + 1 if zeros.size else 0
+
+
+def zeros_of(batch: Sequence[int]) -> np.ndarray:
+    """A status of 0 for each matrix of a batch."""
+    return np.zeros(tuple(batch), np.int32)

@@ -1,0 +1,43 @@
+"""Indexing on the native kernels. Each function says whether it did the work; it does not where an index is outside."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.ops.cpu import native
+
+_GATHER, _SCATTER, _SCATTER_ADD = range(3)
+
+
+def _places(index: np.ndarray) -> np.ndarray:
+    """The indices as row-major int64."""
+    return native.contiguous(index if index.dtype == np.int64 else index.astype(np.int64))
+
+
+def take(out: np.ndarray, table: np.ndarray, index: np.ndarray, axis: int) -> bool:
+    """`out[...] = table` at `index` along `axis`; `out` is row-major, with the index's dimensions in the axis's place."""
+    if native.kernels is None or not table.flags.c_contiguous:
+        return False
+    return native.kernels.take(out, table, _places(index), axis)
+
+
+def gather(out: np.ndarray, table: np.ndarray, index: np.ndarray, axis: int) -> bool:
+    """Each element of `out` from its place in `table`, but for the index along `axis`."""
+    return native.kernels is not None and native.kernels.along(_GATHER, table, _places(index), out, axis)
+
+
+def scatter(target: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int, accumulate: bool) -> bool:
+    """Each element of `source` to its place in `target`, but for the index along `axis`; the indices are known to be inside."""
+    kind = _SCATTER_ADD if accumulate else _SCATTER
+    if native.kernels is None or source.dtype != target.dtype:
+        return False
+    return native.kernels.along(kind, target, _places(index), native.contiguous(source), axis)
+
+
+def add_rows(total: np.ndarray, index: np.ndarray, rows: np.ndarray) -> bool:
+    """`total[index[i]] += rows[i]`, one after the other."""
+    if native.kernels is None:
+        return False
+    if rows.dtype != total.dtype:
+        rows = rows.astype(total.dtype)
+    return native.kernels.add_at(total, _places(index), native.contiguous(rows))

@@ -1,0 +1,84 @@
+"""Reductions on the native kernels: brings arrays into the row-major form that those take.
+
+In: an array of any layout and dtype, axes, and the array for the result. Out: whether the result was written.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.core.dtype import bfloat16
+from rushlight.ops.cpu import native
+
+SUM, PROD, MAX, MIN, ANY, ALL, ARGMAX, ARGMIN, DEVIATION = range(9)
+
+_BOOL, _INT32, _INT64, _FLOAT32, _FLOAT64 = map(np.dtype, (np.bool_, np.int32, np.int64, np.float32, np.float64))
+_HALVES = (np.dtype(np.float16), bfloat16.numpy)
+
+
+def _computed(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dtype, np.dtype] | None:
+    """What the elements must be for a kernel, and what it gives, for a result of dtype `wanted`; None without a kernel."""
+    if source.kind == "c" or wanted.kind == "c":
+        return None
+    if operation in (ANY, ALL):
+        return _BOOL, _BOOL
+    if operation in (ARGMAX, ARGMIN):
+        return (_FLOAT32 if source in _HALVES else _INT32 if source.itemsize < 4 else source), _INT64
+    if operation in (MAX, MIN):
+        return (source, _FLOAT32) if source in _HALVES else (_INT32, _INT32) if source.itemsize < 4 else (source, source)
+    if operation == DEVIATION:
+        return source, source
+    target = _FLOAT32 if wanted in _HALVES else _INT64 if wanted.kind in "iub" else wanted
+    given = _FLOAT32 if source in _HALVES else _INT64 if source.kind in "iub" else source
+    return (source if given == target else target), target
+
+
+def row_major(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
+    """The elements row-major, with the other dimensions in their order and `axes` side by side.
+
+    The array itself, seen in the order in which it lies, where that will do; otherwise a copy.
+    """
+    if array.flags.c_contiguous and _side_by_side(array.shape, axes):
+        return array, axes
+    order = sorted(range(array.ndim), key=lambda axis: -array.strides[axis])
+    kept = [axis for axis in order if axis not in axes]
+    seen = array.transpose(order)
+    positions = tuple(order.index(axis) for axis in axes)
+    if kept == sorted(kept) and seen.flags.c_contiguous and _side_by_side(seen.shape, positions):
+        return seen, positions
+    outer = [axis for axis in range(array.ndim) if axis not in axes]
+    moved = array.transpose([*outer, *axes])
+    copy = native.scratch(moved.shape, array.dtype)
+    native.assign(copy, moved)
+    return copy, tuple(range(len(outer), array.ndim))
+
+
+def _side_by_side(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    reduced = [axis in axes for axis, size in enumerate(shape) if size != 1]
+    return sum(now != before for now, before in zip(reduced, [False, *reduced], strict=False)) <= 2
+
+
+def reduce(operation: int, array: np.ndarray, axes: tuple[int, ...], out: np.ndarray, mean: np.ndarray | None = None) -> bool:
+    """Write the reduction of `array` over `axes` to `out`, which is row-major; False if nothing was done.
+
+    Sums of integers are computed in int64, those of 16-bit floats in float32. `mean`, for DEVIATION, has the size of `out`.
+    """
+    if native.kernels is None or not array.size or not out.flags.c_contiguous:
+        return False
+    kinds = _computed(operation, array.dtype, out.dtype)
+    if kinds is None:
+        return False
+    source, result = kinds
+    found = row_major(array, axes)
+    if found[0].dtype != source:
+        converted = native.converted(found[0], source)
+        if converted is None:
+            return False
+        found = converted, found[1]
+    target = out if out.dtype == result else np.empty(out.shape, result)
+    extra = () if mean is None else (mean,)
+    if not native.kernels.reduce(operation, target, *found, *extra):
+        return False
+    if target is not out:
+        native.assign(out, target)
+    return True

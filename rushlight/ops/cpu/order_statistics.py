@@ -1,0 +1,59 @@
+"""CPU kernels of median (over all elements) and mode, on NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.core.dtype import int64
+from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu.common import operand
+from rushlight.ops.cpu.results import contiguous
+from rushlight.ops.meta.order_statistics import check_median, check_selection
+from rushlight.ops.registry import cpu
+
+
+def _middle(values: np.ndarray, self: Tensor) -> Tensor:
+    """The lower of the two middle values; NaN (the least integer) of nothing."""
+    if not values.size:
+        kind = self.dtype.numpy
+        nothing = np.nan if self.dtype.is_floating_point else 0 if kind.kind == "u" else np.iinfo(kind).min
+        return contiguous(np.asarray(nothing), self.dtype)
+    rank = (values.size - 1) // 2
+    return contiguous(np.partition(values, rank)[rank], self.dtype)
+
+
+@cpu("median")
+def median(self):
+    check_median(self, "median")
+    values = operand(self, self.dtype).reshape(-1)
+    if self.dtype.is_floating_point and np.isnan(values).any():
+        return contiguous(np.asarray(np.nan), self.dtype)
+    return _middle(values, self)
+
+
+@cpu("nanmedian")
+def nanmedian(self):
+    check_median(self, "median")
+    values = operand(self, self.dtype).reshape(-1)
+    return _middle(values[~np.isnan(values)] if self.dtype.is_floating_point else values, self)
+
+
+@cpu("mode")
+def mode(self, dim=-1, keepdim=False):
+    axis = check_selection(self, dim, "mode")
+    array = np.moveaxis(np.atleast_1d(self._impl.array), axis, -1)
+    positions = np.zeros(array.shape[:-1], np.int64)
+    for place in np.ndindex(positions.shape):
+        positions[place] = _last_of_most_frequent(array[place])
+    values = np.take_along_axis(array, positions[..., None], -1)[..., 0]
+    if self.dim() and keepdim:
+        values, positions = np.expand_dims(values, axis), np.expand_dims(positions, axis)
+    return contiguous(values, self.dtype), contiguous(positions, int64)
+
+
+def _last_of_most_frequent(row: np.ndarray) -> int:
+    """Where the most frequent value (the smallest of several) stands last."""
+    order = np.argsort(row, kind="stable")
+    ordered = row[order]
+    ends = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(row) - 1)
+    return order[ends[np.argmax(np.diff(ends, prepend=-1))]]

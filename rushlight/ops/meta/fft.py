@@ -1,0 +1,45 @@
+"""Meta rules of Fourier transforms, and the check of dtypes that the CPU kernels share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.core.dtype import complex64, complex128, dtype, float32, float64
+from rushlight.core.strides import wrap_dim
+from rushlight.core.tensor import Tensor
+from rushlight.ops.meta.common import empty
+from rushlight.ops.registry import meta
+
+
+def check_transform(self: Tensor, kinds: tuple[dtype, dtype], name: str) -> None:
+    """RuntimeError unless the tensor has one of the dtypes that a transform takes."""
+    if self.dtype not in kinds:
+        raise RuntimeError(f"{name}: expected a tensor of {kinds[0]} or {kinds[1]}, but got one of {self.dtype}")
+
+
+REAL, COMPLEX = (float32, float64), (complex64, complex128)
+
+
+def _with_last(self: Tensor, dim: Sequence[int], size: int) -> tuple[int, ...]:
+    sizes = list(self._impl.sizes)
+    sizes[wrap_dim(dim[-1], len(sizes))] = size
+    return tuple(sizes)
+
+
+@meta("_fft_c2c")
+def c2c(self, dim, normalization, forward):
+    check_transform(self, COMPLEX, "_fft_c2c")
+    return empty(self._impl.sizes, self.dtype)
+
+
+@meta("_fft_r2c")
+def r2c(self, dim, normalization, onesided):
+    check_transform(self, REAL, "_fft_r2c")
+    sizes = _with_last(self, dim, self.size(dim[-1]) // 2 + 1) if onesided else self._impl.sizes
+    return empty(sizes, self.dtype.to_complex())
+
+
+@meta("_fft_c2r")
+def c2r(self, dim, normalization, last_dim_size):
+    check_transform(self, COMPLEX, "_fft_c2r")
+    return empty(_with_last(self, dim, last_dim_size), self.dtype.to_real())

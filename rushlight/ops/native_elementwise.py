@@ -1,0 +1,33 @@
+"""Elementwise operators whose small work native code does by itself: names of kernels, and how CPU kernels are wrapped.
+
+In: the CPU kernel of an operator, as it is registered. Out: an ElementwiseKernel (`csrc/elementwise.c`), which runs the native
+kernel on contiguous tensors of one shape and dtype and calls the general one, which was registered, on all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight._C import ElementwiseKernel
+
+# Operators under the name of their kernel, and those under another.
+_NATIVE = {
+    **dict.fromkeys(
+        "neg abs relu floor ceil round trunc sqrt rsqrt reciprocal exp exp2 expm1 log log1p log2 log10 sin cos tan tanh erf "
+        "sigmoid silu isnan isinf logical_not maximum minimum logical_and logical_or logical_xor threshold_backward "
+        "sigmoid_backward tanh_backward".split()
+    ),
+    **{f"{name}.Tensor": name for name in (
+        "add", "sub", "mul", "div", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor",
+    )},
+    "clone": "positive", "where.self": "where",
+}  # fmt: skip
+# How many numbers follow the operands.
+_PARAMETERS = {"threshold_backward": 1}
+
+
+def with_native(name: str, general: Callable, in_place: bool = False) -> Callable:
+    """The CPU kernel `general` of the operator `name`, behind a native one where there is one; `in_place` for `name_`."""
+    if name not in _NATIVE:
+        return general
+    return ElementwiseKernel(_NATIVE[name] or name, general, in_place, _PARAMETERS.get(name, 0))

@@ -1,0 +1,111 @@
+"""`out=`: the results of an operator, written to tensors that the caller provides.
+
+In: results and their targets. Out: the targets, of the results' shapes, holding their values. The checks are torch's: no
+autograd, a dtype that the result can be cast to, and no memory shared with an input in a way that leaves the result undefined.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+
+from rushlight.core.dtype import can_cast
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.ops.meta.checks import check_writable, shared_memory
+
+# Operators that want the very dtype of their result; all others cast.
+_SAME_DTYPE = frozenset(
+    {"gather", "mm", "bmm", "addmm", "baddbmm", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "topk",
+     "sort", "linear", "multinomial", "nonzero", "take", "msort", "aminmax", "kthvalue"}
+)  # fmt: skip
+# Operators that read elements of their inputs after they have written others: no input may share memory with a target.
+_READS_LATER = frozenset(
+    {"gather", "index_select", "masked_select", "cat", "concat", "concatenate", "take", "scatter", "scatter_add", "index_copy",
+     "index_add", "scatter_reduce", "index_reduce"}
+)  # fmt: skip
+
+
+def write_out(name: str, out: Tensor | Sequence[Tensor], results: Tensor | tuple, inputs: Sequence[object]) -> Tensor | tuple:
+    """Copy the results of the operator `name` to `out`, given what it was called with; an `out` of another shape is resized.
+
+    TypeError where `out` is no tensor or not as many as there are results, RuntimeError where it can't take the result.
+    """
+    several = isinstance(results, tuple)
+    targets = tuple(out) if several and isinstance(out, list | tuple) else (out,)
+    for target in targets:
+        if not isinstance(target, Tensor):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    values = results if several else (results,)
+    if len(targets) != len(values):
+        raise TypeError(f"{name}(): argument 'out' must be tuple of {len(values)} Tensors, got {len(targets)}")
+    read = list(_tensors(inputs))
+    for target, value in zip(targets, values, strict=True):
+        _check(name, target, value, read)
+        _resize(target, value)
+        target.copy_(value)
+    return targets if several else out
+
+
+def _tensors(values: Sequence[object]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
+
+
+def _check(name: str, target: Tensor, value: Tensor, inputs: list[Tensor]) -> None:
+    if state.grad_enabled and (target.requires_grad or any(tensor.requires_grad for tensor in inputs)):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "requires grad."
+        )
+    if target.device != value.device:
+        raise RuntimeError(f"{name}(): Expected out tensor to be on device {value.device}, but got {target.device} instead")
+    _check_dtype(name, target, value)
+    check_writable(target, name)
+    for tensor in inputs:
+        shared = shared_memory(target._impl, tensor._impl)
+        if shared == "partly" or (shared and name in _READS_LATER):
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                f"location. Please clone() the tensor before performing the operation. ({name})"
+            )
+
+
+def _check_dtype(name: str, target: Tensor, value: Tensor) -> None:
+    if target.dtype is value.dtype:
+        return
+    if name in ("complex", "polar"):
+        raise RuntimeError(
+            f"Expected object of scalar type {value.dtype.scalar_name} but got scalar type {target.dtype.scalar_name} for "
+            "argument 'out'"
+        )
+    if name == "multinomial":
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {target.dtype.scalar_name}")
+    if name in ("amax", "amin"):
+        raise RuntimeError(
+            f"{name}(): Expected the dtype for input and out to match, but got {value.dtype.scalar_name} for input's dtype and "
+            f"{target.dtype.scalar_name} for out's dtype."
+        )
+    if name in _SAME_DTYPE:
+        raise RuntimeError(f"{name}(): Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
+    if not can_cast(value.dtype, target.dtype):
+        raise RuntimeError(
+            f"{name}(): result type {value.dtype.scalar_name} can't be cast to the desired output type "
+            f"{target.dtype.scalar_name}"
+        )
+
+
+def _resize(target: Tensor, value: Tensor) -> None:
+    if target.shape == value.shape:
+        return
+    if target.numel():
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(target.shape)}, which is not the "
+            f"required output shape {list(value.shape)}. Give an empty tensor (out.resize_(0)) to have it resized silently.",
+            UserWarning,
+            stacklevel=4,
+        )
+    target.resize_(value.shape)

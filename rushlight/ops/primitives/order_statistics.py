@@ -1,0 +1,13 @@
+"""Primitives that choose a value by its rank or frequency."""
+
+from __future__ import annotations
+
+from rushlight.ops.registry import define_primitives
+
+define_primitives(
+    """
+median(Tensor self) -> Tensor
+nanmedian(Tensor self) -> Tensor
+mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+"""
+)

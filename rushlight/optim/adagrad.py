@@ -1,0 +1,81 @@
+"""Adagrad: steps scaled by the root of all squared gradients so far. Duchi, Hazan and Singer (JMLR 12, 2011)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops import aten
+from rushlight.optim.optimizer import Parameters
+from rushlight.optim.options import check_implementation, check_learning_rate, check_not_negative, hyperparameter
+from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+
+
+class Adagrad(PerParameterOptimizer):
+    """p = p - lr' * g / (sqrt(s) + eps), where s sums g * g and lr' = lr / (1 + (step - 1) * lr_decay).
+
+    g includes weight_decay * p. The sums start at `initial_accumulator_value`, and exist from the start. Sparse gradients
+    touch only their rows.
+    Raises ValueError for options outside of their range, RuntimeError for weight_decay with sparse gradients.
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ):
+        check_learning_rate(lr)
+        check_not_negative({
+            "lr_decay value": lr_decay, "weight_decay value": weight_decay,
+            "initial_accumulator_value value": initial_accumulator_value, "epsilon value": eps,
+        })  # fmt: skip
+        defaults = {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "fused": fused,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+        check_implementation(foreach=foreach, fused=fused, differentiable=differentiable)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.state[parameter] = self._initial_state(parameter, group)
+
+    def share_memory(self) -> None:
+        """Move the state to shared memory, for steps from several processes."""
+        for values in self.state.values():
+            values["sum"].share_memory_()
+            values["step"].share_memory_()
+
+    def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        start = group["initial_accumulator_value"]
+        start = complex(start, start) if parameter.is_complex() else start
+        return {"step": new_step_count(), "sum": aten.full_like(parameter, start)}
+
+    def _rate(self, state: dict[str, Any], group: dict[str, Any]) -> float | Tensor:
+        return hyperparameter(group, "lr") / (1 + (next_step(state) - 1) * group["lr_decay"])
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        rate = self._rate(state, group)
+        gradient = with_decay(parameter, gradient, group)
+        total = state["sum"].addcmul_(gradient, gradient)
+        parameter.add_(gradient / total.sqrt().add(group["eps"]) * -rate)
+
+    def _update_from_sparse(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        if group["weight_decay"]:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        state = self.state[parameter]
+        rate = self._rate(state, group)
+        gradient = gradient.coalesce()
+        rows, values = tuple(gradient.indices().unbind(0)), gradient.values()
+        totals = state["sum"][rows] + values * values
+        state["sum"].index_put_(rows, totals)
+        parameter.index_put_(rows, values / totals.sqrt().add(group["eps"]) * -rate, accumulate=True)

@@ -1,0 +1,71 @@
+"""Checks of the options that optimizers share, in torch's words, and options as numbers."""
+
+from __future__ import annotations
+
+from rushlight.core.tensor import Tensor
+
+
+def check_learning_rate(lr: float | Tensor, *, foreach: bool | None = False, capturable: bool = True) -> None:
+    """ValueError unless `lr` is a number, or a tensor of one element, that is not negative.
+
+    With `foreach`, torch takes a tensor only together with `capturable`.
+    """
+    if isinstance(lr, Tensor):
+        if foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True; give a float")
+        if lr.numel() != 1:
+            raise ValueError(f"Tensor lr must be 1-element, but it has {lr.numel()} elements")
+    check_not_negative({"learning rate": lr})
+
+
+def check_not_negative(options: dict[str, float | Tensor]) -> None:
+    """ValueError for the first option that is negative or no number; the keys are names as messages call them."""
+    for name, value in options.items():
+        if not value >= 0.0:
+            raise ValueError(f"Invalid {name}: {value}")
+
+
+def check_betas(betas: tuple[float | Tensor, float | Tensor]) -> None:
+    """ValueError unless both decay rates are in [0, 1)."""
+    for index, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
+
+
+def check_tensor_betas(betas: tuple, foreach: bool | None, capturable: bool) -> None:
+    """ValueError unless the rates are both numbers or both tensors of one element (not with `foreach` alone)."""
+    if isinstance(betas[0], Tensor) is not isinstance(betas[1], Tensor):
+        raise ValueError("betas must be either both floats or both Tensors")
+    for index, beta in enumerate(betas):
+        if isinstance(beta, Tensor):
+            if foreach and not capturable:
+                raise ValueError(
+                    f"betas[{index}] as a Tensor is not supported for capturable=False and foreach=True; give a float"
+                )
+            if beta.numel() != 1:
+                raise ValueError(f"Tensor betas[{index}] must be 1-element, but it has {beta.numel()} elements")
+
+
+def check_implementation(*, foreach: bool | None = None, fused: bool | None = None, differentiable: bool = False) -> None:
+    """RuntimeError for flags that exclude each other. They choose among equal ways of computing in torch."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def check_capturable(group: dict) -> None:
+    """AssertionError, torch's type, for a step with `capturable`: it serves graphs of accelerators, and there is none."""
+    if group.get("capturable"):
+        raise AssertionError("If capturable=True, params and state_steps must be on supported devices: an accelerator, not cpu")
+
+
+def number(value: float | Tensor) -> float:
+    """An option that may be a one-element tensor, as a number."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def hyperparameter(group: dict, name: str) -> float | Tensor:
+    """An option as a number, or as it is where the step itself is differentiated and so may lead back to a tensor."""
+    value = group[name]
+    return value if group.get("differentiable") else number(value)

@@ -1,0 +1,97 @@
+"""PerParameterOptimizer: the base of optimizers that update every parameter from its own gradient and state alone.
+
+In: groups with options, gradients in `.grad`. Subclasses give `_initial_state`, and `_update`, which writes to the
+parameter and to the tensors of its state in place; complex parameters reach it as pairs of real numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops import aten
+from rushlight.ops.construct import tensor
+from rushlight.optim.optimizer import Optimizer, evaluate
+from rushlight.optim.options import check_capturable
+
+
+class PerParameterOptimizer(Optimizer):
+    """Base class; see the module. A step with `capturable` raises AssertionError, one on sparse gradients RuntimeError."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self.defaults.items():
+                group.setdefault(name, value)
+        # Old checkpoints count steps in numbers.
+        for values in self.state.values():
+            if "step" in values and not isinstance(values["step"], Tensor):
+                values["step"] = tensor(float(values["step"]))
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update of every parameter that has a gradient; returns the loss of `closure`, if given."""
+        loss = evaluate(closure)
+        for group in self.param_groups:
+            wanted = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if not self._update_together(wanted, group):
+                for parameter in wanted:
+                    self._update_parameter(parameter, group)
+        return loss
+
+    def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> bool:
+        """One step of all these parameters by a native kernel. False, and nothing done, where it does not take them."""
+        return False
+
+    def _state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter, made where there is none."""
+        state = self.state[parameter]
+        if not state:
+            state.update(self._initial_state(parameter, group))
+        return state
+
+    def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        check_capturable(group)
+        gradient = -parameter.grad if group.get("maximize") else parameter.grad
+        if gradient.is_sparse:
+            self._update_from_sparse(parameter, gradient, group)
+            return
+        state = self._state_of(parameter, group)
+        if group.get("differentiable"):
+            # The graph of earlier steps holds the state of that time.
+            state.update({name: value.clone() for name, value in state.items() if isinstance(value, Tensor)})
+        if parameter.is_complex():
+            parameter, gradient = aten.view_as_real(parameter), aten.view_as_real(gradient)
+            state = {name: _as_real(value) for name, value in state.items()}
+        self._update(parameter, gradient, state, group)
+
+    def _update_from_sparse(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients, use SparseAdam, SGD or Adagrad")
+
+    def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state before the first step of a parameter."""
+        raise NotImplementedError
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One step of one parameter. `gradient` may be written to by nobody."""
+        raise NotImplementedError
+
+
+def new_step_count() -> Tensor:
+    """The count of steps before the first one."""
+    return tensor(0.0)
+
+
+def next_step(state: dict[str, Any]) -> float:
+    """Count one step, and say which it is, from 1."""
+    return state["step"].add_(1).item()
+
+
+def with_decay(parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tensor:
+    """The gradient of the loss with the penalty weight_decay / 2 * p * p."""
+    decay = group["weight_decay"]
+    return gradient.add(parameter, alpha=decay) if decay else gradient
+
+
+def _as_real(value: Any) -> Any:
+    return aten.view_as_real(value) if isinstance(value, Tensor) and value.is_complex() else value

@@ -1,0 +1,79 @@
+"""RAdam: Adam that corrects the variance of its early steps. Liu et al. (2020), https://arxiv.org/abs/1908.03265."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops import aten
+from rushlight.optim.optimizer import Parameters
+from rushlight.optim.options import check_betas, check_learning_rate, check_not_negative, hyperparameter
+from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+
+# Below this length of the approximated moving average its variance is intractable, and a plain momentum step is taken.
+_TRACTABLE = 5.0
+
+
+class RAdam(PerParameterOptimizer):
+    """Adam whose adaptive step is scaled by a rectification term, or left out while too few gradients were seen.
+
+    g includes weight_decay * p unless `decoupled_weight_decay`, where p shrinks by lr * weight_decay first. Raises ValueError
+    for options outside of their range.
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ):
+        check_learning_rate(lr)
+        check_not_negative({"epsilon value": eps})
+        check_betas(betas)
+        check_not_negative({"weight_decay value": weight_decay})
+        defaults = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, defaults)
+
+    def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": new_step_count(),
+            "exp_avg": aten.zeros_like(parameter),
+            "exp_avg_sq": aten.zeros_like(parameter),
+        }
+
+    def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        (beta1, beta2), lr = group["betas"], hyperparameter(group, "lr")
+        step = next_step(state)
+        if group["decoupled_weight_decay"]:
+            parameter.mul_(1 - lr * group["weight_decay"])
+        else:
+            gradient = with_decay(parameter, gradient, group)
+        mean, square = state["exp_avg"], state["exp_avg_sq"]
+        mean.lerp_(gradient, 1 - beta1)
+        square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        direction = mean / (1 - beta1**step)
+        rectification = _rectification(beta2, step)
+        if rectification is not None:
+            direction = direction / (square.sqrt() + group["eps"]) * (rectification * math.sqrt(1 - beta2**step))
+        parameter.add_(direction * -lr)
+
+
+def _rectification(beta2: float, step: float) -> float | None:
+    """The paper's r_t; None while the variance is intractable."""
+    limit = 2 / (1 - beta2) - 1
+    length = limit - 2 * step * beta2**step / (1 - beta2**step)
+    if length <= _TRACTABLE:
+        return None
+    return math.sqrt((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length))

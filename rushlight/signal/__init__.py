@@ -1,0 +1,5 @@
+"""`rushlight.signal`: signal processing. `signal.windows` holds window functions."""
+
+from rushlight.signal import windows
+
+__all__ = ["windows"]

@@ -1,0 +1,224 @@
+"""Functions on sparse COO tensors: making them, coalescing, to and from dense tensors, products and sums.
+
+All are written with dense operators on indices and values, and so are differentiable; the gradient of a sparse tensor is sparse,
+with its own indices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from rushlight.core.dtype import dtype, get_default_dtype, int64
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.construct import as_tensor, tensor
+from rushlight.ops.packet import namespaces
+from rushlight.sparse.layout import is_sparse, parts
+
+aten = namespaces.namespace("aten")
+
+
+def _given(data: object) -> Tensor:
+    return data if isinstance(data, Tensor) else tensor(data)
+
+
+def _made(indices: Tensor, values: Tensor, size: Sequence[int], coalesced: bool = False) -> Tensor:
+    return aten._sparse_coo_tensor_unsafe(indices, values, list(size), is_coalesced=coalesced)
+
+
+def sparse_coo_tensor(
+    indices: object = None,
+    values: object = None,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: dtype | None = None,
+    device: object = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> Tensor:
+    """A sparse tensor with `values` (nnz, ...) at `indices` (sparse dimensions, nnz); the least `size` unless it is given.
+
+    With a size alone, a tensor of zeros. RuntimeError for parts that do not fit each other or the size.
+    """
+    if values is None:
+        return _zeros(indices if size is None else size, dtype, requires_grad)
+    positions, elements = as_tensor(_given(indices)).to(int64), _given(values)
+    elements = elements if dtype is None else elements.to(dtype)
+    if positions.dim() == 1 and not positions.numel():
+        positions = positions.reshape(0, elements.size(0) if elements.dim() else 1)
+    _check_parts(positions, elements)
+    wanted = _least_size(positions, elements) if size is None else tuple(size)
+    _check_size(positions, elements, wanted)
+    made = _made(positions, elements, wanted, bool(is_coalesced))
+    if requires_grad:
+        made = made.detach().requires_grad_()
+    return made
+
+
+def _zeros(size: object, kind: dtype | None, requires_grad: bool) -> Tensor:
+    sizes = tuple(size)
+    made = _made(
+        aten.zeros([len(sizes), 0], dtype=int64), aten.zeros([0], dtype=kind or get_default_dtype()), sizes, True
+    )
+    return made.requires_grad_() if requires_grad else made
+
+
+def _check_parts(indices: Tensor, values: Tensor) -> None:
+    if indices.dim() != 2:
+        raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
+    if not values.dim() or values.size(0) != indices.size(1):
+        raise RuntimeError(
+            f"indices and values must have same nnz, but got nnz from indices: {indices.size(1)}, nnz from values: "
+            f"{values.size(0) if values.dim() else 1}"
+        )
+
+
+def _least_size(indices: Tensor, values: Tensor) -> tuple[int, ...]:
+    lengths = (indices.amax(1) + 1).tolist() if indices.numel() else [0] * indices.size(0)
+    return (*lengths, *values.shape[1:])
+
+
+def _check_size(indices: Tensor, values: Tensor, size: tuple[int, ...]) -> None:
+    count, dense = indices.size(0), values.dim() - 1
+    if len(size) != count + dense:
+        raise RuntimeError(
+            f"number of dimensions must be sparse_dim ({count}) + dense_dim ({dense}), but got {len(size)}"
+        )
+    if tuple(values.shape[1:]) != size[count:]:
+        raise RuntimeError(
+            f"values has incorrect size, expected {[values.size(0), *size[count:]]}, got {list(values.shape)}"
+        )
+    if not indices.numel():
+        return
+    for dim, (low, high) in enumerate(zip(indices.amin(1).tolist(), indices.amax(1).tolist(), strict=True)):
+        if low < 0:
+            raise RuntimeError(f"found negative index {low} for dim {dim}")
+        if high >= size[dim]:
+            raise RuntimeError(
+                f"size is inconsistent with indices: for dim {dim}, size is {size[dim]} but found index {high}"
+            )
+
+
+def coalesce(self: Tensor) -> Tensor:
+    """The same tensor with each index once, in lexicographic order: itself where that is so already."""
+    require_sparse(self, "coalesce")
+    own = parts(self)
+    if own.coalesced:
+        return self
+    sizes = self.shape[: own.indices.size(0)]
+    if not sizes:
+        return _made(own.indices[:, :1], aten.values(self).sum(0, keepdim=True), self.shape, True)
+    flat = np.ravel_multi_index(tuple(own.indices.numpy()), tuple(sizes))
+    unique, inverse = np.unique(flat, return_inverse=True)
+    values = aten.values(self)
+    summed = aten.zeros([len(unique), *values.shape[1:]], dtype=values.dtype)
+    summed = summed.index_add(0, tensor_from_array(inverse.reshape(-1).astype(np.int64)), values)
+    indices = tensor_from_array(np.stack(np.unravel_index(unique, tuple(sizes))).astype(np.int64))
+    return _made(indices, summed, self.shape, True)
+
+
+def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
+    """This tensor with all elements; itself where it is dense."""
+    if not is_sparse(self):
+        return self if dtype is None else self.to(dtype)
+    if dtype is not None:
+        raise RuntimeError("dtype argument is not supported by sparse_to_dense")
+    indices, values = parts(self).indices, aten.values(self)
+    if not indices.size(0):
+        return values.sum(0)
+    whole = aten.zeros(self.shape, dtype=self.dtype)
+    return aten.index_put(whole, list(indices.unbind(0)), values, True)
+
+
+def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: object = None, blocksize: object = None, dense_dim: int | None = None) -> Tensor:
+    """A sparse tensor of the elements that are not 0; with `sparse_dim`, of the slices of the further dimensions.
+
+    RuntimeError for a number of sparse dimensions that there is not, and for layouts other than sparse_coo.
+    """
+    if layout is not None and str(layout) != "torch.sparse_coo":
+        raise RuntimeError(f"to_sparse: conversion to layout {layout} is not supported, only torch.sparse_coo")
+    if is_sparse(self):
+        return self
+    count = sparse_dim if sparse_dim is not None else self.dim() - (dense_dim or 0)
+    if not 0 <= count <= self.dim() or (count == 0 and self.dim()):
+        raise RuntimeError(f"sparse_dim argument must be in >0 and <={self.dim()}, but got {count}")
+    if not count:
+        return _made(aten.zeros([0, 1], dtype=int64), self.unsqueeze(0), (), True)
+    taken = self.detach() != 0
+    if count < self.dim():
+        taken = taken.flatten(count).any(-1)
+    indices = aten.nonzero(taken).t().contiguous()
+    return _made(indices, aten.index.Tensor(self, list(indices.unbind(0))), self.shape, True)
+
+
+def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
+    """A sparse tensor with the indices of `mask` and this tensor's elements there."""
+    require_sparse(mask, "sparse_mask")
+    own = parts(mask)
+    return _made(own.indices, aten.index.Tensor(to_dense(self), list(own.indices.unbind(0))), mask.shape, own.coalesced)
+
+
+def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """The product of two matrices, of which the first is sparse; dense, except for two sparse ones."""
+    if mat1.dim() != 2 or mat2.dim() != 2 or mat1.size(1) != mat2.size(0):
+        raise RuntimeError(
+            f"mm: Argument #2: Expected two matrices whose inner sizes agree, got shapes {list(mat1.shape)} and "
+            f"{list(mat2.shape)}"
+        )
+    if not is_sparse(mat1):
+        return mm(mat2.t(), mat1.t()).t() if is_sparse(mat2) else aten.mm(mat1, mat2)
+    if is_sparse(mat2):
+        return to_sparse(mm(mat1, to_dense(mat2)))
+    rows, columns = parts(mat1).indices.unbind(0)
+    products = aten.values(mat1).unsqueeze(1) * aten.index_select(mat2, 0, columns)
+    return aten.zeros([mat1.size(0), mat2.size(1)], dtype=products.dtype).index_add(0, rows, products)
+
+
+def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * mat + alpha * (mat1 @ mat2)` with a sparse `mat1`."""
+    return to_dense(mat) * beta + mm(mat1, mat2) * alpha
+
+
+def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: dtype | None = None) -> Tensor:  # noqa: A001
+    """The sum over `dim`, sparse as long as sparse dimensions are left; over all elements for None."""
+    source = input if dtype is None else input.to(dtype)
+    values = aten.values(source)
+    if dim is None:
+        return values.sum()
+    indices = parts(source).indices
+    count = indices.size(0)
+    dims = {axis % source.dim() for axis in ((dim,) if isinstance(dim, int) else dim)}
+    dense = [axis - count + 1 for axis in dims if axis >= count]
+    kept = [axis for axis in range(count) if axis not in dims]
+    values = values.sum(dense) if dense else values
+    if not kept:
+        return values.sum(0)
+    size = [length for axis, length in enumerate(source.shape) if axis not in dims]
+    return coalesce(_made(indices[kept], values, size))
+
+
+def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+    """The softmax along `dim` of a tensor of sparse dimensions alone, over the elements that it has."""
+    source = coalesce(input if dtype is None else input.to(dtype))
+    indices, values = parts(source).indices, aten.values(source)
+    if values.dim() != 1:
+        raise NotImplementedError(f"sparse.softmax needs a tensor without dense dimensions, got {values.dim() - 1} of them")
+    others = [axis for axis in range(source.dim()) if axis != dim % source.dim()]
+    sizes = [source.size(axis) for axis in others]
+    groups = np.ravel_multi_index(tuple(indices[others].numpy()), sizes) if others else np.zeros(values.numel(), np.int64)
+    group = tensor_from_array(np.ascontiguousarray(groups, dtype=np.int64))
+    count = max(math.prod(sizes), 1)
+    largest = aten.full([count], -math.inf, dtype=values.dtype).scatter_reduce(0, group, values.detach(), "amax")
+    powers = (values - largest[group]).exp()
+    total = aten.zeros([count], dtype=values.dtype).index_add(0, group, powers)
+    return _made(indices, powers / total[group], source.shape, True)
+
+
+def require_sparse(self: Tensor, name: str) -> None:
+    """RuntimeError for a dense tensor."""
+    if not is_sparse(self):
+        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got Strided")

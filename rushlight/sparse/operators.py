@@ -1,0 +1,220 @@
+"""The operators of sparse tensors: two of their own, which carry autograd between a tensor and its values, and kernels of others.
+
+Everything that is not here is written with these and dense operators, in `functions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.autograd.derivative_table import derivative
+from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.ops.dispatcher import Kernel, define
+from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import aten as find
+from rushlight.ops.registry import cpu
+from rushlight.ops.schema import parse_schema
+from rushlight.sparse.functions import coalesce, mm, to_dense
+from rushlight.sparse.layout import is_sparse, make_sparse, parts
+
+aten = namespaces.namespace("aten")
+
+for _schema in (
+    "_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, bool? is_coalesced=None) -> Tensor",
+    "values(Tensor(a) self) -> Tensor(a)",
+):
+    namespaces.add(define("aten", parse_schema(_schema)))
+
+
+def sparse(*names: str) -> Callable:
+    """Register a function as the kernel of operators for sparse tensors."""
+
+    def decorate(function: Callable) -> Callable:
+        for name in names:
+            find(name).register(DispatchKey.SparseCPU, Kernel(function))
+        return function
+
+    return decorate
+
+
+@cpu("_sparse_coo_tensor_unsafe")
+def sparse_coo_tensor_unsafe(indices, values, size, *, is_coalesced=None):
+    return make_sparse(indices, values, size, bool(is_coalesced))
+
+
+@sparse("values")
+def values_of(self):
+    stored = parts(self).values._impl
+    made = stored.alias(stored.sizes, stored.strides, stored.storage_offset)
+    made.version = self._impl.version
+    return wrap(made)
+
+
+def _values_gradient(grad: Tensor, indices: Tensor) -> Tensor:
+    return aten.index.Tensor(to_dense(grad), list(indices.unbind(0))) if indices.size(0) else to_dense(grad).unsqueeze(0)
+
+
+derivative("_sparse_coo_tensor_unsafe", values=_values_gradient)
+derivative(
+    "values", self=lambda grad, self: aten._sparse_coo_tensor_unsafe(parts(self).indices, grad, self.shape)
+)
+
+
+@sparse("clone")
+def clone(self, *, memory_format=None):
+    own = parts(self)
+    return make_sparse(own.indices.clone(), own.values.clone(), self.shape, own.coalesced)
+
+
+@sparse("_to_copy")
+def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
+    own = parts(self)
+    return make_sparse(own.indices, own.values.to(dtype=dtype, device=device, copy=True), self.shape, own.coalesced)
+
+
+@sparse("permute")
+def permute(self, dims):
+    order = [dim % self.dim() for dim in dims]
+    own = parts(self)
+    count = own.indices.size(0)
+    if sorted(order[:count]) != list(range(count)):
+        raise RuntimeError(f"permute of a sparse tensor must not mix its {count} sparse dimensions with dense ones, got {dims}")
+    values = own.values.permute([0, *(dim - count + 1 for dim in order[count:])])
+    return make_sparse(own.indices[order[:count]], values, [self.size(dim) for dim in order])
+
+
+def _scaled(self: Tensor, values: Tensor) -> Tensor:
+    own = parts(self)
+    return make_sparse(own.indices, values, self.shape, own.coalesced)
+
+
+def _at_indices(dense: Tensor, like: Tensor) -> Tensor:
+    return aten.index.Tensor(dense.expand(like.shape), list(parts(like).indices.unbind(0)))
+
+
+@sparse("mul.Tensor")
+def mul(self, other):
+    first, second = (self, other) if isinstance(self, Tensor) and is_sparse(self) else (other, self)
+    if isinstance(second, Tensor) and is_sparse(second):
+        return mul(coalesce(first), to_dense(second))
+    if isinstance(second, Tensor) and second.dim():
+        return _scaled(first, parts(first).values * _at_indices(second, first))
+    return _scaled(first, parts(first).values * second)
+
+
+@sparse("div.Tensor")
+def div(self, other):
+    if not isinstance(self, Tensor) or not is_sparse(self) or (isinstance(other, Tensor) and other.dim()):
+        raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor and a sparse dividend")
+    return _scaled(self, parts(self).values / other)
+
+
+@sparse("neg")
+def neg(self):
+    return _scaled(self, -parts(self).values)
+
+
+@sparse("add.Tensor")
+def add(self, other, *, alpha=1):
+    _check_shapes(self, other)
+    if not is_sparse(self) or not is_sparse(other):
+        # The sum with a dense tensor is dense.
+        return aten.add.Tensor(to_dense(self), to_dense(other), alpha=alpha)
+    first, second = parts(self), parts(other)
+    if first.indices.size(0) != second.indices.size(0):
+        raise RuntimeError(
+            f"cannot add tensors with different sparse dimensions: {first.indices.size(0)} and {second.indices.size(0)}"
+        )
+    addend = second.values if alpha == 1 else second.values * alpha
+    indices, values = aten.cat([first.indices, second.indices], 1), aten.cat([first.values, addend], 0)
+    made = make_sparse(indices, values, self.shape)
+    return coalesce(made) if first.coalesced and second.coalesced else made
+
+
+def _check_shapes(self: Tensor, other: Tensor) -> None:
+    if not isinstance(other, Tensor) or not isinstance(self, Tensor):
+        raise RuntimeError("add: a sparse tensor can be added to a tensor only, not to a number")
+    if self.shape != other.shape:
+        raise RuntimeError(
+            f"add: expected sizes of 'self' and 'other' to match, but {list(self.shape)} != {list(other.shape)}"
+        )
+
+
+@sparse("sub.Tensor")
+def sub(self, other, *, alpha=1):
+    return add(self, other, alpha=-alpha)
+
+
+def _writes(function: Callable) -> Callable:
+    """The in-place variant of a kernel."""
+
+    def write(self, *args, **kwargs):
+        result = function(self, *args, **kwargs)
+        if is_sparse(self) and is_sparse(result):
+            parts(self).replace(parts(result))
+        elif is_sparse(self):
+            raise RuntimeError("the result of this in-place operation on a sparse tensor would be dense: use the other form")
+        else:
+            aten.copy_(self, result)
+        return self
+
+    return write
+
+
+for _name, _function in (("add_", add), ("sub_", sub), ("mul_", mul), ("div_", div)):
+    sparse(f"{_name}.Tensor")(_writes(_function))
+sparse("neg_")(_writes(neg))
+
+
+@sparse("fill_.Scalar")
+def fill_(self, value):
+    if value != 0:
+        raise NotImplementedError("fill_ of a sparse tensor is possible with 0 only; use to_dense() first")
+    own = parts(self)
+    own.indices, own.values, own.coalesced = own.indices[:, :0], own.values[:0], True
+    return self
+
+
+@sparse("copy_")
+def copy_(self, src, non_blocking=False):
+    if is_sparse(self) != is_sparse(src):
+        return self.copy_(to_dense(src)) if not is_sparse(self) else _refuse_dense_source(self)
+    source = parts(src)
+    parts(self).replace(parts(make_sparse(source.indices.clone(), source.values.to(self.dtype, copy=True), src.shape)))
+    return self
+
+
+def _refuse_dense_source(self: Tensor) -> None:
+    raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = sparse, src type = strided")
+
+
+@sparse("mm")
+def mm_kernel(self, mat2):
+    return mm(self, mat2)
+
+
+@sparse("sum.dim_IntList")
+def sum_kernel(self, dim, keepdim=False, *, dtype=None):
+    return aten.sum.dim_IntList(to_dense(self), dim, keepdim, dtype=dtype)
+
+
+@sparse("as_strided", "view", "expand", "slice.Tensor", "unsqueeze", "squeeze.dims", "view.dtype")
+def refuse(self, *args, **kwargs):
+    raise NotImplementedError(
+        f"this view is not available for tensors of layout torch.sparse_coo (shape {list(self.shape)}); use to_dense() first"
+    )
+
+
+@sparse("select.int")
+def select(self, dim, index):
+    own, dim = parts(self), dim % self.dim()
+    index = index + self.size(dim) if index < 0 else index
+    size = [length for axis, length in enumerate(self.shape) if axis != dim]
+    if dim >= own.indices.size(0):
+        return make_sparse(own.indices, own.values.select(dim - own.indices.size(0) + 1, index), size, own.coalesced)
+    chosen = own.indices[dim] == index
+    kept = [axis for axis in range(own.indices.size(0)) if axis != dim]
+    if not kept:
+        return own.values[chosen].sum(0)
+    return make_sparse(own.indices[kept][:, chosen], own.values[chosen], size, own.coalesced)

@@ -1,0 +1,271 @@
+"""Activation checkpointing: a part of the forward pass keeps nothing for the backward pass, which computes it anew.
+
+Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), https://arxiv.org/abs/1604.06174. There are two ways. The
+better one hooks into what nodes save: a saved tensor becomes its number, and unpacking it runs the function again, up to the
+last tensor that was saved. The reentrant one is a Function whose backward runs the function again and calls backward on it.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from rushlight.amp.autocast_mode import RestoredAutocast, settings
+from rushlight.autograd import Function, backward, enable_grad, no_grad
+from rushlight.autograd.saved_tensor import save, unpack
+from rushlight.autograd.saved_tensors_hooks import saved_tensors_hooks
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.nn.modules.container import Sequential
+from rushlight.random import fork_rng, get_rng_state, set_rng_state
+
+__all__ = [
+    "CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
+    "set_checkpoint_early_stop",
+]  # fmt: skip
+Contexts = Callable[[], tuple[AbstractContextManager, AbstractContextManager]]
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function was not like the first."""
+
+
+class _Complete(Exception):
+    """All that was saved is there again: the second run ends."""
+
+
+def noop_context_fn() -> tuple[AbstractContextManager, AbstractContextManager]:
+    """Contexts of the two runs that do nothing."""
+    return nullcontext(), nullcontext()
+
+
+class _Settings(threading.local):
+    early_stop: bool | None = None
+
+
+_settings = _Settings()
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Context manager: whether second runs of checkpoints made in the block end once all that is needed is there."""
+    before, _settings.early_stop = _settings.early_stop, enable
+    try:
+        yield
+    finally:
+        _settings.early_stop = before
+
+
+def checkpoint(
+    function: Callable,
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Contexts = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`function(*args, **kwargs)`, of which only the arguments are kept for the backward pass.
+
+    `preserve_rng_state` (True) lets both runs draw the same random numbers. `context_fn` returns contexts for the two runs.
+    With `determinism_check` "default", CheckpointError when the second run saves tensors of other shapes or dtypes; "none" leaves
+    that out. ValueError for unknown options, and for ones that `use_reentrant=True` does not know. Pass `use_reentrant` explicitly.
+    """
+    if use_reentrant is None:
+        _warn_unsaid("checkpoint")
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
+    first, second = context_fn()
+    if not state.grad_enabled:
+        return function(*args, **kwargs)
+    stop = early_stop if _settings.early_stop is None else _settings.early_stop
+    frame = _Frame(function, args, kwargs, second, preserve, determinism_check == "default", stop)
+    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+        return function(*args, **kwargs)
+
+
+def _warn_unsaid(name: str) -> None:
+    warnings.warn(
+        f"torch.utils.checkpoint.{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
+        "recommended; the default is use_reentrant=True.",
+        stacklevel=3,
+    )
+
+
+class _Surroundings:
+    """The random state and autocast of the first run, for the second one."""
+
+    def __init__(self, preserve_rng_state: bool):
+        self.random = get_rng_state() if preserve_rng_state else None
+        self.autocast = settings()
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """A block in which they hold."""
+        with fork_rng(enabled=self.random is not None), RestoredAutocast(self.autocast):
+            if self.random is not None:
+                set_rng_state(self.random)
+            yield
+
+
+class _Frame:
+    """One checkpointed call: how to run it again, what it saved, and what the second run found for a backward pass.
+
+    It lives as long as the nodes that saved something in it, and so do the recomputed tensors.
+    """
+
+    def __init__(self, function: Callable, args: tuple, kwargs: dict, context: AbstractContextManager,
+                 preserve_rng_state: bool, checked: bool, early_stop: bool):  # fmt: skip
+        self.function = function
+        # As nodes keep tensors: where this call is itself part of a checkpointed one, its arguments are that one's business.
+        self.args = [save(value) for value in args]
+        self.kwargs = {name: save(value) for name, value in kwargs.items()}
+        self.context = context
+        self.surroundings = _Surroundings(preserve_rng_state)
+        self.checked = checked
+        self.early_stop = early_stop
+        self.saved: list[tuple] = []
+        self.found: list[Tensor] = []
+        self.backward_number = -1
+        self.lock = threading.RLock()
+
+    def pack(self, tensor: Tensor) -> int:
+        """A tensor's number."""
+        self.saved.append(_facts(tensor))
+        return len(self.saved) - 1
+
+    def unpack(self, number: int) -> Tensor:
+        """The tensor of that number, after running the function again if that was not done in this backward pass."""
+        task = state.backward_task
+        current = -2 if task is None else task.number
+        with self.lock:
+            if self.backward_number != current or task is None:
+                self._run_again()
+                self.backward_number = current
+            return self.found[number]
+
+    def _run_again(self) -> None:
+        self.found = found = []
+
+        def keep(tensor: Tensor) -> int:
+            found.append(tensor)
+            if self.early_stop and len(found) == len(self.saved):
+                raise _Complete
+            return len(found) - 1
+
+        args = [unpack(value, None) for value in self.args]
+        kwargs = {name: unpack(value, None) for name, value in self.kwargs.items()}
+        try:
+            with self.surroundings.restored(), enable_grad(), saved_tensors_hooks(keep, found.__getitem__), self.context:
+                self.function(*args, **kwargs)
+        except _Complete:
+            pass
+        self._check(found)
+
+    def _check(self, found: list[Tensor]) -> None:
+        if len(found) != len(self.saved):
+            raise CheckpointError(
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                "recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.saved)}\n"
+                f"Number of tensors saved during recomputation: {len(found)}."
+            )
+        pairs = zip(self.saved, map(_facts, found), strict=True)
+        differing = [(number, before, now) for number, (before, now) in enumerate(pairs) if before != now]
+        if self.checked and differing:
+            lines = [
+                f"tensor at position {number}:\nsaved metadata: {_shown(before)}\nrecomputed metadata: {_shown(now)}"
+                for number, before, now in differing
+            ]
+            raise CheckpointError(
+                "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                "forward pass.\n" + "\n".join(lines)
+            )
+
+
+def _facts(tensor: Tensor) -> tuple:
+    return (tensor.shape, tensor.dtype, tensor.device)
+
+
+def _shown(facts: tuple) -> dict[str, Any]:
+    return dict(zip(("shape", "dtype", "device"), facts, strict=True))
+
+
+class CheckpointFunction(Function):
+    """The reentrant way: `apply(function, preserve_rng_state, *args)`."""
+
+    @staticmethod
+    def forward(ctx, run_function: Callable, preserve_rng_state: bool, *args: Any):
+        """Run without recording."""
+        if not any(isinstance(value, Tensor) and value.requires_grad for value in args):
+            warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
+        ctx.run_function = run_function
+        ctx.surroundings = _Surroundings(preserve_rng_state)
+        ctx.positions = [index for index, value in enumerate(args) if isinstance(value, Tensor)]
+        ctx.others = [None if isinstance(value, Tensor) else value for value in args]
+        ctx.save_for_backward(*[args[index] for index in ctx.positions])
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *grads: Tensor):
+        """Run again with recording, and run that tape."""
+        if state.backward_task.needed is not None:
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter "
+                "to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "passing the `inputs` argument."
+            )
+        inputs = list(ctx.others)
+        for index, tensor in zip(ctx.positions, ctx.saved_tensors, strict=True):
+            inputs[index] = tensor.detach().requires_grad_(tensor.requires_grad)
+        with ctx.surroundings.restored(), enable_grad():
+            outputs = ctx.run_function(*inputs)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if isinstance(o, Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([output for output, _ in pairs], [grad for _, grad in pairs])
+        return (None, None, *(value.grad if isinstance(value, Tensor) else None for value in inputs))
+
+
+def checkpoint_sequential(
+    functions: Sequential | Iterable[Callable], segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Run modules one after another, in `segments` parts, of which all but the last are checkpointed and of equal length.
+
+    ValueError for options other than `preserve_rng_state`.
+    """
+    if use_reentrant is None:
+        _warn_unsaid("checkpoint_sequential")
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    parts = list(functions.children()) if isinstance(functions, Sequential) else list(functions)
+    size = len(parts) // segments
+    for begin in range(0, size * (segments - 1), size) if size else ():
+        run = _chain(parts[begin : begin + size])
+        input = checkpoint(run, input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return _chain(parts[size * (segments - 1) :])(input)
+
+
+def _chain(functions: list[Callable]) -> Callable:
+    def run(value: Any) -> Any:
+        for function in functions:
+            value = function(value)
+        return value
+
+    return run
