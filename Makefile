@@ -31,7 +31,7 @@ help:
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
-	@echo "fuzz          random programs, compiled against eager"
+	@echo "fuzz          random programs, compiled against eager; chains of views against PyTorch"
 	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
 	@echo "test-pythons  pytest $(TEST_PATHS) under each of: $(TEST_PYTHONS)"
 	@echo "clean         remove $(VENV), builds and caches"
@@ -86,10 +86,12 @@ test: lint
 bench: setup
 	$(BIN)/python -m benchmarks
 
-# make fuzz FUZZ_FLAGS="--seeds 2000 --start 500"
+# make fuzz FUZZ_FLAGS="--seeds 2000 --start 500" FUZZ_VIEWS_FLAGS="--chains 20000"
 FUZZ_FLAGS ?= --seeds 200
-fuzz: setup
+FUZZ_VIEWS_FLAGS ?= --chains 2000
+fuzz: oracle
 	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
+	$(BIN)/python -m tests.fuzz_views $(FUZZ_VIEWS_FLAGS)
 
 test-pythons:
 	@for python in $(TEST_PYTHONS); do \

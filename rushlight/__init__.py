@@ -74,10 +74,15 @@ from rushlight.ops.functional_linalg import (
     cartesian_prod,
     cdist,
     chain_matmul,
+    eig,
+    lstsq,
     lu,
+    matrix_rank,
     norm,
     pca_lowrank,
+    solve,
     svd_lowrank,
+    symeig,
     tensordot,
 )
 from rushlight.ops.promotion import result_type

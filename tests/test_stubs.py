@@ -13,7 +13,7 @@ from tools.generate_stubs import stubs
 
 PROGRAM = """
 import rushlight as torch
-from rushlight import nn
+from rushlight import linalg, nn
 
 layer = nn.Linear(8, 4)
 x = torch.randn(2, 8, dtype=torch.float32, requires_grad=True)
@@ -21,10 +21,12 @@ y: torch.Tensor = torch.softmax(layer(x).relu() + 1, dim=-1)
 (2 * y.sum(dim=1, keepdim=True)).mean().backward()
 rows: int = x.size(0) + x.view(-1, 4).shape[0]
 values, indices = torch.sort(y, descending=True)
+inverse: torch.Tensor = linalg.inv(torch.fft.ifft(torch.fft.fft(torch.special.expit(y))).real)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
 """
 MISTAKES = {
     "torch.softmax(y, dims=-1)": 'Unexpected keyword argument "dims"',
+    "linalg.inv(1)": 'Argument 1 to "inv" has incompatible type "int"',
     'y.add("one")': 'Argument 1 to "add" of "Tensor" has incompatible type "str"',
     "torch.sofmtax(y, 0)": "Module has no attribute",
 }
@@ -44,7 +46,7 @@ def test_stubs_parse_and_declare_what_exists(generated):
     declared = set()
     for path, text in generated.items():
         body = ast.parse(text, str(path)).body
-        if path.name == "__init__.pyi":
+        if path.parts[-2:] == ("rushlight", "__init__.pyi"):
             declared = {node.name for node in body if isinstance(node, ast.FunctionDef)}
     assert {"add", "softmax", "randn"} <= declared
     assert all(hasattr(rl, name) for name in declared)

@@ -1,4 +1,4 @@
-"""Writes the type stubs `rushlight/__init__.pyi`, `rushlight/core/tensor.pyi` and `rushlight/_C.pyi`.
+"""Writes the type stubs of `rushlight`, its packages of operators, `rushlight.core.tensor` and `rushlight._C`.
 
 In: the imported package: operator schemas, Tensor's attributes, signatures of functions, the imports of `__init__.py`.
 Out: what editors and type checkers read in place of these modules. The functions and methods of operators are made from
@@ -102,7 +102,7 @@ def signature(op: OpOverload, as_method: bool, sizes_apart: bool = False) -> str
     keywords = [parameter(op, argument, as_method) for argument in schema.arguments if argument.kwarg_only]
     if "device" in schema.positions and not schema.is_view:
         keywords.append("requires_grad: _bool = False")
-    elif not (as_method or schema.is_view or schema.is_mutable) and set(kinds) == {"Tensor"}:
+    elif not (as_method or schema.is_view or schema.is_mutable or "out" in schema.positions) and set(kinds) == {"Tensor"}:
         keywords.append(f"out: {result} | None = None")
     if sizes_apart:
         position = bindings._VARIADIC[schema.name]
@@ -199,6 +199,8 @@ def tensor_stub() -> str:
                 stub.lines += [f"    @{name}.setter", f"    def {name}(self, value: {kind}) -> None: ..."]
         elif isinstance(value, FunctionType | staticmethod) and name not in AS_IN_OBJECT:
             stub.define(name, stub.method(name, value), indent="    ")
+        elif isinstance(value, _C.BinaryMethod):  # Python's operators between tensors and numbers
+            stub.define(name, ["(self, other: Tensor | _Number) -> Tensor"], indent="    ")
     for name, value in vars(tensor_module).items():
         if isinstance(value, FunctionType) and value.__module__ == stub.module:
             stub.define(name, [stub.signature(value)])
@@ -225,6 +227,18 @@ def package_stub() -> str:
     return stub.text()
 
 
+def operators_stub(package: str) -> str:
+    """A package of operators as `rushlight.linalg`: the functions of the operators `linalg_*`, and what it imports."""
+    stub, functions = Stub(f"rushlight.{package}"), bindings.functions_of(package)
+    stub.imports.add("from rushlight.core.tensor import Tensor")
+    for node in ast.parse((PACKAGE / package / "__init__.py").read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module != bindings.__name__:
+            stub.lines += [f"from {node.module} import {alias.name} as {alias.name}" for alias in node.names]
+    for name in sorted(functions):
+        stub.define(name, operator(f"{package}_{name}", False))
+    return stub.text()
+
+
 def _value(name: str) -> str:
     value = getattr(rushlight, name)
     kind = "None" if value is None else type(value).__name__
@@ -242,6 +256,7 @@ def extension_stub() -> str:
 def stubs() -> dict[Path, str]:
     """The text of every stub by its path."""
     made = {"__init__.pyi": package_stub(), "core/tensor.pyi": tensor_stub(), "_C.pyi": extension_stub()}
+    made |= {f"{package}/__init__.pyi": operators_stub(package) for package in ("fft", "linalg", "special")}
     return {PACKAGE / name: text for name, text in made.items()}
 
 

@@ -1,5 +1,6 @@
 """The backward engine: runs nodes in reverse order of their making, once all gradients that reach them have arrived.
 
+Without captures and anomaly mode, the loop is C code (`csrc/engine.c`), which does what `_step` does here.
 No recursion, so graphs may be of any depth. Gradients are summed in a buffer per node; `captures` selects what to return.
 """
 
@@ -9,6 +10,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Sequence
 
+from rushlight._C import count_edges, run_tape
 from rushlight.autograd.anomaly import checked_apply
 from rushlight.autograd.node import AccumulateGrad, Edge, Node, OutputInfo
 from rushlight.core.tensor import Tensor
@@ -33,7 +35,10 @@ class _Task:
         self.ready: list[tuple] = []
         self.number = next(_numbers)
         self.running: Node | None = None
-        self._count_edges(roots)
+        if captures is None:
+            self.awaited = count_edges(dict.fromkeys(node for node, _ in roots))
+        else:
+            self._count_edges(roots)
         self.captured: dict[Edge, Tensor | None] = dict.fromkeys(captures or ())
         self.capturing: dict[Node, list[int]] = {}
         for node, index in self.captured:
@@ -77,6 +82,9 @@ class _Task:
         """Deliver the first gradients."""
         for (node, index), grad in zip(roots, grads, strict=True):
             self.deliver(node, index, grad)
+
+    def make_ready(self, roots: Sequence[Edge]) -> None:
+        """Begin with the roots into which no edge leads."""
         for node in dict.fromkeys(node for node, _ in roots):
             if not self.awaited[node]:
                 self._push(node)
@@ -118,6 +126,11 @@ def run_backward(
     previous, outer = state.grad_enabled, state.backward_task
     state.grad_enabled, state.backward_task = create_graph, task
     try:
+        if captures is None and state.anomaly is None:
+            starts = tuple(dict.fromkeys(node for node, _ in roots))
+            run_tape(starts, task.awaited, task.buffers, retain_graph, _run_hooked, _validate)
+        else:
+            task.make_ready(roots)
         while task.ready:
             _, _, node = heapq.heappop(task.ready)
             _step(task, node, retain_graph)
@@ -140,6 +153,11 @@ def _step(task: _Task, node: Node, retain_graph: bool) -> None:
             if result is not None:
                 task.deliver(following, index, _validate(result, following.output_info[index], node))
             task.arrived(following)
+
+
+def _run_hooked(node: Node, grads: list[Tensor | None], retain_graph: bool) -> Sequence[Tensor | None]:
+    _run_tensor_hooks(node, grads)
+    return _run(node, tuple(grads), retain_graph)
 
 
 def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:

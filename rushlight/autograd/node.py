@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 
+import rushlight._C as _C
 from rushlight._C import NodeBase
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
@@ -111,32 +112,36 @@ class HookHandle:
         self.remove()
 
 
-class AccumulateGrad(Node):
-    """The leaf of the tape: adds the arriving gradient to `variable.grad`. It comes before all other nodes that are ready."""
+_accumulation = threading.RLock()
 
-    def __init__(self, variable: Tensor):
-        super().__init__()
-        self.sequence_nr = float("inf")
-        self.variable = variable
-        self.output_info = [info_of(variable._impl)]
-        self._lock = threading.Lock()
+
+class AccumulateGrad(_C.AccumulateNode, Node):
+    """The leaf of the tape: adds the arriving gradient to `variable.grad`. It comes before all other nodes that are ready.
+
+    The engine itself takes over a gradient that nobody else holds (`csrc/accumulate.c`).
+    """
+
+    variable: Tensor
 
     def apply(self, grads):
         (grad,) = grads
         if grad is None:
             return ()
         meta = self.variable._impl.autograd
-        with self._lock:
+        with _accumulation:
             if meta.grad is None:
                 # Other leaves may have received the very same gradient, and users write to `.grad` in place.
                 meta.grad = _copy_like(grad, self.variable._impl)
-            elif grad.requires_grad or meta.grad.requires_grad:
+            elif grad.requires_grad or meta.grad.requires_grad or meta.grad.is_sparse != grad.is_sparse:
                 meta.grad = meta.grad + grad
             else:
                 meta.grad.add_(grad)
         for hook in list((meta.post_accumulate_hooks or {}).values()):
             hook(self.variable)
         return ()
+
+
+_C.configure(accumulate_type=AccumulateGrad)
 
 
 def _copy_like(grad: Tensor, variable: TensorImpl) -> Tensor:
@@ -159,18 +164,11 @@ def geometry_of(impl: TensorImpl) -> tuple[tuple[int, ...], tuple[int, ...], int
     return (impl.sizes, impl.strides, impl.storage_offset)
 
 
-_accumulator_lock = threading.RLock()
-
-
 def accumulator_of(tensor: Tensor, meta: AutogradMeta) -> AccumulateGrad:
     """The node that adds to the `.grad` of a leaf: one at a time per leaf, alive as long as a graph holds it."""
-    with _accumulator_lock:
-        accumulator = meta.accumulator() if meta.accumulator is not None else None
-        if accumulator is None:
-            accumulator = AccumulateGrad(tensor)
-            meta.accumulator = weakref.ref(accumulator)
-            if meta.hooks:
-                accumulator.make_hooks().tensor[0] = meta.hooks
+    accumulator = _C.accumulator_of(tensor)
+    if meta.hooks and not (accumulator.hooks is not None and accumulator.hooks.tensor):
+        accumulator.make_hooks().tensor[0] = meta.hooks
     return accumulator
 
 

@@ -149,12 +149,12 @@ def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
         raise RuntimeError(f"invalid shape dimension {min(shape)}")
     known = math.prod(size for size in shape if size != -1)
     if unknown:
-        if known == 0:
+        if known == numel == 0:
             raise RuntimeError(
                 f"cannot reshape tensor of {numel} elements into shape {list(shape)} because the unspecified dimension "
                 "size -1 can be any value and is ambiguous"
             )
-        if numel % known == 0:
+        if known and numel % known == 0:
             shape = [numel // known if size == -1 else size for size in shape]
             known = numel
     if known != numel:

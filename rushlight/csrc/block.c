@@ -81,6 +81,8 @@ PyObject *block_make(void *memory, size_t capacity, Py_ssize_t nbytes)
     return (PyObject *)block;
 }
 
+int block_is(PyObject *object) { return Py_TYPE(object) == block_type; }
+
 void block_use_type(PyTypeObject *type) { block_type = type; }
 
 static PyObject *refuse(PyObject *size)

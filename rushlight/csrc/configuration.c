@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "node.h"
+#include "accumulate.h"
 
 Configuration configuration;
 
@@ -18,6 +18,7 @@ static const struct {
     {"make_array", offsetof(Configuration, make_array)},
     {"gradient_edge", offsetof(Configuration, gradient_edge)},
     {"node_type", offsetof(Configuration, node_type)},
+    {"accumulate_type", offsetof(Configuration, accumulate_type)},
     {"save", offsetof(Configuration, save)},
     {"save_output", offsetof(Configuration, save_output)},
     {"saved_type", offsetof(Configuration, saved_type)},
@@ -48,6 +49,7 @@ static int is_acceptable(const char *name, PyObject *value)
     PyTypeObject *base = strcmp(name, "tensor_type") == 0 ? &TensorBase_Type
                          : strcmp(name, "node_type") == 0 ? &OperatorNode_Type
                          : strcmp(name, "saved_type") == 0 ? &SavedTensorBase_Type
+                         : strcmp(name, "accumulate_type") == 0 ? &AccumulateNode_Type
                                                           : NULL;
     if (!base)
         return 1;

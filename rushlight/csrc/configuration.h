@@ -17,6 +17,7 @@ typedef struct {
     PyObject *make_array;       /* TensorImpl -> numpy.ndarray */
     PyObject *gradient_edge;    /* Tensor -> (Node | None, int) */
     PyObject *node_type;        /* OperatorBackward, a subclass of OperatorNode */
+    PyObject *accumulate_type;  /* AccumulateGrad, a subclass of AccumulateNode */
     PyObject *save;             /* what a node keeps of a value */
     PyObject *save_output;      /* (tensor, output number) -> what a node keeps of its output */
     PyObject *saved_type;       /* SavedTensor */

@@ -113,7 +113,8 @@ static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int
         operands->scalars |= 1U << index;
         return 1;
     }
-    return impl_is_contiguous(impl) && same_sizes(impl, operands->shape);
+    /* Odd strides of dimensions of size 1 decide those of the result: the general kernel knows how. */
+    return impl_is_contiguous(impl) == 2 && same_sizes(impl, operands->shape);
 }
 
 static int read_operands(const ElementwiseKernel *kernel, PyObject *const *arguments, Py_ssize_t count, Operands *operands)

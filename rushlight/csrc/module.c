@@ -5,14 +5,15 @@
 
 static PyMethodDef *const method_tables[] = {
     block_methods,   launch_methods,      cpu_features_methods, configuration_methods,
-    storage_methods, elementwise_methods, tensor_methods,       optimizer_methods,
+    storage_methods, elementwise_methods, tensor_methods,       optimizer_methods,    eval_frame_methods,
+    accumulate_methods, engine_methods,
 };
 
 static PyTypeObject *const types[] = {
     &StorageImpl_Type,    &VersionCounter_Type,    &AutogradMeta_Type,      &ViewMeta_Type,   &TensorImpl_Type,
     &TensorBase_Type,     &ThreadState_Type,       &OperatorBase_Type,      &PacketBase_Type, &BinaryMethod_Type,
     &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
-    &SavedTensorBase_Type,
+    &SavedTensorBase_Type, &AccumulateNode_Type,
 };
 
 static int execute(PyObject *module)
@@ -29,7 +30,7 @@ static int execute(PyObject *module)
     for (size_t i = 0; i < sizeof method_tables / sizeof *method_tables; i++)
         if (PyModule_AddFunctions(module, method_tables[i]) < 0)
             return -1;
-    return 0;
+    return eval_frame_initialize(module);
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)

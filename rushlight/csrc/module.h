@@ -16,6 +16,7 @@ static inline ModuleState *module_state(PyObject *module) { return (ModuleState 
 extern PyType_Spec block_spec;
 void block_use_type(PyTypeObject *type);
 /* A Block that takes over memory of the allocator, unless it fails: NULL with an exception set. */
+int block_is(PyObject *object); /* whether it is a Block */
 PyObject *block_make(void *memory, size_t capacity, Py_ssize_t nbytes);
 
 extern PyMethodDef block_methods[];
@@ -26,6 +27,11 @@ extern PyMethodDef storage_methods[];
 extern PyMethodDef tensor_methods[];
 extern PyMethodDef elementwise_methods[];
 extern PyMethodDef optimizer_methods[];
+extern PyMethodDef eval_frame_methods[];
+
+int eval_frame_initialize(PyObject *module);
+extern PyMethodDef accumulate_methods[];
+extern PyMethodDef engine_methods[];
 
 /* Types that are not made anew per module object: C code compares with their addresses. */
 extern PyTypeObject StorageImpl_Type;
@@ -44,5 +50,6 @@ extern PyTypeObject ElementwiseKernel_Type;
 extern PyTypeObject NodeBase_Type;
 extern PyTypeObject OperatorNode_Type;
 extern PyTypeObject SavedTensorBase_Type;
+extern PyTypeObject AccumulateNode_Type;
 
 #endif

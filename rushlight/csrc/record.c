@@ -3,6 +3,8 @@
    rushlight.autograd.variable does the same in Python for what is rare: lists of tensors, dispatch modes, hooks. */
 #include "record.h"
 
+#include "accumulate.h"
+
 enum { MOST_ARGUMENTS = 32 };
 
 static PyObject *field(PyObject *tuple, Py_ssize_t index) { return PyTuple_GET_ITEM(tuple, index); }
@@ -102,19 +104,6 @@ static int bind(PyObject *plan, PyObject *const *arguments, Py_ssize_t positiona
 
 /* Edges */
 
-static PyObject *referent(PyObject *reference)
-{
-    PyObject *found = NULL;
-#if PY_VERSION_HEX >= 0x030d0000
-    if (PyWeakref_GetRef(reference, &found) < 0)
-        return NULL;
-#else
-    found = PyWeakref_GetObject(reference);
-    found = found == Py_None ? NULL : Py_XNewRef(found);
-#endif
-    return found;
-}
-
 static PyObject *make_edge(PyObject *node, Py_ssize_t output)
 {
     PyObject *number = PyLong_FromSsize_t(output);
@@ -136,14 +125,13 @@ static PyObject *edge_of(PyObject *value)
             return make_edge(meta->grad_fn, meta->output_nr);
         if (!meta || !meta->requires_grad) /* a view made without recording may require grad because its base does */
             return Py_NewRef(configuration.no_edge);
-        if (meta->accumulator && PyWeakref_Check(meta->accumulator)) {
-            PyObject *node = referent(meta->accumulator);
-            if (node) {
-                PyObject *edge = make_edge(node, 0);
-                Py_DECREF(node);
-                return edge;
-            }
-            PyErr_Clear();
+        PyObject *node = meta->accumulator && PyWeakref_Check(meta->accumulator) ? referent(meta->accumulator) : NULL;
+        if (!node && !is_set(meta->hooks) && !(node = accumulator_of(value, meta)))
+            return NULL;
+        if (node) {
+            PyObject *edge = make_edge(node, 0);
+            Py_DECREF(node);
+            return edge;
         }
     }
     PyObject *edge = PyObject_CallOneArg(configuration.gradient_edge, value);

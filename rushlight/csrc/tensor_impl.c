@@ -227,26 +227,29 @@ Py_ssize_t impl_numel(TensorImpl *impl)
     return impl->numel;
 }
 
+/* 0 for no, 1 for yes, 2 where the strides of dimensions of size 1, which matter to no element, are row-major as well. */
 static int lies_row_major(PyObject *sizes, PyObject *strides)
 {
     Py_ssize_t expected = 1, rank = PyTuple_GET_SIZE(sizes);
+    int result = 2;
     if (PyTuple_GET_SIZE(strides) != rank)
         return 0;
     for (Py_ssize_t dim = rank - 1; dim >= 0; dim--) {
         Py_ssize_t size = item(sizes, dim);
-        if (size == 1)
-            continue;
-        if (item(strides, dim) != expected)
-            return 0;
+        if (item(strides, dim) != expected) {
+            if (size != 1)
+                return 0;
+            result = 1;
+        }
         expected *= size;
     }
-    return 1;
+    return result;
 }
 
 int impl_is_contiguous(TensorImpl *impl)
 {
     if (impl->contiguous < 0)
-        impl->contiguous = impl_numel(impl) == 0 || lies_row_major(impl->sizes, impl->strides);
+        impl->contiguous = impl_numel(impl) == 0 ? 1 : lies_row_major(impl->sizes, impl->strides);
     return impl->contiguous;
 }
 

@@ -102,7 +102,7 @@ static inline Py_ssize_t version_value(const TensorImpl *impl) { return ((Versio
 /* The number of elements; negative sizes count as 0. */
 Py_ssize_t impl_numel(TensorImpl *impl);
 /* Whether the elements lie row-major without gaps. */
-int impl_is_contiguous(TensorImpl *impl);
+int impl_is_contiguous(TensorImpl *impl); /* 2: in the strides of dimensions of size 1, too */
 int itemsize_of(PyObject *dtype); /* -1 with an exception set */
 
 /* The address of the first byte, or NULL: no data (no exception set), or an exception. */

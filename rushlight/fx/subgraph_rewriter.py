@@ -1,6 +1,7 @@
 """replace_pattern: find every place where a graph does what a pattern does, and put a replacement there.
 
-In: a GraphModule, a pattern and a replacement (functions, modules or graphs). Out: the module, changed in place, and the matches.
+In: a GraphModule, a pattern and a replacement (functions, modules or graphs). Out: the module, changed in place, and the
+matches.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def replace_pattern(
 ) -> list[Match]:
     """Replace every match of `pattern` in `gm` that overlaps no earlier one, and recompile. Returns the matches, in order.
 
-    A match is a set of nodes with the pattern's targets and arguments, of which only the results are used outside. The inputs of
-    pattern and replacement correspond by position; RuntimeError where their number, or that of results, differs.
+    A match is a set of nodes with the pattern's targets and arguments, of which only the results are used outside. The
+    inputs of pattern and replacement correspond by position; RuntimeError where their number, or that of results, differs.
     """
     wanted, made = _graph_of(pattern), _graph_of(replacement)
     _check_same_interface(wanted, made)
@@ -111,7 +112,8 @@ def _match_at(pattern: Graph, anchor: Node) -> Match | None:
     bound: dict[Node, Any] = {}
     if not _bind(results[-1], anchor, bound):
         return None
-    if any(result not in bound for result in results) or len(set(map(id, _bound_inner(pattern, bound)))) < len(_inner_nodes(pattern)):
+    inner = _inner_nodes(pattern)
+    if any(result not in bound for result in results) or len(set(_bound_inner(pattern, bound))) < len(inner):
         return None
     return Match(anchor, bound) if _is_closed(pattern, results, bound) else None
 

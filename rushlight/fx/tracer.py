@@ -1,12 +1,12 @@
 """symbolic_trace: run a program on proxies, and record what it does as a graph.
 
-In: a module or function. Out: a `Graph` (`Tracer.trace`) or `GraphModule` (`symbolic_trace`) of the library functions, methods and
-leaf modules that it calls. Python's control flow is followed once; where it depends on a traced value, `TraceError` is raised.
+In: a module or function. Out: a `Graph` (`Tracer.trace`) or `GraphModule` (`symbolic_trace`) of the library functions,
+methods and leaf modules that it calls. Python's control flow is followed once; where it depends on a traced value,
+`TraceError` is raised.
 """
 
 from __future__ import annotations
 
-import builtins
 import functools
 import inspect
 import math
@@ -103,8 +103,8 @@ class Tracer(TracerBase):
     """Traces a module or function.
 
     Modules of the library itself are leaves, recorded as `call_module`; `is_leaf_module` decides. Calls of the functions in
-    `autowrap_modules` (`math`) and `autowrap_functions`, and of those named by `wrap`, are recorded where a proxy is among their
-    arguments. With `param_shapes_constant`, the shapes of parameters are known while tracing.
+    `autowrap_modules` (`math`) and `autowrap_functions`, and of those named by `wrap`, are recorded where a proxy is among
+    their arguments. With `param_shapes_constant`, the shapes of parameters are known while tracing.
     """
 
     def __init__(
@@ -170,8 +170,8 @@ class Tracer(TracerBase):
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
         """The graph of a module's `forward`, or of a function.
 
-        `concrete_args` fixes arguments by name; in nested values, `PH` marks what stays an input. TraceError where the program's
-        control flow depends on an input.
+        `concrete_args` fixes arguments by name; in nested values, `PH` marks what stays an input. TraceError where the
+        program's control flow depends on an input.
         """
         function = root if not isinstance(root, Module) else getattr(type(root), "forward", None)
         if not callable(function):
@@ -275,7 +275,7 @@ def _user_stack() -> str:
     frames = [
         frame
         for frame in traceback.extract_stack()
-        if f"/{_PACKAGE}/fx/" not in frame.filename.replace("\\", "/") and f"/{_PACKAGE}/nn/modules/module" not in frame.filename
+        if not any(part in frame.filename for part in (f"/{_PACKAGE}/fx/", f"/{_PACKAGE}/nn/modules/module"))
     ]
     return "".join(traceback.format_list(frames[-3:]))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.nn import functional, init, modules, utils
+from rushlight.nn import attention, functional, init, modules, parallel, utils
 from rushlight.nn.functional.classification import LinearCrossEntropyOptions
 from rushlight.nn.modules import *  # noqa: F403
 from rushlight.nn.modules import __all__ as _module_names
@@ -14,9 +14,11 @@ __all__ = [
     "Parameter",
     "UninitializedBuffer",
     "UninitializedParameter",
+    "attention",
     "functional",
     "init",
     "modules",
+    "parallel",
     "utils",
     *_module_names,
 ]

@@ -5,8 +5,11 @@ Numbers are drawn in torch's order, so that the same seed gives the same weights
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -229,3 +232,31 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     for column in range(columns):
         kept[aten.randperm.default(rows).numpy()[:zeros], column] = 0
     return tensor.mul_(from_numpy(kept).to(tensor.dtype))
+
+
+def _deprecated(current: Callable) -> Callable:
+    name = current.__name__
+
+    @functools.wraps(current)
+    def former(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(
+            f"`nn.init.{name[:-1]}` is now deprecated in favor of `nn.init.{name}`.", FutureWarning, stacklevel=2
+        )
+        return current(*args, **kwargs)
+
+    former.__name__ = former.__qualname__ = name[:-1]
+    former.__doc__ = f"The deprecated name of {name}."
+    return former
+
+
+uniform = _deprecated(uniform_)
+normal = _deprecated(normal_)
+constant = _deprecated(constant_)
+eye = _deprecated(eye_)
+dirac = _deprecated(dirac_)
+xavier_uniform = _deprecated(xavier_uniform_)
+xavier_normal = _deprecated(xavier_normal_)
+kaiming_uniform = _deprecated(kaiming_uniform_)
+kaiming_normal = _deprecated(kaiming_normal_)
+orthogonal = _deprecated(orthogonal_)
+sparse = _deprecated(sparse_)

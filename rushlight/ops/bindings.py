@@ -36,6 +36,8 @@ _NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 
 # Prefixes of operators that are public in a package of their own, as `linalg_inv` in `rushlight.linalg`.
 _PACKAGES = ("linalg_", "fft_", "special_", "sparse_")
+# Public functions that carry a second name.
+_ALIASES = {"_segment_reduce": "segment_reduce"}
 
 
 def functions() -> dict[str, Callable]:
@@ -46,7 +48,8 @@ def functions() -> dict[str, Callable]:
         hidden = name.startswith(_PACKAGES) or name.startswith("__")
         if not hidden and isinstance(packet, OpOverloadPacket):
             found[name] = make_function(packet)
-    return {**found, **functional.PUBLIC}
+    aliases = {alias: found[name] for alias, name in _ALIASES.items()}
+    return {**found, **aliases, **functional.PUBLIC}
 
 
 def functions_of(package: str) -> dict[str, Callable]:

@@ -5,7 +5,8 @@ Stage: eager calls and captured graphs; each runs operators.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
@@ -139,9 +140,31 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     return svd_lowrank(A - A.mean(-2, True) if center else A, q, niter)
 
 
+def _removed(name: str, instead: str) -> Callable[..., NoReturn]:
+    """A function that earlier versions of torch had: it raises a RuntimeError that names its successor."""
+
+    def removed(*args: object, **kwargs: object) -> NoReturn:
+        raise RuntimeError(
+            f"This function was deprecated since version 1.9 and is now removed. Please use {instead} instead of torch.{name}."
+        )
+
+    removed.__name__ = removed.__qualname__ = name
+    removed.__doc__ = f"Removed: use {instead}."
+    return removed
+
+
+eig = _removed("eig", "torch.linalg.eig")
+lstsq = _removed("lstsq", "torch.linalg.lstsq, whose arguments are in the other order,")
+matrix_rank = _removed("matrix_rank", "the `torch.linalg.matrix_rank` function")
+solve = _removed("solve", "torch.linalg.solve, whose arguments are in the other order,")
+symeig = _removed("symeig", "torch.linalg.eigh")
+
 PUBLIC = {
     function.__name__: function
-    for function in (norm, cdist, tensordot, block_diag, cartesian_prod, chain_matmul, lu, svd_lowrank, pca_lowrank)
-}
+    for function in (
+        norm, cdist, tensordot, block_diag, cartesian_prod, chain_matmul, lu, svd_lowrank, pca_lowrank,
+        eig, lstsq, matrix_rank, solve, symeig,
+    )
+}  # fmt: skip
 # Those of them that are methods of Tensor, too.
-METHODS = ("norm", "lu")
+METHODS = ("norm", "lu", "eig", "lstsq", "solve", "symeig")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rushlight.core.dtype import INTEGRAL, bool_, dtype, uint8
+from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.cpu.common import number
 from rushlight.ops.packet import namespaces
@@ -138,7 +139,7 @@ def _select(view: Tensor, dim: int, index: int, source_dim: int) -> Tensor:
     sizes = view._impl.sizes
     if not sizes:
         raise IndexError(ZERO_DIM)
-    size = sizes[dim]
+    size = sizes[wrap_dim(dim, len(sizes))]
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for dimension {source_dim} with size {size}")
     return aten.select.int(view, dim, index)

@@ -123,6 +123,11 @@ def _type_named(name: str) -> dtype:
     raise ValueError(f"invalid type: {name!r}; expected a name like 'torch.FloatTensor'")
 
 
+def where(self: Tensor, condition: Tensor, other: Tensor | float) -> Tensor:
+    """This tensor's elements where `condition` is true, those of `other` elsewhere; all broadcast together."""
+    return aten.where(condition, self, other)
+
+
 def cpu(self: Tensor) -> Tensor:
     """This tensor on the CPU."""
     return to(self, "cpu")
@@ -138,7 +143,7 @@ def new_tensor(
 
 def install() -> None:
     """Attach the methods to Tensor."""
-    for method in (item, to, cpu, new_tensor):
+    for method in (item, to, where, cpu, new_tensor):
         setattr(Tensor, method.__name__, method)
     for name, kind in _CONVERSIONS.items():
         setattr(Tensor, name, _converter(name, kind))

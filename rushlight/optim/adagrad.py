@@ -9,6 +9,7 @@ from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_implementation, check_learning_rate, check_not_negative, hyperparameter
 from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.sparse_rows import indexable, places_and_values
 
 
 class Adagrad(PerParameterOptimizer):
@@ -74,8 +75,8 @@ class Adagrad(PerParameterOptimizer):
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
         state = self.state[parameter]
         rate = self._rate(state, group)
-        gradient = gradient.coalesce()
-        rows, values = tuple(gradient.indices().unbind(0)), gradient.values()
-        totals = state["sum"][rows] + values * values
-        state["sum"].index_put_(rows, totals)
-        parameter.index_put_(rows, values / totals.sqrt().add(group["eps"]) * -rate, accumulate=True)
+        rows, values = places_and_values(gradient.coalesce())
+        sums = indexable(state["sum"])
+        totals = sums[rows] + values * values
+        sums.index_put_(rows, totals)
+        indexable(parameter).index_put_(rows, values / totals.sqrt().add(group["eps"]) * -rate, accumulate=True)

@@ -14,6 +14,7 @@ from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_implementation, check_learning_rate, check_not_negative, hyperparameter, number
 from rushlight.optim.per_parameter import PerParameterOptimizer
+from rushlight.optim.sparse_rows import indexable, places_and_values
 
 
 class SGD(PerParameterOptimizer):
@@ -75,8 +76,8 @@ class SGD(PerParameterOptimizer):
         if group["momentum"] != 0:
             gradient = self._with_momentum(parameter, gradient, group)
         if gradient.is_sparse:
-            rows, values = tuple(gradient._indices().unbind(0)), gradient._values()
-            parameter.index_put_(rows, values * -number(group["lr"]), accumulate=True)
+            rows, values = places_and_values(gradient.coalesce())
+            indexable(parameter).index_put_(rows, values * -number(group["lr"]), accumulate=True)
         elif group["differentiable"]:
             parameter.add_(gradient * -hyperparameter(group, "lr"))
         else:

@@ -10,6 +10,7 @@ from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_betas, check_learning_rate, number
 from rushlight.optim.per_parameter import PerParameterOptimizer
+from rushlight.optim.sparse_rows import indexable, places_and_values
 
 
 class SparseAdam(PerParameterOptimizer):
@@ -58,13 +59,14 @@ class SparseAdam(PerParameterOptimizer):
         if not gradient.values().numel():
             return
         (beta1, beta2), step = group["betas"], state["step"]
-        rows, values = tuple(gradient.indices().unbind(0)), gradient.values()
-        mean = state["exp_avg"][rows].lerp_(values, 1 - beta1)
-        square = state["exp_avg_sq"][rows].lerp_(values * values, 1 - beta2)
-        state["exp_avg"].index_put_(rows, mean)
-        state["exp_avg_sq"].index_put_(rows, square)
+        rows, values = places_and_values(gradient)
+        means, squares = indexable(state["exp_avg"]), indexable(state["exp_avg_sq"])
+        mean = means[rows].lerp_(values, 1 - beta1)
+        square = squares[rows].lerp_(values * values, 1 - beta2)
+        means.index_put_(rows, mean)
+        squares.index_put_(rows, square)
         size = number(group["lr"]) * math.sqrt(1 - beta2**step) / (1 - beta1**step)
-        parameter.index_put_(rows, mean / (square.sqrt() + group["eps"]) * -size, accumulate=True)
+        indexable(parameter).index_put_(rows, mean / (square.sqrt() + group["eps"]) * -size, accumulate=True)
 
 
 def _check_parameters(parameters: list[Tensor], group: int) -> None:

@@ -72,8 +72,9 @@ def checkpoint(
     """`function(*args, **kwargs)`, of which only the arguments are kept for the backward pass.
 
     `preserve_rng_state` (True) lets both runs draw the same random numbers. `context_fn` returns contexts for the two runs.
-    With `determinism_check` "default", CheckpointError when the second run saves tensors of other shapes or dtypes; "none" leaves
-    that out. ValueError for unknown options, and for ones that `use_reentrant=True` does not know. Pass `use_reentrant` explicitly.
+    With `determinism_check` "default", CheckpointError when the second run saves tensors of other shapes or dtypes; "none"
+    leaves that out. ValueError for unknown options, and for ones that `use_reentrant=True` does not know. Pass `use_reentrant`
+    explicitly.
     """
     if use_reentrant is None:
         _warn_unsaid("checkpoint")

@@ -65,14 +65,21 @@ class Array:
         return Array(self.array.squeeze())
 
     def expand(self, sizes):
-        extra = len(sizes) - self.array.ndim
-        shape = [have if size == -1 else size for size, have in zip(sizes, (0,) * extra + self.array.shape, strict=True)]
-        return Array(np.broadcast_to(self.array, shape))
+        have = (1,) * (len(sizes) - self.array.ndim) + self.array.shape
+        array = self.array.reshape(have)
+        shape = [old if size == -1 else size for size, old in zip(sizes, have, strict=True)]
+        strides = [0 if old == 1 != size else stride for size, old, stride in zip(shape, have, array.strides, strict=True)]
+        return Array(_strided(array, shape, strides))
 
     def diagonal(self, offset, first, second):
-        return Array(self.array.diagonal(offset, first, second))
+        if first % self.array.ndim == second % self.array.ndim:
+            raise RuntimeError("two equal dimensions")
+        last = np.moveaxis(self.array, (first, second), (-2, -1))[..., max(-offset, 0) :, max(offset, 0) :]
+        strides = (*last.strides[:-2], last.strides[-2] + last.strides[-1])
+        return Array(_strided(last, (*last.shape[:-2], min(last.shape[-2:])), strides))
 
     def unfold(self, dim, size, step):
+        dim %= self.array.ndim
         windows = np.lib.stride_tricks.sliding_window_view(self.array, size, dim, writeable=True)
         return Array(np.moveaxis(np.moveaxis(windows, dim, 0)[::step], 0, dim))
 
@@ -80,14 +87,13 @@ class Array:
         return Array(self.array[...])
 
     def __getitem__(self, index):
-        return Array(self.array[index])
+        index = index if isinstance(index, tuple) else (index,)
+        return Array(self.array[index if any(part is ... for part in index) else (*index, ...)])
 
     # Writes
 
     def _write(self, value):
-        # Broadcast arrays are not writable in NumPy, nor are their views; the memory below them is.
-        target = np.lib.stride_tricks.as_strided(self.array, writeable=True)
-        target[...] = value.array if isinstance(value, Array) else value
+        self.array[...] = value.array if isinstance(value, Array) else value
 
     def fill_(self, number):
         self._write(number)
@@ -119,6 +125,11 @@ class Array:
 
     def __setitem__(self, index, value):
         self.array[index] = value.array if isinstance(value, Array) else value
+
+
+def _strided(array: np.ndarray, shape, strides) -> np.ndarray:
+    # Unlike NumPy's own functions for broadcasting and diagonals, this gives arrays that can be written to.
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
 
 
 def _wrapping(ufunc, self: Array, value: object) -> np.ndarray:

@@ -113,5 +113,6 @@ def test_functions_with_signatures_of_their_own():
     assert rl.is_tensor(x) and not rl.is_tensor(1) and rl.numel(x) == 6 and rl.is_floating_point(x)
     assert not rl.is_complex(x) and rl.is_nonzero(rl.tensor(2)) and rl.is_storage(x.untyped_storage())
     assert rl.typename(x) == "torch.FloatTensor" and rl.typename(1) == "int"
-    with pytest.raises(NotImplementedError, match="nuclear norm"):
-        rl.norm(x, "nuc")
+    assert rl.norm(x, "nuc").item() == pytest.approx(6**0.5)
+    with pytest.raises(RuntimeError, match="Order x not supported"):
+        rl.norm(x, "x")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import rushlight as rl
 from tests.ops.numpy_views import NumPyLibrary
 from tests.ops.torch_oracle import array_of
 from tests.ops.view_chains import Chain, Run, difference
 
-BLOCK = 50
+
+seeds = st.integers(0, 1 << 32)
 
 
 def compare_with_numpy(chain: Chain) -> None:
@@ -27,19 +30,20 @@ def compare_with_numpy(chain: Chain) -> None:
             assert array.size == 0 or size == 1 or stride == expected, f"{name}: {tensor.stride()}, not {strides}\n{chain.text()}"
 
 
-@pytest.mark.parametrize("first", range(0, 400, BLOCK))
-def test_chains_do_what_they_do_in_numpy(first):
-    for seed in range(first, first + BLOCK):
-        compare_with_numpy(Chain(rl, seed, for_numpy=True))
+@settings(max_examples=400, deadline=None)
+@given(seeds)
+def test_chains_do_what_they_do_in_numpy(seed):
+    compare_with_numpy(Chain(rl, seed, for_numpy=True))
 
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("grad", [False, True], ids=["values", "gradients"])
-@pytest.mark.parametrize("first", range(0, 200, BLOCK))
-def test_chains_do_what_they_do_in_torch(first, grad):
+@settings(max_examples=200, deadline=None)
+@given(seed=seeds)
+def test_chains_do_what_they_do_in_torch(seed, grad):
     torch = pytest.importorskip("torch")
-    found = [difference(Chain(rl, seed, grad=grad), torch, array_of) for seed in range(first, first + BLOCK)]
-    assert not any(found), "\n\n".join(text for text in found if text)
+    found = difference(Chain(rl, seed, grad=grad), torch, array_of)
+    assert found is None, found
 
 
 def test_a_seed_gives_one_program():

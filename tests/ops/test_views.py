@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import rushlight as rl
-from rushlight.core.strides import may_overlap
 
 # name: view of a 3-dimensional tensor of shape (2, 3, 4), and the same in NumPy
 VIEWS = {
@@ -111,42 +108,3 @@ def test_copies_are_copies():
 def test_impossible_views_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call(rl.arange(6, dtype=rl.float32).view(2, 3))
-
-
-STEPS = {
-    "t": lambda x, n: x.transpose(n % max(x.dim(), 1), (n // 3) % max(x.dim(), 1)),
-    "flat": lambda x, n: x.reshape(-1) if n % 2 else x.flatten(),
-    "slice": lambda x, n: x[n % 2 :: 1 + n % 3] if x.dim() else x,
-    "select": lambda x, n: x.select(n % x.dim(), -1) if x.dim() and x.shape[n % x.dim()] else x,
-    "unsqueeze": lambda x, n: x.unsqueeze(n % (x.dim() + 1)) if x.dim() < 5 else x,
-    "squeeze": lambda x, n: x.squeeze(),
-    "narrow": lambda x, n: x.narrow(n % x.dim(), 0, (x.shape[n % x.dim()] + 1) // 2) if x.dim() else x,
-    "diagonal": lambda x, n: x.diagonal(n % 3 - 1) if x.dim() > 1 else x,
-    "unfold": lambda x, n: x.unfold(n % x.dim(), min(2, x.shape[n % x.dim()]), 1) if 0 < x.dim() < 5 else x,
-    "split": lambda x, n: x.chunk(2, n % x.dim())[0] if x.dim() else x,
-    "write": lambda x, n: x.detach().add_(n) if not _overlaps(x) else x,
-}
-
-
-def _overlaps(x) -> bool:
-    return may_overlap(tuple(x.shape), tuple(x.stride()))
-
-
-def run_chain(library, chain: list) -> list:
-    """Each tensor of the chain: values, strides, offset and version."""
-    x = library.arange(24.0).view(2, 3, 4)
-    seen = [x]
-    for name, number in chain:
-        y = STEPS[name](x, number)
-        if name != "write":
-            x = y
-        seen.append(x)
-    return [(t.tolist(), tuple(t.stride()) if t.numel() else (), t.storage_offset() if t.numel() else 0, t._version) for t in seen]
-
-
-@pytest.mark.oracle
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 11)), max_size=8))
-def test_chains_of_views_and_writes_are_torchs(chain):
-    torch = pytest.importorskip("torch")
-    assert run_chain(rl, chain) == run_chain(torch, chain)

@@ -173,7 +173,7 @@ VIEWS: dict[str, Writer] = {
 _GRAD_VIEWS = [name for name in VIEWS if name not in ("dtype", "real")] + ["product", "base", "index", "view"]
 _NUMPY_VIEWS = (
     "transpose movedim permute index slices select narrow unsqueeze squeeze expand view reshape ravel diagonal detach "
-    "clone as_strided unfold"
+    "clone unfold"
 ).split()
 
 

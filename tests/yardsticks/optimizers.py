@@ -15,7 +15,7 @@ import argparse
 import re
 import warnings
 from collections.abc import Iterator
-from copy import deepcopy
+from copy import copy, deepcopy
 from itertools import islice
 from pathlib import Path
 
@@ -176,6 +176,16 @@ def to_sparse(library, grad):
     return library.sparse_coo_tensor(library.from_numpy(indices), flat[rows], tuple(grad.shape))
 
 
+def check_sparse(info: OptimizerInfo) -> Iterator[str]:
+    """Sparse gradients for an optimizer that takes both kinds."""
+    if info.supports_sparse:
+        both = copy(info)
+        both.only_supports_sparse_grads = True
+        found = compare(both, {"lr": 0.1}, "float32")
+        if found:
+            yield f"sparse: {found}"
+
+
 def cases(info: OptimizerInfo) -> Iterator[tuple[str, dict, str]]:
     """Label, options and dtype of every training to compare."""
     name = info.optim_cls.__name__
@@ -283,7 +293,7 @@ def check(info: OptimizerInfo) -> list[str]:
         except Exception as error:
             result = f"{type(error).__name__}: {error}"
         found += [f"{label}: {result}"] if result else []
-    return found + list(check_errors(info))
+    return [*found, *check_sparse(info), *check_errors(info)]
 
 
 def main() -> None:

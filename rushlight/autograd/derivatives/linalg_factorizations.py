@@ -128,10 +128,9 @@ derivative("geqrf", self=_no_geqrf)
 
 def _reflector(input: Tensor, index: int) -> Tensor:
     """The vector of reflector `index` as a column: zeros, a one, and the elements below the diagonal."""
-    rows = input.size(-2)
     below = input[..., index + 1 :, index : index + 1]
     one = aten.ones((*input.shape[:-2], 1, 1), dtype=input.dtype, device=input.device)
-    return aten.constant_pad_nd(aten.cat([one, below], -2), [0, 0, index, 0]) if rows else below
+    return aten.constant_pad_nd(aten.cat([one, below], -2), [0, 0, index, 0])
 
 
 def _householder(grad, input, tau):

@@ -25,7 +25,7 @@ typedef enum {
    16-bit floats are computed as float32, smaller integers as int32. Parameters, p below, are doubles. */
 #define RL_POINTWISE(X)                                                                                              \
     X(positive, 1, NUMBER) X(neg, 1, NUMBER) X(abs, 1, NUMBER) X(sign, 1, NUMBER) X(relu, 1, NUMBER)                 \
-    X(square, 1, NUMBER) X(bitwise_not, 1, INTEGER)                                                                  \
+    X(square, 1, NUMBER) X(cube, 1, FLOATING) X(bitwise_not, 1, INTEGER)                                             \
     X(floor, 1, FLOATING) X(ceil, 1, FLOATING) X(round, 1, FLOATING) X(trunc, 1, FLOATING)                           \
     X(sqrt, 1, FLOATING) X(rsqrt, 1, FLOATING) X(reciprocal, 1, FLOATING)                                            \
     X(exp, 1, FLOAT32) X(exp2, 1, FLOAT32) X(expm1, 1, FLOAT32) X(log, 1, FLOAT32) X(log1p, 1, FLOAT32)              \
@@ -35,7 +35,7 @@ typedef enum {
     X(isnan, 1, PREDICATE) X(isinf, 1, PREDICATE) X(logical_not, 1, LOGICAL)                                         \
     X(add, 2, NUMBER) X(sub, 2, NUMBER) X(mul, 2, NUMBER) X(div, 2, FLOATING)                                        \
     X(add_scaled, 2, NUMBER) /* a + p[0] b */                                                                        \
-    X(maximum, 2, NUMBER) X(minimum, 2, NUMBER)                                                                      \
+    X(maximum, 2, NUMBER) X(minimum, 2, NUMBER) X(pow, 2, FLOAT32)                                                   \
     X(floor_divide, 2, NUMBER) X(trunc_divide, 2, NUMBER) X(remainder, 2, NUMBER) X(fmod, 2, NUMBER)                 \
     X(bitwise_and, 2, INTEGER) X(bitwise_or, 2, INTEGER) X(bitwise_xor, 2, INTEGER)                                  \
     X(eq, 2, COMPARISON) X(ne, 2, COMPARISON) X(lt, 2, COMPARISON) X(le, 2, COMPARISON)                              \

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 from rushlight.core.dtype import dtype as element_type
-from rushlight.core.dtype import finfo
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
 
@@ -207,9 +206,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
     `eps` has no effect; it is there because callers of older torch versions pass it.
     """
-    uniform = logits.detach().new_empty(logits.shape).uniform_()
-    exponential = (-(-uniform).log1p()).clamp(min=finfo(logits.dtype).tiny)
-    gumbels = -exponential.log()
+    gumbels = -logits.detach().new_empty(logits.shape).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft

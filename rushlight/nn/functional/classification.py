@@ -85,6 +85,8 @@ def linear_cross_entropy(
     scores = aten.linear.default(input, linear_weight.reshape([-1, features]), bias)
     if len(outputs) > 1:
         scores = scores.view([*scores.shape[:-1], *outputs])
+    if ignore_index is not None and target.is_floating_point():
+        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")
     ignored = -100 if ignore_index is None else ignore_index
     return cross_entropy(
         scores, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing
@@ -94,19 +96,21 @@ def linear_cross_entropy(
 def _check_linear(
     input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None, target: Tensor, outputs: list[int]
 ) -> None:
-    if not outputs or input.dim() not in (1, 2):
-        raise RuntimeError(
-            "linear_cross_entropy: expected input (features) or (N, features) and linear_weight (C, ..., features), "
-            f"got {list(input.shape)} and {list(linear_weight.shape)}"
-        )
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"linear_cross_entropy: expected input with dimensionality 1 or 2, got {input.dim()}")
+    if not outputs:
+        raise RuntimeError("linear_cross_entropy: expected linear_weight with dimensionality at least 2, got 1")
     if input.shape[-1] != linear_weight.shape[-1]:
         raise RuntimeError(
             "linear_cross_entropy: expected equal input and linear_weight last dimensions (in_features), got "
             f"{input.shape[-1]} and {linear_weight.shape[-1]}, respectively"
         )
     if len(outputs) > 1 and input.dim() == 1:
-        raise RuntimeError("linear_cross_entropy: K-dimensional loss expects batched input (N, features)")
+        raise RuntimeError(
+            f"linear_cross_entropy: K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires "
+            f"batched input, (N, {input.shape[-1]}), got unbatched input with shape {tuple(input.shape)}"
+        )
     if linear_bias is not None and list(linear_bias.shape) != outputs:
         raise RuntimeError(
-            f"linear_cross_entropy: expected linear_bias of shape {outputs}, got {list(linear_bias.shape)}"
+            f"linear_cross_entropy: expected linear_bias shape {tuple(outputs)}, got {tuple(linear_bias.shape)}"
         )

@@ -321,6 +321,12 @@ def triplet_margin_with_distance_loss(
     """triplet_margin_loss with a distance of the caller's."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    dims = anchor.dim(), positive.dim(), negative.dim()
+    if len(set(dims)) > 1:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
+            f"but got: anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D inputs"
+        )
     distance = distance_function or pairwise_distance
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
@@ -342,6 +348,8 @@ def multi_margin_loss(
     """The mean over the other classes of max(0, margin - input[target] + input[other]) ** p."""
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.dim() != 1:
+        raise ValueError(f"weight must be one-dimensional, got {weight.dim()} dimensions")
     return aten.multi_margin_loss(input, target, p, margin, weight, _code(size_average, reduce, reduction))
 
 

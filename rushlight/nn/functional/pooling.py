@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import as_tuple, aten
+from rushlight.ops.composite.network.common import values_of
 
 Sizes = int | Sequence[int]
 
@@ -173,11 +174,10 @@ def _lp_pool(dims: int, input: Tensor, norm_type: float, kernel_size: Sizes, str
 def _full_size(output_size: int | Sequence[int | None] | None, input: Tensor, dims: int) -> list[int]:
     """`output_size` with the input's own sizes where it says None."""
     wanted = [output_size] * dims if isinstance(output_size, int | None) else list(output_size)
-    if len(wanted) != dims or input.dim() <= dims:
-        raise ValueError(
-            f"Input dimension should be at least {len(wanted) + 1}, and output_size have {dims} sizes; got {wanted}"
-        )
-    return [own if size is None else size for size, own in zip(wanted, input.shape[-dims:], strict=True)]
+    if input.dim() <= len(wanted):
+        raise ValueError(f"Input dimension should be at least {len(wanted) + 1}, got {input.dim()}")
+    own_sizes = input.shape[input.dim() - len(wanted) :]
+    return [own if size is None else size for size, own in zip(wanted, own_sizes, strict=True)]
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
@@ -289,6 +289,11 @@ def _max_unpool(dims: int, input: Tensor, indices: Tensor, kernel_size, stride, 
     count = 1
     for size in sizes:
         count *= size
+    places = values_of(indices)
+    if places is not None and places.size and not 0 <= places.min() <= places.max() < count:
+        raise RuntimeError(
+            f"Found an invalid max index: {places.max()} (output volumes are of size {'x'.join(map(str, sizes))})"
+        )
     flat = input.new_zeros([*lead, count]).scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1]))
     return flat.view([*lead, *sizes])
 

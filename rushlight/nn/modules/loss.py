@@ -7,6 +7,7 @@ from collections.abc import Callable
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.functional.common import reduction_name
+from rushlight.nn.modules.distance import PairwiseDistance
 from rushlight.nn.modules.module import Module
 
 
@@ -271,7 +272,7 @@ class TripletMarginWithDistanceLoss(_Loss):
             raise ValueError(
                 f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead"
             )
-        self.distance_function = F.pairwise_distance if distance_function is None else distance_function
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin = margin
         self.swap = swap
 

@@ -10,6 +10,9 @@ from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.creation import new_parameter
 from rushlight.nn.modules.module import Module
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
 
 
 def _shape(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -142,7 +145,10 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """LocalResponseNorm of (N, C, H, W) whose window has an odd number of channels: the next smaller one for an even `size`."""
+    """LocalResponseNorm of (N, C, H, W) over the (size - 1) // 2 neighbours on each side.
+
+    As in torch, the first channel counts in the windows of all later channels.
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
@@ -157,6 +163,8 @@ class CrossMapLRN2d(Module):
         reach = (self.size - 1) // 2
         squares = F.pad(input * input, [0, 0, 0, 0, reach, reach])
         total = squares.unfold(1, 2 * reach + 1, 1).sum([-1])
+        first = squares.narrow(1, reach, 1)
+        total = aten.cat.default([total[:, : reach + 1], total[:, reach + 1 :] + first], 1)
         return input * (total * (self.alpha / self.size) + self.k).pow(-self.beta)
 
     def extra_repr(self) -> str:

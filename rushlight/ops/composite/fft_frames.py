@@ -22,12 +22,12 @@ _ISTFT = (
 class _Frames:
     """The lengths of a transform, its window (padded to a frame) and how errors name the call."""
 
-    def __init__(self, name: str, self_: Tensor, n_fft: int, hop: int | None, length: int | None, window: Tensor | None):
+    def __init__(self, name: str, source: Tensor, n_fft: int, hop: int | None, length: int | None, window: Tensor | None):
         self.size = n_fft
         self.hop = n_fft // 4 if hop is None else hop
         self.length = n_fft if length is None else length
         self.call = (
-            f"{name}(torch.{self_.dtype.scalar_name}Tensor{list(self_.shape)}, n_fft={n_fft}, hop_length={self.hop}, "
+            f"{name}(torch.{source.dtype.scalar_name}Tensor{list(source.shape)}, n_fft={n_fft}, hop_length={self.hop}, "
             f"win_length={self.length})"
         )
         self.window = window

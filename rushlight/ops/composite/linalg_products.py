@@ -233,6 +233,17 @@ def linalg_vander(x, *, N=None):
     return aten.cat.default([aten.ones_like.default(column), powers], -1)
 
 
+@composite("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
+def vander(x, N=None, increasing=False):
+    if x.dim() != 1:
+        raise RuntimeError(f"x must be a one-dimensional tensor, but got {x.dim()} dimensions (vander)")
+    count = x.size(0) if N is None else N
+    if count < 2:
+        return aten.ones.default((x.size(0), count), dtype=int64 if x.dtype.is_integral else x.dtype, device=x.device)
+    powers = linalg_vander(x, N=count)
+    return powers if increasing else aten.flip.default(powers, [1])
+
+
 @composite("block_diag(Tensor[] tensors) -> Tensor")
 def block_diag(tensors):
     for position, block in enumerate(tensors):

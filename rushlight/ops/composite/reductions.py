@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import bool_, get_default_dtype, int64, uint8
+from rushlight.core.dtype import bool_, dtype, float32, get_default_dtype, int64, uint8
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -36,7 +36,14 @@ def mean(self, dim, keepdim=False, *, dtype=None):
             f"Got: {kind.scalar_name}"
         )
     count = math.prod(self.shape[axis] for axis in reduced_dims(self.dim(), dim))
-    return aten.div.Tensor(aten.sum.dim_IntList(self, dim, keepdim, dtype=dtype), count)
+    if not _is_half(kind):
+        return aten.div.Tensor(aten.sum.dim_IntList(self, dim, keepdim, dtype=dtype), count)
+    return aten.div.Tensor(aten.sum.dim_IntList(self.to(kind), dim, keepdim, dtype=float32), count).to(kind)
+
+
+def _is_half(kind: dtype) -> bool:
+    """Whether a dtype is a 16-bit float, in which only final results are rounded."""
+    return kind.is_floating_point and kind.itemsize == 2
 
 
 @composite("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
@@ -91,6 +98,17 @@ def _with_indices(self: Tensor, position: Tensor, dim: int, keepdim: bool) -> tu
     return aten.squeeze.dims(values, [dim]), aten.squeeze.dims(position, [dim])
 
 
+# A 0-dim integer tensor beside the input is compared with it; only a Python number names a dimension.
+@composite("max.other(Tensor self, Tensor other) -> Tensor")
+def max_other(self, other):
+    return aten.maximum.default(self, other)
+
+
+@composite("min.other(Tensor self, Tensor other) -> Tensor")
+def min_other(self, other):
+    return aten.minimum.default(self, other)
+
+
 def _ordered(self: Tensor) -> Tensor:
     """The tensor in a dtype that argmax takes, which bool is not."""
     return self.to(uint8) if self.dtype is bool_ else self
@@ -110,16 +128,6 @@ def min_dim(self, dim, keepdim=False):
     return _with_indices(self, aten.argmin.default(_ordered(self), dim, True), dim, keepdim)
 
 
-@composite("max.other(Tensor self, Tensor other) -> Tensor")
-def max_other(self, other):
-    return aten.maximum.default(self, other)
-
-
-@composite("min.other(Tensor self, Tensor other) -> Tensor")
-def min_other(self, other):
-    return aten.minimum.default(self, other)
-
-
 @composite("var(Tensor self, bool unbiased=True) -> Tensor")
 def var_all(self, unbiased=True):
     return aten.var.correction(self, None, correction=int(unbiased))
@@ -128,6 +136,13 @@ def var_all(self, unbiased=True):
 @composite("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
 def var_dim(self, dim, unbiased=True, keepdim=False):
     return aten.var.correction(self, dim, correction=int(unbiased), keepdim=keepdim)
+
+
+def _deviation(self: Tensor, dim, correction, keepdim: bool = False) -> Tensor:
+    """The square root of the variance."""
+    if not _is_half(self.dtype):
+        return _root(aten.var.correction(self, dim, correction=correction, keepdim=keepdim))
+    return _root(aten.var.correction(self.to(float32), dim, correction=correction, keepdim=keepdim)).to(self.dtype)
 
 
 def _root(variance: Tensor) -> Tensor:
@@ -140,17 +155,17 @@ def _root(variance: Tensor) -> Tensor:
 
 @composite("std(Tensor self, bool unbiased=True) -> Tensor")
 def std_all(self, unbiased=True):
-    return _root(var_all(self, unbiased))
+    return _deviation(self, None, int(unbiased))
 
 
 @composite("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
 def std_dim(self, dim, unbiased=True, keepdim=False):
-    return _root(var_dim(self, dim, unbiased, keepdim))
+    return _deviation(self, dim, int(unbiased), keepdim)
 
 
 @composite("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
 def std(self, dim=None, *, correction=None, keepdim=False):
-    return _root(aten.var.correction(self, dim, correction=correction, keepdim=keepdim))
+    return _deviation(self, dim, correction, keepdim)
 
 
 @composite(
@@ -189,6 +204,8 @@ def std_mean(self, dim=None, *, correction=None, keepdim=False):
 
 @composite("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
 def logsumexp(self, dim, keepdim=False):
+    if _is_half(self.dtype):
+        return logsumexp(self.to(float32), dim, keepdim).to(self.dtype)
     value = self.to(get_default_dtype()) if self.dtype.is_integral else self
     if not value.numel():
         return aten.log.default(aten.sum.dim_IntList(aten.exp.default(value), dim, keepdim))

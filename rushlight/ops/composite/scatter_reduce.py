@@ -16,6 +16,7 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
+_START = {"sum": 0, "mean": 0, "prod": 1, "max": -math.inf, "min": math.inf}
 
 
 @with_inplace(
@@ -44,14 +45,10 @@ def scatter_value_by(self, dim, index, value, *, reduce):
     return scatter_by(self, dim, index, source, reduce=reduce)
 
 
-_SEGMENTS = (
+@composite(
     "segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, "
     "bool unsafe=False, Scalar? initial=None) -> Tensor"
 )
-_START = {"sum": 0, "mean": 0, "prod": 1, "max": -math.inf, "min": math.inf}
-
-
-@composite(_SEGMENTS, "_" + _SEGMENTS)
 def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
     if reduce not in _START:
         raise RuntimeError(f"segment_reduce(): reduce must be one of sum, mean, prod, max and min, but got {reduce}")

@@ -9,7 +9,9 @@ import numpy as np
 
 from rushlight.core.dtype import bool_, float32, float64
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import empty, operand
+from rushlight.ops.cpu.products import matrix_product
 from rushlight.ops.meta.attention import check_attention, heads_inside_strides
 from rushlight.ops.meta.sorting import kept_strides
 from rushlight.ops.registry import cpu
@@ -47,7 +49,7 @@ def _bias(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Tensor | None)
 
 
 def _scores(q: np.ndarray, k: np.ndarray, scale: float, bias: np.ndarray | None) -> np.ndarray:
-    scores = np.matmul(q * q.dtype.type(scale), k.swapaxes(-1, -2))
+    scores = matrix_product(q * q.dtype.type(scale), k.swapaxes(-1, -2))
     if bias is not None:
         scores += bias
     return scores
@@ -60,13 +62,29 @@ def attention(query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=No
     out = empty(sizes, kind, kept_strides(query))
     sums = empty(sizes[:3], float64 if kind is float64 else float32, heads_inside_strides(sizes[:3]))
     q, k, v = (operand(tensor, kind) for tensor in (query, key, value))
+    if _native_attention(out, sums, (q, k, v), is_causal, attn_mask, _scale(query, scale)):
+        return out, sums
     bias, factor = _bias(query, key, is_causal, attn_mask), _scale(query, scale)
     with np.errstate(all="ignore"):
         for part in _heads(query, key):
             scores = _scores(q[part], k[part], factor, None if bias is None else bias[part])
             sums._impl.array[part], total = _exponentials(scores)
-            out._impl.array[part] = np.matmul(scores, v[part]) / total
+            out._impl.array[part] = matrix_product(scores, v[part]) / total
     return out, sums
+
+
+def _native_attention(
+    out: Tensor, sums: Tensor, operands: tuple[np.ndarray, ...], is_causal: bool, attn_mask: Tensor | None, scale: float
+) -> bool:
+    """Compute the result and the log-sum-exp into `out` and `sums`; False if nothing was done."""
+    if native.kernels is None or out.dtype is not float32:
+        return False
+    mask = None if attn_mask is None else attn_mask._impl.array
+    totals = np.empty(sums._impl.sizes, np.float32)
+    if not native.kernels.attention(out._impl.array, totals, *operands, mask, bool(is_causal), float(scale)):
+        return False
+    sums._impl.array[...] = totals
+    return True
 
 
 def _exponentials(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -97,10 +115,10 @@ def attention_backward(
         for part in _heads(query, key):
             weights = _scores(q[part], k[part], factor, None if bias is None else bias[part])
             np.exp(np.subtract(weights, logs[part][..., None], out=weights), out=weights)
-            to_v[part] = np.matmul(weights.swapaxes(-1, -2), g[part])
+            to_v[part] = matrix_product(weights.swapaxes(-1, -2), g[part])
             along = (g[part] * o[part]).sum(axis=-1, keepdims=True)
-            weights *= np.matmul(g[part], v[part].swapaxes(-1, -2)) - along
+            weights *= matrix_product(g[part], v[part].swapaxes(-1, -2)) - along
             weights *= factor
-            to_q[part] = np.matmul(weights, k[part])
-            to_k[part] = np.matmul(weights.swapaxes(-1, -2), q[part])
+            to_q[part] = matrix_product(weights, k[part])
+            to_k[part] = matrix_product(weights.swapaxes(-1, -2), q[part])
     return tuple(grads)

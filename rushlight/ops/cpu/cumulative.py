@@ -71,7 +71,7 @@ def _complex_log_sums(array: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _log_add(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """log(exp(first) + exp(second)), relative to the larger real part."""
-    high = np.maximum(first.real, second.real)
-    high = np.where(np.isinf(high), 0, high).astype(first.real.dtype)
-    return np.log(np.exp(first - high) + np.exp(second - high)) + high
+    """log(exp(first) + exp(second)), relative to the number with the larger real part, whose turn it keeps."""
+    first_leads = first.real >= second.real
+    high, low = np.where(first_leads, first, second), np.where(first_leads, second, first)
+    return np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high)))

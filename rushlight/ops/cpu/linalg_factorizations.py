@@ -86,7 +86,10 @@ def permutation_of(pivots: np.ndarray, size: int) -> np.ndarray:
     order = np.broadcast_to(np.arange(size), (*pivots.shape[:-1], size)).copy()
     flat_order, flat_pivots = stacked(order, 1), stacked(pivots, 1)
     if flat_pivots.size and not (1 <= flat_pivots.min() and flat_pivots.max() <= size):
-        raise RuntimeError(f"pivots given to lu_solve must all be greater or equal to 1 and at most {size}")
+        raise RuntimeError(
+            f"lu_unpack: pivots must all be greater or equal to 1 and at most {size}, but they lie between {flat_pivots.min()} "
+            f"and {flat_pivots.max()}. Did you pass those of torch.linalg.lu_factor?"
+        )
     rows = np.arange(len(flat_order))
     for step in range(pivots.shape[-1]):
         target = flat_pivots[:, step] - 1

@@ -63,7 +63,7 @@ for _name in (
 for _name, _function in {
     "neg": np.negative, "abs": np.abs, "bitwise_not": np.invert, "round": np.rint, "sub": np.subtract, "mul": np.multiply,
     "div": np.divide, "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
-    "ge": np.greater_equal,
+    "ge": np.greater_equal, "pow": np.power,
 }.items():  # fmt: skip
     stands_for(_name)(_function)
 

@@ -138,21 +138,86 @@ def _per_channel(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     return values.reshape(1, -1, *(1,) * (x.ndim - 2))
 
 
+# Below this many elements in a row, sums over images and pixels are better left to NumPy.
+_SHORT = 16
+
+
+def _by_channel(x: np.ndarray) -> np.ndarray | None:
+    """`x` row-major for the native kernels, or None where they do not help."""
+    if native.kernels is None or x.dtype != np.float32 or not x.size or math.prod(x.shape[2:]) < _SHORT:
+        return None
+    return native.contiguous(x)
+
+
+def _flat(statistic: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(statistic, np.float32).reshape(-1)
+
+
+def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each channel, shaped to broadcast."""
+    rows = _by_channel(x)
+    mean, variance = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
+    if rows is not None and native.kernels.channel_moments(mean, variance, rows):
+        return _per_channel(mean, x), _per_channel(variance, x)
+    wide = _mean(x, _other_axes(x))
+    return wide, _mean(np.square(x - wide), _other_axes(x))
+
+
+def _normalised(
+    x: np.ndarray, mean: np.ndarray, invstd: np.ndarray, weight: Tensor | None, bias: Tensor | None
+) -> np.ndarray:
+    scale = invstd if weight is None else invstd * _per_channel(_wide(weight, x), x)
+    shift = 0 if bias is None else _per_channel(_wide(bias, x), x)
+    rows = _by_channel(x)
+    if rows is not None:
+        out = native.scratch(x.shape, x.dtype)
+        if native.kernels.channel_affine(out, rows, _flat(scale), _flat(shift - mean * scale), None, None):
+            return out
+    return (x - mean) * scale + shift
+
+
+def _products(x: np.ndarray, grad: np.ndarray, mean: np.ndarray, invstd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sums over each channel of the gradient times the normalised values, and of the gradient."""
+    rows = _by_channel(x)
+    if rows is not None:
+        total, product = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
+        if native.kernels.channel_products(total, product, rows, native.contiguous(grad), _flat(mean)):
+            return product * invstd.reshape(-1), total
+    normal, axes = (x - mean) * invstd, _other_axes(x)
+    return (grad * normal).sum(axis=axes), grad.sum(axis=axes)
+
+
+def _to_input(
+    x: np.ndarray, grad: np.ndarray, mean: np.ndarray, invstd: np.ndarray, scale: np.ndarray, train: bool,
+    products: np.ndarray, total: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """scale (g - mean(g) - n mean(g n)) with n the normalised values; in evaluation scale g."""
+    count = x.dtype.type(x.size // x.shape[1])
+    slope = -invstd * _per_channel(products, x) / count if train else np.zeros_like(invstd)
+    offset = -_per_channel(total, x) / count - mean * slope if train else np.zeros_like(invstd)
+    rows = _by_channel(x)
+    if rows is not None:
+        out = native.scratch(x.shape, x.dtype)
+        factors = _flat(np.broadcast_to(scale, invstd.shape))
+        if native.kernels.channel_affine(
+            out, rows, _flat(slope * scale), _flat(offset * scale), native.contiguous(grad), factors
+        ):
+            return out
+    return (grad + x * slope + offset) * scale
+
+
 @cpu("native_batch_norm")
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     channels = check_batch_norm(input, weight, bias, running_mean, running_var, training)
     x = operand(input, input.dtype)
     with np.errstate(all="ignore"):
         if training:
-            mean = _mean(x, _other_axes(x))
-            variance = _mean(np.square(x - mean), _other_axes(x))
+            mean, variance = _moments(x)
             _update_running(running_mean, running_var, mean, variance, momentum, x.size // max(channels, 1))
         else:
             mean, variance = _per_channel(_wide(running_mean, x), x), _per_channel(_wide(running_var, x), x)
         invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
-        values = (x - mean) * (invstd if weight is None else invstd * _per_channel(_wide(weight, x), x))
-        if bias is not None:
-            values += _per_channel(_wide(bias, x), x)
+        values = _normalised(x, mean, invstd, weight, bias)
     out = empty(x.shape, input.dtype, kept_format_strides(x.shape, input))
     out._impl.array[...] = values
     count, kind = batch_statistics(input, channels, training, weight, bias)
@@ -191,22 +256,20 @@ def batch_norm_backward(
 ):  # fmt: skip
     check_batch_norm(input, weight, None, running_mean, running_var, train)
     x, grad, kind = operand(input, input.dtype), operand(grad_out, input.dtype), statistics_dtype(input, weight)
-    axes = _other_axes(x)
     with np.errstate(all="ignore"):
         if train:
             mean, invstd = _wide(save_mean, x), _wide(save_invstd, x)
         else:
             mean, invstd = _wide(running_mean, x), 1 / np.sqrt(_wide(running_var, x) + x.dtype.type(eps))
-        invstd = _per_channel(invstd, x)
-        normal = (x - _per_channel(mean, x)) * invstd
-        to_weight, to_bias = (grad * normal).sum(axis=axes), grad.sum(axis=axes)
+        mean, invstd = _per_channel(mean, x), _per_channel(invstd, x)
+        to_weight, to_bias = _products(x, grad, mean, invstd)
         to_input = None
         if output_mask[0]:
-            if train:
-                grad = grad - _mean(grad, axes) - normal * _mean(grad * normal, axes)
             to_input = empty(x.shape, input.dtype, kept_format_strides(x.shape, input))
             scale = invstd if weight is None else invstd * _per_channel(_wide(weight, x), x)
-            to_input._impl.array[...] = grad * scale
+            native.assign(
+                to_input._impl.array, _to_input(x, grad, mean, invstd, scale, train, to_weight, to_bias)
+            )
     return (
         to_input,
         contiguous(to_weight, kind) if output_mask[1] else None,

@@ -277,14 +277,21 @@ def _integer_power(base: np.ndarray, exponent: np.ndarray, out: np.ndarray | Non
     return out
 
 
+@native.stands_for("cube")
+def _cube(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    return np.multiply(x * x, x, out=out)
+
+
+_POWERS = {2: np.square, 3: _cube, 0.5: np.sqrt, -0.5: _rsqrt, -1: np.reciprocal}
+
+
 @elementwise("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
 def pow_(self, exponent, *, out=None):
     kind = result_type(self, exponent)
     if not kind.is_integral:
-        if isinstance(exponent, int | float) and exponent == 2:
-            return apply(np.square, kind, kind, self, out=out)
-        if isinstance(exponent, float) and exponent == 0.5:
-            return apply(np.sqrt, kind, kind, self, out=out)
+        special = _POWERS.get(exponent) if isinstance(exponent, int | float) else None
+        if special is not None:
+            return apply(special, kind, kind, self, out=out)
         return apply(np.power, kind, kind, self, exponent, out=out)
     if isinstance(exponent, int) and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from rushlight.core.dtype import int64
+from rushlight.core.dtype import dtype, int64
+from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import empty, operand
+from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.checks import kept_format_strides, require_floating
 from rushlight.ops.meta.pooling import Window, check_divisor, check_pool_backward, make_windows, pooled_sizes
 from rushlight.ops.registry import cpu
@@ -48,10 +51,27 @@ def _first_inside(window: Window) -> np.ndarray:
     return start + steps * window.dilation
 
 
+def _native_max_pool(self: Tensor, x: np.ndarray, windows: Windows) -> tuple[Tensor, Tensor] | None:
+    """The largest values and their places, or None where there is no kernel."""
+    if native.kernels is None or x.dtype != np.float32:
+        return None
+    height, width = windows
+    names = ("size", "stride", "padding", "dilation")
+    geometry = tuple(getattr(window, name) for name in names for window in (height, width))
+    sizes = pooled_sizes(self, windows)
+    best, where = native.scratch(sizes, x.dtype), native.scratch(sizes, np.dtype(np.int64))
+    if not native.kernels.max_pool(best, where, native.contiguous(x), geometry):
+        return None
+    return _store(best, self), _store(where, self, int64)
+
+
 @cpu("max_pool2d_with_indices")
 def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     windows = make_windows(self, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
     x = operand(self, self.dtype)
+    found = _native_max_pool(self, x, windows)
+    if found is not None:
+        return found
     lowest = -np.inf if x.dtype.kind == "f" else 0 if x.dtype.kind == "b" else np.iinfo(x.dtype).min
     has_nan = x.dtype.kind == "f" and bool(np.isnan(x.max(initial=lowest)))
     x = _padded(x, windows, lowest)
@@ -84,6 +104,11 @@ def max_pool2d_backward(grad_output, self, kernel_size, stride, padding, dilatio
     out = empty(sizes, grad_output.dtype, kept_format_strides(sizes, self))
     if not out.numel():
         return out
+    if native.kernels is not None and grad.dtype == np.float32:
+        total = native.scratch(sizes, grad.dtype)
+        if native.kernels.max_pool_backward(total, native.contiguous(grad), native.contiguous(indices._impl.array)):
+            native.assign(out._impl.array, total)
+            return out
     where = indices._impl.array.reshape(-1, grad.shape[-2] * grad.shape[-1])
     if where.size and not 0 <= where.min() <= where.max() < plane:
         raise RuntimeError(f"{name}: expected indices in [0, {plane}), but got {where.min()} to {where.max()}")
@@ -124,9 +149,12 @@ def avg_pool2d(
     return _store(total, self)
 
 
-def _store(values: np.ndarray, like: Tensor) -> Tensor:
-    out = empty(values.shape, like.dtype, kept_format_strides(values.shape, like))
-    out._impl.array[...] = values
+def _store(values: np.ndarray, like: Tensor, kind: dtype | None = None) -> Tensor:
+    kind, strides = kind or like.dtype, kept_format_strides(values.shape, like)
+    if values.dtype == kind.numpy and strides in (None, contiguous_strides(values.shape)):
+        return contiguous(values, kind)
+    out = empty(values.shape, kind, strides)
+    native.assign(out._impl.array, values)
     return out
 
 

@@ -27,6 +27,15 @@ def _native(
     return out
 
 
+def matrix_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b, or of stacks of matrices."""
+    if native.kernels is not None and a.dtype == np.float32 and a.ndim == b.ndim:
+        out = native.scratch((*a.shape[:-1], b.shape[-1]), a.dtype)
+        if native.kernels.matmul(out, a, b, None, 1.0, 0.0):
+            return out
+    return np.matmul(a, b)
+
+
 def _matmul(self: Tensor, mat2: Tensor, sizes: tuple[int, ...]) -> Tensor:
     kind = self.dtype
     a, b = operand(self, kind), operand(mat2, kind)

@@ -50,7 +50,8 @@ def make_geometry(
     for role, least in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0)):
         if any(value < least for value in whole[role]):
             kind = "non-positive" if least else "negative"
-            raise RuntimeError(f"convolution: {kind} {role} is not supported, got {list(whole[role])}")
+            hint = "; dilation should be greater than zero" if role == "dilation" else ""
+            raise RuntimeError(f"convolution: {kind} {role} is not supported, got {list(whole[role])}{hint}")
     if groups <= 0:
         raise RuntimeError(f"convolution: non-positive groups is not supported, got {groups}")
     if transposed:

@@ -62,15 +62,11 @@ def windows_over(
     name: str,
 ) -> tuple[Window, Window]:
     """`make_windows` for an input of these sizes."""
-    if len(sizes) not in (3, 4) or 0 in sizes[len(sizes) - 3 :]:
-        raise RuntimeError(
-            f"{name}: non-empty 3D or 4D (batch mode) tensor expected for input, with optional 0 dim batch size, but got: "
-            f"{list(sizes)}"
-        )
     kernel = dims_of(kernel_size, 2, name, "kernel_size")
     steps = kernel if not isinstance(stride, int) and not stride else dims_of(stride, 2, name, "stride")
     pads, spread = dims_of(padding, 2, name, "padding"), dims_of(dilation, 2, name, "dilation")
     _check_parameters(name, kernel, steps, pads, spread)
+    _check_input(name, sizes)
     windows = []
     for dim in (0, 1):
         parameters = (kernel[dim], steps[dim], pads[dim], spread[dim])
@@ -83,6 +79,16 @@ def windows_over(
             f"({planes}x{windows[0].outputs}x{windows[1].outputs}). Output size is too small ({name})"
         )
     return windows[0], windows[1]
+
+
+def _check_input(name: str, sizes: tuple[int, ...]) -> None:
+    if len(sizes) not in (3, 4):
+        raise RuntimeError(f"{name}: non-empty 3D or 4D (batch mode) tensor expected for input, but got: {list(sizes)}")
+    # A batch of four dimensions may be empty, and so may the channels of a single image in torch's reading of it.
+    if 0 in sizes[len(sizes) - 3 :]:
+        raise RuntimeError(
+            f"{name}: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got: {list(sizes)}"
+        )
 
 
 def _check_parameters(name: str, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple) -> None:

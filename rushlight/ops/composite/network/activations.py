@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import float64
+from rushlight.core.dtype import finfo, float64
 from rushlight.ops.composite.network.common import aten, inplace
 from rushlight.ops.registry import composite
 
@@ -126,7 +126,9 @@ def hardshrink(self, lambd=0.5):
 @composite("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
 def softshrink(self, lambd=0.5):
     if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+        raise RuntimeError(
+            f"lambda must be in range [0, {finfo(self.dtype).max}] for input dtype {self.dtype}, but found {lambd}."
+        )
     return (self - self.sign() * lambd).masked_fill(self.abs() <= lambd, 0)
 
 

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import math
 
-from rushlight.ops.composite.network.common import arange, aten, spread
+from rushlight.ops.composite.network.common import arange, aten
 from rushlight.ops.registry import composite
 
 
 def _output_sizes(x, output_size, dims: int, name: str) -> list[int]:
     if x.dim() not in (dims + 1, dims + 2):
         raise RuntimeError(f"{name}(): Expected {dims + 1}D or {dims + 2}D tensor, but got {list(x.shape)}")
-    sizes = spread(output_size, dims, "output_size")
+    sizes = [output_size] * dims if isinstance(output_size, int) else list(output_size)
+    if len(sizes) != dims:
+        wanted = "'output_size' should contain one int" if dims == 1 else f"internal error: output_size must be {dims} ints"
+        raise RuntimeError(f"{name}(): {wanted}, but got {sizes}")
     if any(size < 0 for size in sizes):
-        raise RuntimeError(f"{name}(): elements of output_size must be greater than or equal to 0, got {sizes}")
+        raise RuntimeError(
+            f"{name}(): elements of output_size must be greater than or equal to 0: "
+            f"Trying to create tensor with negative dimension {min(sizes)}: {sizes}"
+        )
     if 0 in x.shape[-dims:]:
         raise RuntimeError(
             f"{name}(): Expected input to have non-zero size for non-batch dimensions, "

@@ -106,6 +106,7 @@ def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
     """The mean over classes of max(0, margin - self[target] + self[other]) ** p."""
     if p not in (1, 2):
         raise RuntimeError(f"only p == 1 and p == 2 supported, got {p}")
+    _check_classes(self)
     scores = self if self.dim() == 2 else self.reshape([1, -1])
     truth = target.reshape([-1, 1])
     if truth.shape[0] != scores.shape[0]:
@@ -113,6 +114,10 @@ def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
             "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). "
             f"Expected target size [{scores.shape[0]}], but got {list(target.shape)}. Input has shape {list(self.shape)}."
         )
+    if weight is not None and weight.numel() != scores.shape[1]:
+        raise RuntimeError(f"inconsistent weight size, expected {scores.shape[1]} but got {list(weight.shape)}")
+    if target.dtype is not int64:
+        raise RuntimeError(f"multi_margin_loss: expected scalar type Long but found {target.dtype.scalar_name} for target")
     excess = margin - scores.gather(1, truth) + scores
     excess = excess.masked_fill((excess <= 0).logical_or(arange(scores, scores.shape[1]) == truth), 0)
     excess = excess if p == 1 else excess * excess
@@ -122,10 +127,18 @@ def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
     return reduce_loss(loss if target.dim() else loss.reshape([]), reduction)
 
 
+def _check_classes(x) -> None:
+    if x.dim() > 2 or 0 in x.shape[max(x.dim() - 1, 0) :]:
+        raise RuntimeError(
+            f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(x.shape)}"
+        )
+
+
 @composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def multilabel_margin_loss(self, target, reduction=MEAN):
     """The mean over classes of max(0, 1 - self[label] + self[other]), over the labels before the first -1."""
-    if self.shape != target.shape or self.dim() > 2:
+    _check_classes(self)
+    if self.shape != target.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")
     scores, labels = (self, target) if self.dim() == 2 else (self.reshape([1, -1]), target.reshape([1, -1]))
     listed = (labels < 0).to(int64).cumsum(1) == 0

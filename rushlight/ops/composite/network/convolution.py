@@ -18,8 +18,25 @@ def _batched(input, dims: int, name: str):
     )
 
 
+def _check_weight(batched, weight, groups: int, transposed: bool) -> None:
+    size, kernel = list(batched.shape), list(weight.shape)
+    if weight.dim() < 3:
+        raise RuntimeError(f"weight should have at least three dimensions, but got weight of size {kernel}")
+    if weight.dim() != batched.dim():
+        raise RuntimeError(
+            f"Expected {len(kernel)}-dimensional input for {len(kernel)}-dimensional weight {kernel}, "
+            f"but got {len(size)}-dimensional input of size {size} instead"
+        )
+    if not transposed and weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, "
+            f"but got weight of size {kernel} instead"
+        )
+
+
 def _convolve(dims: int, name: str, input, weight, bias, stride, padding, dilation, groups, transposed=None):
     batched, added = _batched(input, dims, name)
+    _check_weight(batched, weight, groups, transposed is not None)
     result = aten.convolution.default(
         batched,
         weight,
@@ -43,6 +60,7 @@ def _convolve_padded(dims: int, name: str, input, weight, bias, stride, padding,
     if any(step != 1 for step in spread(stride, dims, "stride")):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
     batched, added = _batched(input, dims, name)
+    _check_weight(batched, weight, groups, False)
     totals = [d * (k - 1) for d, k in zip(spread(dilation, dims, "dilation"), weight.shape[2:], strict=True)]
     if any(total % 2 for total in totals):
         # `convolution` pads both sides alike, so the odd element goes onto the right side beforehand.

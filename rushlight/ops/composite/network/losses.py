@@ -95,7 +95,7 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
 
 @composite("soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def soft_margin_loss(self, target, reduction=MEAN):
-    return reduce_loss((-target * self).exp().log1p(), reduction)
+    return reduce_loss((-self * target).exp().log1p(), reduction)
 
 
 def _positive_part(x):

@@ -28,17 +28,30 @@ def _check_dims(x, dims: int, name: str) -> None:
     "int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)"
 )
 def max_pool1d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
-    _check_dims(self, 1, "max_pool1d")
     kernel = spread(kernel_size, 1, "kernel_size")
+    steps, borders, gaps = _strides(stride, kernel, 1), spread(padding, 1, "padding"), spread(dilation, 1, "dilation")
+    _check_row(self, kernel[0], steps[0], borders[0], gaps[0], ceil_mode)
     values, indices = aten.max_pool2d_with_indices.default(
-        self.unsqueeze(-2),
-        [1, *kernel],
-        [1, *_strides(stride, kernel, 1)],
-        [0, *spread(padding, 1, "padding")],
-        [1, *spread(dilation, 1, "dilation")],
-        ceil_mode,
+        self.unsqueeze(-2), [1, *kernel], [1, *steps], [0, *borders], [1, *gaps], ceil_mode
     )
     return values.squeeze(-2), indices.squeeze(-2)
+
+
+def _check_row(x, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
+    """RuntimeError with the one-dimensional names, where pooling of two dimensions would complain."""
+    if x.dim() not in (2, 3) or 0 in x.shape[-2:]:
+        raise RuntimeError(
+            "max_pool1d() Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
+            f"but got: {list(x.shape)}"
+        )
+    for role, value in (("kernel_size", kernel), ("stride", stride), ("dilation", dilation)):
+        if value <= 0:
+            raise RuntimeError(f"max_pool1d() {role} must be greater than zero, but got {value}")
+    if padding < 0 or 2 * padding > dilation * (kernel - 1) + 1:
+        return  # the kernel of two dimensions says so
+    count = window_count(x.shape[-1], kernel, stride, padding, dilation, ceil_mode)
+    if count <= 0:
+        raise RuntimeError(f"max_pool1d() Invalid computed output size: {count}")
 
 
 @composite(
@@ -91,8 +104,8 @@ def _counts(sizes, kernel, stride, padding, dilation, ceil_mode) -> list[int]:
         counts.append(window_count(size, *window, ceil_mode))
     if min(counts) < 1:
         raise RuntimeError(
-            f"pooling a volume of {list(sizes)} with kernel_size {kernel}, stride {stride} and padding {padding} "
-            f"gives no output: its size would be {counts}; use a smaller kernel or more padding"
+            f"Output size is too small: pooling a volume of {list(sizes)} with kernel_size {kernel}, stride {stride} and "
+            f"padding {padding} would give {counts}; use a smaller kernel or more padding"
         )
     return counts
 
@@ -116,11 +129,11 @@ def _gather_windows(x, counts, kernel, stride, padding, dilation, fill):
     "int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)"
 )
 def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
-    _check_dims(self, 3, "max_pool3d")
     kernel = spread(kernel_size, 3, "kernel_size")
     steps = _strides(stride, kernel, 3)
     borders, gaps = spread(padding, 3, "padding"), spread(dilation, 3, "dilation")
     _check_padding(kernel, borders)
+    _check_volume(self, "max_pool3d")
     counts = _counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)
     values, chosen = _gather_windows(self, counts, kernel, steps, borders, gaps, -math.inf).max(-1)
     places = arange(self, math.prod(self.shape[-3:])).view(self.shape[-3:])
@@ -136,7 +149,18 @@ def max_pool3d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
     return max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 
 
+def _check_volume(x, name: str) -> None:
+    if x.dim() not in (4, 5):
+        raise RuntimeError(f"{name}: non-empty 4D or 5D (batch mode) tensor expected for input, but got: {list(x.shape)}")
+    if 0 in x.shape[-4:]:
+        raise RuntimeError(
+            f"{name}: Expected input's non-batch dimensions to have positive length, but got: {list(x.shape)}"
+        )
+
+
 def _check_padding(kernel, padding) -> None:
+    if min(padding) < 0:
+        raise RuntimeError(f"pad must be non-negative, but got pad={padding}")
     if any(2 * border > size for size, border in zip(kernel, padding, strict=True)):
         raise RuntimeError(
             f"pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel}"
@@ -148,10 +172,10 @@ def _check_padding(kernel, padding) -> None:
     "bool count_include_pad=True, int? divisor_override=None) -> Tensor"
 )
 def avg_pool3d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
-    _check_dims(self, 3, "avg_pool3d")
     kernel = spread(kernel_size, 3, "kernel_size")
     steps, borders, gaps = _strides(stride, kernel, 3), spread(padding, 3, "padding"), [1, 1, 1]
     _check_padding(kernel, borders)
+    _check_volume(self, "avg_pool3d")
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     counts = _counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)

@@ -1,0 +1,55 @@
+"""Side effects: what the program did to objects that exist outside of it. Generated code does it again, after the graph
+has run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rushlight.dynamo.values.base import Value
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+
+
+class SideEffects:
+    """Changed values in the order of their first change, and global variables that were written."""
+
+    def __init__(self) -> None:
+        self._changed: dict[int, Value] = {}
+        self._globals: dict[tuple[int, str], tuple[dict, Value | None]] = {}
+        self.writes_tensors = False
+
+    def mutates(self, value: Value) -> None:
+        """The program changes a value; of those that it made itself nothing need be remembered."""
+        if value.source is not None:
+            self._changed.setdefault(id(value), value)
+
+    def writes_tensor(self, value: Value) -> None:
+        """The program writes to a tensor's elements, which the graph does."""
+        self.writes_tensors = True
+
+    def store_global(self, namespace: dict, name: str, value: Value | None) -> None:
+        """The program sets a global variable, or deletes it."""
+        self._globals[id(namespace), name] = (namespace, value)
+
+    def global_value(self, namespace: dict, name: str) -> tuple[bool, Value | None]:
+        """Whether the program wrote a global variable, and its value now."""
+        found = self._globals.get((id(namespace), name))
+        return (False, None) if found is None else (True, found[1])
+
+    def any(self) -> bool:
+        """Whether there is anything to do again."""
+        return bool(self._changed or self._globals or self.writes_tensors)
+
+    def write(self, writer: ProgramWriter) -> None:
+        """Add the statements. Values are read before anything is written."""
+        lines: list[str] = []
+        for value in self._changed.values():
+            target = writer.keep(value.source.expression())
+            lines += value.write_back(writer, target)
+        for (_, name), (namespace, value) in self._globals.items():
+            target = f"{writer.globals_of(namespace)}[{name!r}]"
+            lines.append(f"del {target}" if value is None else f"{target} = {writer.expression(value)}")
+        writer.lines += lines
+
+

@@ -1,0 +1,117 @@
+"""The graph that one capture builds: calls of the library on tensors, as nodes with fake results.
+
+In: calls with tracked values. Out: an `fx.Graph` whose placeholders are the tensors that the frame reached, and whose
+attributes are parameters, buffers and tensors that modules own.
+"""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.sources import Source
+from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node, map_arg
+
+
+class GraphBuilder:
+    """Nodes, their fake values, and where the inputs come from."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.fakes = FakeTensorMode()
+        self.inputs: list[tuple[Node, Source, Tensor]] = []
+        self.attributes: dict[str, Tensor] = {}
+        self._node_of: dict[int, Node] = {}
+        self._keep: list[Tensor] = []
+        self.calls = 0
+
+    def input(self, tensor: Tensor, source: Source) -> Node:
+        """The placeholder of a tensor that the frame passes."""
+        node = self.graph.placeholder("L_" + re.sub(r"\W+", "_", source.expression()).strip("_"))
+        self.inputs.append((node, source, tensor))
+        return self._track(node, tensor)
+
+    def attribute(self, tensor: Tensor, name: str) -> Node:
+        """The `get_attr` node of a tensor that belongs to the graph."""
+        name = re.sub(r"\W+", "_", name).strip("_")
+        while name in self.attributes:
+            name += "_"
+        self.attributes[name] = tensor
+        return self._track(self.graph.create_node("get_attr", name, name=name), tensor)
+
+    def _track(self, node: Node, tensor: Tensor) -> Node:
+        fake = self.fakes.from_tensor(tensor)
+        if tensor.requires_grad and not fake.requires_grad:
+            fake.requires_grad_(True)
+        node.meta["example_value"] = node.meta["val"] = fake
+        self._node_of[id(tensor)] = node
+        self._keep.append(tensor)
+        return node
+
+    def known(self, tensor: Tensor) -> Node | None:
+        """The node of a tensor that was met before."""
+        return self._node_of.get(id(tensor))
+
+    def call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], stack: list) -> tuple[Node, Any]:
+        """Add a node, run it on fake tensors, and return both node and result.
+
+        A graph break where the call needs values; what the call itself raises goes through.
+        """
+        node = self.graph.create_node(op, target, args, kwargs)
+        node.stack_trace = "".join(traceback.format_list(stack))
+        try:
+            result = self.run(node)
+        except DataDependentError as error:
+            self.graph.erase_node(node)
+            raise GraphBreak(str(error)) from None
+        except BaseException:
+            self.graph.erase_node(node)
+            raise
+        node.meta["example_value"] = node.meta["val"] = result
+        self.calls += 1
+        return node, result
+
+    def run(self, node: Node) -> Any:
+        """What a node computes, on fake tensors."""
+        args = map_arg(node.args, lambda used: used.meta["example_value"])
+        kwargs = map_arg(node.kwargs, lambda used: used.meta["example_value"])
+        args, kwargs = _thawed(args), _thawed(kwargs)
+        with ExitStack() as stack:
+            stack.enter_context(self.fakes)
+            if node.op == "call_method":
+                return getattr(args[0], node.target)(*args[1:], **kwargs)
+            return node.target(*args, **kwargs)
+
+    def finish(self, outputs: list[Node], name: str) -> GraphModule:
+        """The module that computes the outputs, without what nothing needs."""
+        self.graph.output(tuple(outputs))
+        self.graph.eliminate_dead_code()
+        for node, _, _ in list(self.inputs):
+            if not node.users:
+                self.graph.erase_node(node)
+        self.inputs = [item for item in self.inputs if not item[0]._erased]
+        used = {node.target for node in self.graph.nodes if node.op == "get_attr"}
+        self.graph.lint()
+        return GraphModule({name: tensor for name, tensor in self.attributes.items() if name in used}, self.graph, name)
+
+
+def _thawed(value: Any) -> Any:
+    """Plain lists and dicts for a node's immutable ones."""
+    if isinstance(value, dict):
+        return {key: _thawed(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_thawed(item) for item in value]
+    if type(value) is tuple:
+        return tuple(_thawed(item) for item in value)
+    return value
+
+
+Backend = Callable[[GraphModule, list[Tensor]], Callable]

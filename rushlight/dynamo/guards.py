@@ -1,0 +1,159 @@
+"""Guards: what one capture assumed of the frame, as readable Python that is checked before its code runs again.
+
+In: assumptions, in the order in which they were made. Out: a function of the frame's locals that tells whether all hold, the
+text of that function, and, for one that does not hold, which it was and the value found.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rushlight.core.dtype import get_default_dtype
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.dynamo.sources import Source
+
+
+@dataclass(frozen=True)
+class Guard:
+    """One assumption: an expression that must be true, and where its value comes from."""
+
+    expression: str
+    source: Source | None
+    reason: str
+
+
+@dataclass
+class Guards:
+    """The assumptions of one capture. `names` are the objects that their expressions mention."""
+
+    parameters: tuple[str, ...]
+    names: dict[str, Any] = field(default_factory=dict)
+    guards: dict[str, Guard] = field(default_factory=dict)
+
+    def add(self, expression: str, source: Source | None, reason: str) -> None:
+        """Assume that `expression` is true; said twice it is checked once."""
+        self.guards.setdefault(expression, Guard(expression, source, reason))
+
+    def name(self, value: object, hint: str) -> str:
+        """A name under which expressions may mention an object."""
+        for known, held in self.names.items():
+            if held is value:
+                return known
+        name = f"__{hint}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    # The kinds of assumption
+
+    def same_type(self, source: Source, value: object) -> None:
+        """The type is exactly that of `value`."""
+        kind = type(value)
+        name = kind.__name__ if getattr(builtins, kind.__name__, None) is kind else self.name(kind, kind.__name__)
+        self.add(f"type({source}) is {name}", source, "type")
+
+    def same_object(self, source: Source, value: object) -> None:
+        """The very object."""
+        if value is None or value is True or value is False or value is ...:
+            self.add(f"{source} is {value!r}", source, "identity")
+        else:
+            hint = getattr(value, "__name__", type(value).__name__)
+            self.add(f"{source} is {self.name(value, hint if hint.isidentifier() else 'object')}", source, "identity")
+
+    def same_value(self, source: Source, value: object) -> None:
+        """The same type and value; NaN is equal to itself and -0.0 differs from 0.0."""
+        if value is None or isinstance(value, bool):
+            return self.same_object(source, value)
+        self.same_type(source, value)
+        if isinstance(value, float | complex):
+            self.add(f"repr({source}) == {repr(value)!r}", source, "value")
+        elif isinstance(value, int | str | bytes):
+            self.add(f"{source} == {value!r}", source, "value")
+        else:
+            self.add(f"{source} == {self.name(value, 'value')}", source, "value")
+
+    def same_length(self, source: Source, value: Any) -> None:
+        """As many items."""
+        self.add(f"len({source}) == {len(value)}", source, "length")
+
+    def same_keys(self, source: Source, value: dict) -> None:
+        """The same keys in the same order."""
+        keys = list(value)
+        plain = all(isinstance(key, str | int | bool | type(None)) for key in keys)
+        self.add(f"list({source}) == {repr(keys) if plain else self.name(keys, 'keys')}", source, "keys")
+
+    def tensor(self, source: Source, value: Tensor) -> None:
+        """Type, dtype, device, sizes, strides and requires_grad."""
+        impl = value._impl
+        self.same_type(source, value)
+        check = self.name(tensor_matches, "tensor")
+        dtype = self.name(impl.dtype, impl.dtype.name)
+        device = self.name(impl.device, "device")
+        self.add(
+            f"{check}({source}, {impl.sizes}, {impl.strides}, {dtype}, {device}, {value.requires_grad})", source, "tensor"
+        )
+
+    def different_objects(self, sources: list[Source]) -> None:
+        """No two of the values are one object."""
+        if len(sources) > 1:
+            listed = ", ".join(f"id({source})" for source in sources)
+            self.add(f"len({{{listed}}}) == {len(sources)}", None, "aliasing")
+
+    def ambient(self) -> None:
+        """Grad mode, autocast and default dtype of the thread."""
+        found = ambient_state()
+        self.add(f"{self.name(ambient_state, 'ambient')}() == {self.name(found, 'ambient_then')}", None, "mode of the thread")
+
+    # What comes out
+
+    def text(self) -> str:
+        """The guards as a Python function."""
+        tests = "\n        and ".join(self.guards) or "True"
+        return f"def guard({', '.join((*self.parameters, '__globals', '__closure'))}):\n    return (\n        {tests}\n    )\n"
+
+    def build(self) -> Callable[..., bool]:
+        """The function of `text`, over the frame's values."""
+        namespace = dict(self.names)
+        exec(compile(self.text(), "<guards>", "exec"), namespace)
+        return namespace["guard"]
+
+    def explain(self, values: dict[str, Any]) -> str:
+        """The first assumption that does not hold for a frame's values, and what was found instead."""
+        for guard in self.guards.values():
+            try:
+                holds, found = eval(guard.expression, dict(self.names), values), ""
+                if not holds and guard.source is not None:
+                    found = f", found {_short(eval(guard.source.expression(), dict(self.names), values))}"
+            except Exception as error:  # the path to the value is gone
+                holds, found = False, f", found {type(error).__name__}: {error}"
+            if not holds:
+                return f"{guard.expression} ({guard.reason}){found}"
+        return "all hold"
+
+
+def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, device: object, requires_grad: bool) -> bool:
+    """Whether a tensor looks as it did."""
+    impl = value._impl
+    return (
+        impl.sizes == sizes
+        and impl.strides == strides
+        and impl.dtype is dtype
+        and impl.device == device
+        and impl.requires_grad == requires_grad
+    )
+
+
+def ambient_state() -> tuple:
+    """What the thread's state makes operators do."""
+    return (state.grad_enabled, state.inference, get_default_dtype())
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Tensor):
+        shape = f"shape {list(value.shape)}, strides {list(value.stride())}"
+        return f"a tensor of {shape}, {value.dtype}, requires_grad={value.requires_grad}"
+    text = repr(value)
+    return text if len(text) < 80 else text[:77] + "..."

@@ -1,0 +1,146 @@
+"""Instructions as Python text: what the generated code runs itself where the graph breaks.
+
+In: an instruction and expressions for the stack. Out: lines of Python, what they leave on the stack, and where the frame
+goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rushlight.dynamo.instructions import PYTHON, Instruction
+from rushlight.dynamo.opcodes import BINARY_SYMBOLS
+
+NULL_TEXT = "NULL"
+END = "__end"
+
+
+@dataclass
+class Native:
+    """How to run an instruction.
+
+    `lines` may bind `__r` and are followed by one of `ways`: (condition text or None for otherwise, next instruction,
+    stack after).
+    """
+
+    lines: list[str]
+    ways: list[tuple[str | None, int, list[str]]] = field(default_factory=list)
+
+
+def native(instruction: Instruction, index: int, stack: list[str], keyword_names: tuple[str, ...]) -> Native | None:
+    """The instruction at `index` as text; None where there is no such form."""
+    name = instruction.opname
+    rest, following = stack, index + 1
+    if name in ("CALL", "CALL_KW", "PRECALL", "CALL_FUNCTION_EX"):
+        return _call(instruction, following, stack, keyword_names)
+    jump = _conditional(instruction, following, stack)
+    if jump is not None:
+        return jump
+    if name == "FOR_ITER":
+        return _for_iter(instruction, following, stack)
+    if name == "BEFORE_WITH":
+        return Native(
+            ["__l = __r = None", f"__m = {stack[-1]}", "__l = __m.__exit__", "__r = __m.__enter__()"],
+            [(None, following, [*rest[:-1], "__l", "__r"])],
+        )
+    if name in ("LOAD_METHOD", "LOAD_ATTR"):
+        is_method = name == "LOAD_METHOD" or (PYTHON >= (3, 12) and bool(instruction.arg & 1))
+        pair = [NULL_TEXT, "__r"] if PYTHON < (3, 13) else ["__r", NULL_TEXT]
+        made = pair if is_method else ["__r"]
+        return Native([f"__r = {stack[-1]}.{instruction.argval}"], [(None, following, [*rest[:-1], *made])])
+    if name == "UNPACK_SEQUENCE":
+        names = [f"__u{number}" for number in range(instruction.arg)]
+        text = ", ".join(names) + ("," if len(names) == 1 else "")
+        return Native([f"{text} = {stack[-1]}"], [(None, following, [*rest[:-1], *names[::-1]])])
+    found = _EXPRESSIONS.get(name)
+    if found is not None:
+        count, make = found
+        text = make(instruction, *stack[len(stack) - count :])
+        return Native([f"__r = {text}"], [(None, following, [*stack[: len(stack) - count], "__r"])])
+    statement = _STATEMENTS.get(name)
+    if statement is not None:
+        count, make = statement
+        return Native([make(instruction, *stack[len(stack) - count :])], [(None, following, stack[: len(stack) - count])])
+    return None
+
+
+_EXPRESSIONS: dict[str, tuple[int, Callable[..., str]]] = {
+    "BINARY_SUBSCR": (2, lambda i, owner, key: f"{owner}[{key}]"),
+    "BINARY_SLICE": (3, lambda i, owner, start, stop: f"{owner}[{start}:{stop}]"),
+    "UNARY_NEGATIVE": (1, lambda i, value: f"-{value}"), "UNARY_POSITIVE": (1, lambda i, value: f"+{value}"),
+    "UNARY_INVERT": (1, lambda i, value: f"~{value}"), "UNARY_NOT": (1, lambda i, value: f"not {value}"),
+    "TO_BOOL": (1, lambda i, value: f"True if {value} else False"),
+    "COMPARE_OP": (2, lambda i, left, right: _comparison(i, left, right)),
+    "IS_OP": (2, lambda i, left, right: f"{left} is {'not ' if i.arg else ''}{right}"),
+    "CONTAINS_OP": (2, lambda i, left, right: f"{left} {'not ' if i.arg else ''}in {right}"),
+    "GET_ITER": (1, lambda i, value: f"iter({value})"),
+    "FORMAT_SIMPLE": (1, lambda i, value: f"format({value})"),
+    "FORMAT_WITH_SPEC": (2, lambda i, value, specification: f"format({value}, {specification})"),
+    "CONVERT_VALUE": (1, lambda i, value: f"{('', 'str', 'repr', 'ascii')[i.arg]}({value})"),
+    "BINARY_OP": (2, lambda i, left, right: f"{left} {BINARY_SYMBOLS[i.arg]} {right}"),
+    "LIST_TO_TUPLE": (1, lambda i, value: f"tuple({value})"),
+}  # fmt: skip
+
+_STATEMENTS: dict[str, tuple[int, Callable[..., str]]] = {
+    "STORE_SUBSCR": (3, lambda i, value, owner, key: f"{owner}[{key}] = {value}"),
+    "STORE_SLICE": (4, lambda i, value, owner, start, stop: f"{owner}[{start}:{stop}] = {value}"),
+    "DELETE_SUBSCR": (2, lambda i, owner, key: f"del {owner}[{key}]"),
+    "STORE_ATTR": (2, lambda i, value, owner: f"{owner}.{i.argval} = {value}"),
+    "DELETE_ATTR": (1, lambda i, owner: f"del {owner}.{i.argval}"),
+}  # fmt: skip
+
+
+def _comparison(instruction: Instruction, left: str, right: str) -> str:
+    text = f"{left} {instruction.argval.removeprefix('bool(').removesuffix(')')} {right}"
+    return f"bool({text})" if PYTHON >= (3, 13) and instruction.arg & 16 else text
+
+
+def _call(instruction: Instruction, following: int, stack: list[str], names: tuple[str, ...]) -> Native:
+    if instruction.opname == "CALL_FUNCTION_EX":
+        has_names = instruction.arg & 1
+        *rest, args = stack[:-1] if has_names else stack
+        keywords = f", **{stack[-1]}" if has_names else ""
+        pair, rest = rest[-2:], rest[:-2]
+        function = next(text for text in pair if text != NULL_TEXT)
+        return Native([f"__r = {function}(*{args}{keywords})"], [(None, following, [*rest, "__r"])])
+    count = instruction.arg
+    values = stack[len(stack) - count :]
+    first, second = stack[len(stack) - count - 2 : len(stack) - count]
+    rest = stack[: len(stack) - count - 2]
+    if PYTHON >= (3, 13):
+        function, owner = first, second
+    else:
+        function, owner = (second, NULL_TEXT) if first == NULL_TEXT else (first, second)
+    args = values if owner == NULL_TEXT else [owner, *values]
+    positional = len(args) - len(names)
+    texts = [*args[:positional], *(f"{key}={text}" for key, text in zip(names, args[positional:], strict=True))]
+    return Native([f"__r = {function}({', '.join(texts)})"], [(None, following, [*rest, "__r"])])
+
+
+def _conditional(instruction: Instruction, following: int, stack: list[str]) -> Native | None:
+    name = instruction.opname.replace("_FORWARD", "").replace("_BACKWARD", "")
+    tests = {
+        "POP_JUMP_IF_TRUE": "{}", "POP_JUMP_IF_FALSE": "not {}", "POP_JUMP_IF_NONE": "{} is None",
+        "POP_JUMP_IF_NOT_NONE": "{} is not None",
+    }  # fmt: skip
+    if name in tests:
+        test = f"__r = {tests[name].format(stack[-1])}" if "None" in name else f"__r = bool({stack[-1]})"
+        condition = "not __r" if name == "POP_JUMP_IF_FALSE" else "__r"
+        return Native([test], [(condition, instruction.target, stack[:-1]), (None, following, stack[:-1])])
+    if name in ("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP"):
+        condition = "__r" if "TRUE" in name else "not __r"
+        return Native(
+            [f"__r = bool({stack[-1]})"], [(condition, instruction.target, stack), (None, following, stack[:-1])]
+        )
+    return None
+
+
+def _for_iter(instruction: Instruction, following: int, stack: list[str]) -> Native:
+    after, left = instruction.target, stack[:-1]
+    if PYTHON == (3, 12):
+        after += 1
+    elif PYTHON >= (3, 13):
+        after, left = after + 1, stack
+    lines = [f"__r = next({stack[-1]}, {END})"]
+    return Native(lines, [(f"__r is {END}", after, left), (None, following, [*stack, "__r"])])

@@ -1,0 +1,126 @@
+"""The function that takes a frame's place, written as Python text.
+
+In: the captured graph, values to make, effects, and how the frame goes on. Out: source text, and a code object with the
+names that it mentions. Text rather than bytecode: it reads as what happens, and it is the same for all versions of Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from typing import Any
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.sources import Global, Held
+from rushlight.dynamo.values.base import Value
+
+_LITERALS = (int, str, bytes, bool, type(None))
+
+
+class ProgramWriter:
+    """Collects the statements of one generated function. `names` are the objects that its text mentions."""
+
+    def __init__(self, parameters: tuple[str, ...], module_globals: dict) -> None:
+        self.parameters = parameters
+        self.module_globals = module_globals
+        self.names: dict[str, Any] = {}
+        self.lines: list[str] = []
+        self.outputs: list[Any] = []
+        self._made: dict[int, str] = {}
+        self._kept_values: list[Value] = []
+        self._unfinished: set[int] = set()
+        self._temporaries = 0
+
+    # Texts
+
+    def expression(self, value: Value) -> str:
+        """An expression for a value: how it was reached, or how it is made. A mutable value is made once."""
+        found = self._made.get(id(value))
+        if found is not None:
+            return found
+        if value.is_constant() and value.source is None:
+            return value.write(self)
+        if id(value) in self._unfinished:
+            raise GraphBreak(f"{value} contains itself")
+        self._unfinished.add(id(value))
+        text = self._sourced(value) if value.source is not None else value.write(self)
+        self._unfinished.discard(id(value))
+        if not text.isidentifier():
+            text = self.keep(text)
+        self._made[id(value)] = text
+        self._kept_values.append(value)
+        return text
+
+    def _sourced(self, value: Value) -> str:
+        source = value.source
+        if isinstance(source, Held):
+            return source.name
+        if isinstance(source, Global) and source.namespace == "__globals":
+            return source.expression()
+        return source.expression()
+
+    def literal(self, value: Any) -> str:
+        """A constant."""
+        if type(value) in _LITERALS:
+            return repr(value)
+        if type(value) is float and value == value and abs(value) != float("inf"):
+            return repr(value)
+        return self.name_of(value, type(value).__name__)
+
+    def key(self, value: Any) -> str:
+        """A key of a dict or item of a set."""
+        if type(value) is tuple:
+            return "(" + "".join(f"{self.key(item)}, " for item in value) + ")"
+        return self.literal(value)
+
+    def name_of(self, value: Any, hint: str) -> str:
+        """The name under which the text mentions an object."""
+        for name, held in self.names.items():
+            if held is value:
+                return name
+        hint = "".join(character if character.isalnum() else "_" for character in hint)
+        name = f"__{hint.strip('_')}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def globals_of(self, namespace: dict) -> str:
+        """An expression for a module's globals."""
+        return "__globals" if namespace is self.module_globals else self.name_of(namespace, "globals")
+
+    def output(self, value: Any) -> str:
+        """The result of the graph for a tensor."""
+        node = value.graph_node
+        if node not in self.outputs:
+            self.outputs.append(node)
+        return f"__results[{self.outputs.index(node)}]"
+
+    # Statements
+
+    def keep(self, text: str) -> str:
+        """Assign an expression to a variable of its own, and return the variable's name."""
+        name = f"__v{self._temporaries}"
+        self._temporaries += 1
+        self.statement(f"{name} = {text}")
+        return name
+
+    def statement(self, line: str) -> None:
+        """Add a statement."""
+        self.lines.append(line)
+
+    def text(self, name: str, first: list[str]) -> str:
+        """The function's source, `first` being the lines before all others."""
+        body = [*first, *self.lines] or ["pass"]
+        parameters = ", ".join((*self.parameters, "__globals", "__closure"))
+        return f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def compile_function(text: str, original: types.CodeType, line: int) -> types.CodeType:
+    """The code object of a generated function: named like the original, its lines all the given one of the original's file."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = line
+            node.col_offset = node.end_col_offset = 0
+    module = compile(tree, original.co_filename, "exec")
+    code = next(constant for constant in module.co_consts if isinstance(constant, types.CodeType))
+    return code.replace(co_name=original.co_name, co_qualname=original.co_qualname, co_firstlineno=original.co_firstlineno)

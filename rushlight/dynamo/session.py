@@ -1,0 +1,251 @@
+"""What all translators of one capture share: the graph, guards, effects, and the tracked values of real objects."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.grad_mode import enable_grad, no_grad
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.effects import SideEffects
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.graph_builder import GraphBuilder
+from rushlight.dynamo.guards import Guards
+from rushlight.dynamo.sources import Attribute, Held, Item, Source
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
+from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, is_constant_value
+from rushlight.dynamo.values.containers import DictValue, RangeValue, SequenceValue, SetValue, SliceValue
+from rushlight.dynamo.values.contexts import GradModeValue
+from rushlight.dynamo.values.exceptions import from_exception
+from rushlight.dynamo.values.function import BoundMethodValue, PartialValue, wrap_function
+from rushlight.dynamo.values.objects import ModuleValue, ObjectValue, OpaqueValue, PythonModuleValue
+from rushlight.dynamo.values.tensor import LibraryFunctionValue, TensorValue, is_library_function
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+_STANDARD = frozenset(sys.stdlib_module_names) | {"rushlight"}
+_GRAD_KINDS = (no_grad, enable_grad)
+
+
+def is_stable(owner: Any) -> bool:
+    """Whether what a class or module holds may be taken for granted: the standard library's and this library's own."""
+    name = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(owner, "__module__", "") or ""
+    return name.partition(".")[0] in _STANDARD
+
+
+class Session:
+    """One capture of one frame."""
+
+    def __init__(self, parameters: tuple[str, ...], module_globals: dict) -> None:
+        self.graph = GraphBuilder()
+        self.guards = Guards(parameters)
+        self.effects = SideEffects()
+        self.module_globals = module_globals
+        self.held: dict[str, Any] = {}
+        self.depth = 0
+        self._known: dict[int, Value] = {}
+        self._keep: list[Any] = []
+
+    # Real objects as tracked values
+
+    def wrap(self, tx: Translator, value: Any, source: Source | None) -> Value:
+        """The tracked value of a real object: the same one for the same object. What is assumed of it is guarded."""
+        known = self._known.get(id(value))
+        if known is not None:
+            if source is not None and known.source is not None and source != known.source:
+                self.guards.add(f"{source} is {known.source}", source, "the same object in two places")
+            return known
+        made = self._make(tx, value, source)
+        if not isinstance(made, ConstantValue):
+            self._known[id(value)] = made
+            self._keep.append(value)
+        return made
+
+    def _make(self, tx: Translator, value: Any, source: Source | None) -> Value:
+        kind = type(value)
+        if isinstance(value, Tensor):
+            return self._tensor(value, source)
+        if isinstance(value, BY_VALUE) and kind in BY_VALUE:
+            if source is not None:
+                self.guards.same_value(source, value)
+            return ConstantValue(value)
+        if kind is Size or isinstance(value, BY_IDENTITY) or is_constant_value(value):
+            if source is not None:
+                (self.guards.same_object if isinstance(value, BY_IDENTITY) else self.guards.same_value)(source, value)
+            return ConstantValue(value) if kind is not Size else SequenceValue([ConstantValue(n) for n in value], Size, source)
+        callable_value = self._callable(tx, value, source)
+        if callable_value is not None:
+            return callable_value
+        container = self._container(tx, value, source)
+        if container is not None:
+            return container
+        return self._object(value, source)
+
+    def _tensor(self, value: Tensor, source: Source | None) -> Value:
+        kind = type(value)
+        if kind not in (Tensor, Parameter):
+            raise GraphBreak(f"a tensor of class {kind.__name__}")
+        node = self.graph.known(value)
+        if node is None:
+            if source is None or isinstance(source, Held):
+                node = self.graph.attribute(value, "_tensor_constant")
+            else:
+                self.guards.tensor(source, value)
+                node = self.graph.input(value, source)
+        return TensorValue(node, node.meta["example_value"], source, kind)
+
+    def _callable(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
+        if isinstance(value, types.ModuleType):
+            self._identity(source, value)
+            return PythonModuleValue(value, source)
+        if is_library_function(value):
+            self._identity(source, value)
+            return LibraryFunctionValue(value)
+        if isinstance(value, type):
+            self._identity(source, value)
+            return make_class_value(value, None)
+        if is_builtin(value):
+            self._identity(source, value)
+            return BuiltinValue(value)
+        if isinstance(value, types.FunctionType):
+            self._identity(source, value)
+            return wrap_function(tx, value, source)
+        if isinstance(value, types.MethodType):
+            owner = self.wrap(tx, value.__self__, Attribute(source, "__self__") if source else None)
+            function = self.wrap(tx, value.__func__, Attribute(source, "__func__") if source else None)
+            return BoundMethodValue(owner, function, source)
+        if type(value) is functools.partial:
+            return self._partial(tx, value, source)
+        return None
+
+    def _identity(self, source: Source | None, value: Any) -> None:
+        if source is not None:
+            self.guards.same_object(source, value)
+
+    def _partial(self, tx: Translator, value: functools.partial, source: Source | None) -> Value:
+        if source is not None:
+            self.guards.same_type(source, value)
+        function = self.wrap(tx, value.func, Attribute(source, "func") if source else None)
+        args = self._items(tx, value.args, Attribute(source, "args") if source else None)
+        keywords = Attribute(source, "keywords") if source else None
+        kwargs = {name: self.wrap(tx, item, Item(keywords, name) if source else None) for name, item in value.keywords.items()}
+        if source is not None:
+            self.guards.same_length(Attribute(source, "args"), value.args)
+            self.guards.same_keys(Attribute(source, "keywords"), value.keywords)
+        return PartialValue(functools.partial, function, args, kwargs, source)
+
+    def _items(self, tx: Translator, values: Any, source: Source | None) -> list[Value]:
+        return [self.wrap(tx, item, Item(source, index) if source else None) for index, item in enumerate(values)]
+
+    def _container(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
+        kind = type(value)
+        if kind in (list, tuple, collections.deque) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+            if kind is collections.deque and value.maxlen is not None:
+                raise GraphBreak("a deque with a maximal length")
+            if source is not None:
+                self.guards.same_type(source, value)
+                self.guards.same_length(source, value)
+            return SequenceValue(self._items(tx, value, source), kind, source)
+        if kind in (dict, collections.OrderedDict, collections.defaultdict):
+            return self._dict(tx, value, source)
+        if kind in (set, frozenset):
+            if source is not None:
+                self.guards.same_value(source, value if kind is frozenset else set(value))
+            return SetValue(dict.fromkeys(value), kind, source)
+        if kind is range:
+            if source is not None:
+                self.guards.same_value(source, value)
+            return RangeValue(value)
+        if kind is slice:
+            parts = [self.wrap(tx, getattr(value, part), Attribute(source, part) if source else None)
+                     for part in ("start", "stop", "step")]  # fmt: skip
+            if source is not None:
+                self.guards.same_type(source, value)
+            return SliceValue(parts)
+        return None
+
+    def _dict(self, tx: Translator, value: dict, source: Source | None) -> Value:
+        for key in value:
+            if not is_constant_value(key) and not isinstance(key, tuple | type):
+                raise GraphBreak(f"a dict with a key of type {type(key).__name__}")
+        if source is not None:
+            self.guards.same_type(source, value)
+            self.guards.same_keys(source, value)
+        plain = all(isinstance(key, str | int | bool | type(None)) for key in value)
+        items = {}
+        for key, item in value.items():
+            where = Item(source, key) if source is not None and plain else None
+            if source is not None and not plain:
+                where = Item(source, _Named(self.guards.name(key, "key"), key))
+            items[key] = self.wrap(tx, item, where)
+        factory = None
+        if type(value) is collections.defaultdict:
+            factory = self.wrap(tx, value.default_factory, Attribute(source, "default_factory") if source else None)
+        return DictValue(items, type(value), source, factory)
+
+    def _object(self, value: Any, source: Source | None) -> Value:
+        kind = type(value)
+        if isinstance(value, Module):
+            self._identity(source, value)
+            return ModuleValue(kind, value, source or self.hold(value))
+        if kind in _GRAD_KINDS:
+            return self._grad_mode(value, source)
+        if isinstance(value, BaseException) and source is None:
+            return from_exception(value)
+        if source is not None:
+            self.guards.same_type(source, value)
+        if not _is_python_class(kind) or (isinstance(kind.__dict__.get("__new__"), staticmethod)):
+            return OpaqueValue(kind, source or self.hold(value))
+        return ObjectValue(kind, value, source or self.hold(value))
+
+    def _grad_mode(self, value: Any, source: Source | None) -> Value:
+        made = GradModeValue(type(value), source)
+        if source is not None:
+            self.guards.same_type(source, value)
+        if hasattr(value, "previous"):
+            self.guards.add(f"{source}.previous is {value.previous}", source, "mode before the block")
+            made.previous.append(value.previous)
+        return made
+
+    def hold(self, value: Any) -> Held:
+        """A source for an object that the generated code keeps itself."""
+        for name, held in self.held.items():
+            if held is value:
+                return Held(name)
+        name = f"__held_{len(self.held)}"
+        self.held[name] = value
+        self.guards.names[name] = value
+        return Held(name)
+
+
+class _Named:
+    """A dict's key that is mentioned by a name in expressions."""
+
+    def __init__(self, name: str, key: Any) -> None:
+        self.name = name
+        self.key = key
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Named) and self.key == other.key
+
+
+def _is_python_class(kind: type) -> bool:
+    """Whether instances keep all their state in attributes: classes written in Python on top of `object`."""
+    return bool(kind.__flags__ & (1 << 9)) and all(
+        base is object or bool(base.__flags__ & (1 << 9)) for base in kind.__mro__
+    ) and kind.__basicsize__ <= object.__basicsize__ + 16 + 8 * 32
+

@@ -1,0 +1,123 @@
+"""The base of tracked values: what every kind of value can be asked while a frame is followed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.sources import Source
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+
+class Value:
+    """What is known of one Python value. `source` says how the frame reaches it; None for values made by the program.
+
+    A method that a kind of value does not answer breaks the graph.
+    """
+
+    source: Source | None = None
+
+    def python_type(self) -> type:
+        """The value's type."""
+        raise GraphBreak(f"the type of {self} is not known")
+
+    def is_constant(self) -> bool:
+        """Whether `constant` may be called."""
+        return False
+
+    def constant(self) -> Any:
+        """The Python value itself, for values that are known completely and never change."""
+        raise GraphBreak(f"{self} is not a constant")
+
+    def truth(self, tx: Translator) -> bool:
+        """`bool(value)`."""
+        raise GraphBreak(f"the truth value of {self} is not known")
+
+    def length(self, tx: Translator) -> Value:
+        """`len(value)`."""
+        raise GraphBreak(f"the length of {self} is not known")
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        """All values that iterating yields."""
+        raise GraphBreak(f"cannot iterate over {self}")
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        """`value.name`."""
+        raise GraphBreak(f"attribute {name!r} of {self}")
+
+    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+        """`value.name = ...`."""
+        raise GraphBreak(f"writing attribute {name!r} of {self}")
+
+    def delete_attribute(self, tx: Translator, name: str) -> None:
+        """`del value.name`."""
+        raise GraphBreak(f"deleting attribute {name!r} of {self}")
+
+    def item(self, tx: Translator, key: Value) -> Value:
+        """`value[key]`."""
+        raise GraphBreak(f"an item of {self}")
+
+    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+        """`value[key] = ...`."""
+        raise GraphBreak(f"writing an item of {self}")
+
+    def delete_item(self, tx: Translator, key: Value) -> None:
+        """`del value[key]`."""
+        raise GraphBreak(f"deleting an item of {self}")
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """`value(*args, **kwargs)`."""
+        raise GraphBreak(f"a call of {self}")
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """`value.name(*args, **kwargs)`."""
+        return self.attribute(tx, name).call(tx, args, kwargs)
+
+    def same_as(self, other: Value) -> bool:
+        """`value is other`."""
+        if self is other:
+            return True
+        raise GraphBreak(f"whether {self} is {other} is not known")
+
+    def node(self, tx: Translator) -> Any:
+        """What stands for the value among the arguments of a graph's node."""
+        raise GraphBreak(f"{self} cannot be an argument of an operation in the graph")
+
+    def write(self, writer: ProgramWriter) -> str:
+        """An expression of generated code that makes the value; it may add statements before."""
+        raise GraphBreak(f"{self} cannot be made again in generated code")
+
+    def __str__(self) -> str:
+        return type(self).__name__ + (f" from {self.source}" if self.source else "")
+
+
+class NullValue(Value):
+    """The NULL that the interpreter keeps below a callable on the stack."""
+
+    def __str__(self) -> str:
+        return "NULL"
+
+
+NULL = NullValue()
+
+BINARY: dict[str, Callable] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
+    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "<<": operator.lshift, ">>": operator.rshift,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor,
+}  # fmt: skip
+IN_PLACE: dict[str, Callable] = {
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "/=": operator.itruediv, "//=": operator.ifloordiv,
+    "%=": operator.imod, "**=": operator.ipow, "@=": operator.imatmul, "<<=": operator.ilshift, ">>=": operator.irshift,
+    "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
+}  # fmt: skip
+COMPARISONS: dict[str, Callable] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+# For each type of plain Python values, how a fresh one becomes a tracked value. The modules of the kinds fill it.
+MAKERS: dict[type, Callable[[Any], Value]] = {}

@@ -1,0 +1,120 @@
+"""Constants: values that are known completely and never change."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout, memory_format
+from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.base import MAKERS, Value
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+# Types whose values are compared by value where they come from outside.
+BY_VALUE = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented))
+# Types whose values are compared by identity.
+BY_IDENTITY = (dtype, layout, memory_format, types.CodeType)
+
+
+class ConstantValue(Value):
+    """A number, string, None, dtype, device and their like."""
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def is_constant(self) -> bool:
+        return True
+
+    def constant(self) -> Any:
+        return self.value
+
+    def truth(self, tx: Translator) -> bool:
+        return bool(self.value)
+
+    def length(self, tx: Translator) -> Value:
+        return fold(len, self)
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        if isinstance(self.value, str | bytes):
+            return [ConstantValue(item) for item in self.value]
+        raise raised(TypeError(f"'{type(self.value).__name__}' object is not iterable"))
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        found = fold(getattr, self, ConstantValue(name))
+        return found
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "join" and isinstance(self.value, str) and len(args) == 1:
+            args = [constant_list(args[0].items_of(tx))]
+        return fold(getattr(self.value, name), *args, **kwargs)
+
+    def item(self, tx: Translator, key: Value) -> Value:
+        return fold(lambda value, index: value[index], self, key)
+
+    def same_as(self, other: Value) -> bool:
+        if other.is_constant():
+            return self.value is other.constant()
+        return False
+
+    def node(self, tx: Translator) -> Any:
+        return self.value
+
+    def write(self, writer: ProgramWriter) -> str:
+        return writer.literal(self.value)
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+def constant_list(values: list[Value]) -> Value:
+    """A list of constants, as one constant."""
+    return ConstantValue([value.constant() for value in values])
+
+
+def is_constant_value(value: object) -> bool:
+    """Whether a Python value may be tracked as a constant."""
+    return isinstance(value, (*BY_VALUE, *BY_IDENTITY, device)) and type(value).__hash__ is not None
+
+
+def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
+    """The result of a pure function of constants; `Raised` where it raises, a graph break where its result is no constant."""
+    values = [value.constant() for value in args]
+    named = {name: value.constant() for name, value in kwargs.items()}
+    try:
+        result = function(*values, **named)
+    except Exception as error:
+        raise raised(error) from None
+    return from_python(result)
+
+
+def from_python(result: Any) -> Value:
+    """A fresh Python value of plain parts as a tracked value."""
+    if is_constant_value(result):
+        return ConstantValue(result)
+    maker = MAKERS.get(type(result))
+    if maker is not None:
+        return maker(result)
+    raise GraphBreak(f"a value of type {type(result).__name__}")
+
+
+def raised(error: BaseException) -> Raised:
+    """The exception of the followed program that stands for a real one."""
+    return Raised(MAKERS[BaseException](error))
+
+
+def from_python_or_text(value: Any) -> Value:
+    """A plain value as tracked value; anything else by its text."""
+    try:
+        return from_python(value)
+    except GraphBreak:
+        return ConstantValue(str(value))

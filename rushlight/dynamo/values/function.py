@@ -1,0 +1,303 @@
+"""Functions of the user's program: followed into when they are called. Cells, bound methods and partials."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.sources import Attribute, Item, Source
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import ConstantValue, raised
+from rushlight.dynamo.values.containers import DictValue, SequenceValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+
+class CellValue(Value):
+    """A variable shared by functions. `content` is None while it is unbound."""
+
+    def __init__(self, content: Value | None, source: Source | None = None, name: str = "") -> None:
+        self.content = content
+        self.source = source
+        self.name = name
+
+    def load(self, name: str) -> Value:
+        """The variable's value."""
+        if self.content is None:
+            where = "where it is not associated with a value in enclosing scope"
+            raise raised(NameError(f"cannot access free variable '{name}' {where}"))
+        return self.content
+
+    def store(self, tx: Translator, value: Value | None) -> None:
+        """Set the variable, or unbind it."""
+        tx.effects.mutates(self)
+        self.content = value
+
+    def write(self, writer: ProgramWriter) -> str:
+        kind = writer.name_of(types.CellType, "Cell")
+        return f"{kind}()" if self.content is None else f"{kind}({writer.expression(self.content)})"
+
+    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+        """Statements that set the cell `target`."""
+        if self.content is None:
+            return [f"del {target}.cell_contents"]
+        return [f"{target}.cell_contents = {writer.expression(self.content)}"]
+
+
+class FunctionValue(Value):
+    """A function written in Python: its code, globals, defaults and cells."""
+
+    def __init__(
+        self,
+        code: types.CodeType,
+        module_globals: dict,
+        name: str,
+        defaults: list[Value],
+        keyword_defaults: dict[str, Value],
+        cells: list[CellValue],
+        source: Source | None = None,
+        function: types.FunctionType | None = None,
+    ) -> None:
+        self.code = code
+        self.globals = module_globals
+        self.name = name
+        self.defaults = defaults
+        self.keyword_defaults = keyword_defaults
+        self.cells = cells
+        self.source = source
+        self.function = function
+        self.annotations: Value | None = None
+        self.attributes: dict[str, Value] = {}
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def same_as(self, other: Value) -> bool:
+        if isinstance(other, FunctionValue) and self.function is not None:
+            return self.function is other.function
+        return self is other
+
+    def is_constant(self) -> bool:
+        return self.function is not None
+
+    def constant(self) -> Any:
+        if self.function is None:
+            raise GraphBreak(f"{self} is made by the program, so it is no constant")
+        return self.function
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return tx.inline(self, args, kwargs)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        if name in self.attributes:
+            return self.attributes[name]
+        if name in ("__name__", "__qualname__"):
+            return ConstantValue(self.name if name == "__qualname__" else self.name.rpartition(".")[2])
+        if name == "__code__":
+            return ConstantValue(self.code)
+        if name == "__get__":
+            return tx.bound_method(self, name)
+        if self.function is None:
+            if name in ("__doc__", "__module__"):
+                found = self.code.co_consts[0] if name == "__doc__" else self.globals.get("__name__")
+                return ConstantValue(found if isinstance(found, str) else None)
+            raise raised(AttributeError(f"'function' object has no attribute '{name}'"))
+        return tx.wrap_constant_attribute(self.function, name, self.source)
+
+    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+        if self.function is not None:
+            raise GraphBreak(f"writing attribute {name!r} of function {self.name}")
+        self.attributes[name] = value
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__call__":
+            return self.call(tx, args, kwargs)
+        if name == "__get__":
+            return BoundMethodValue(args[0], self)
+        return super().method(tx, name, args, kwargs)
+
+    def bind(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
+        """The parameters' values for a call, by name; raises as the call would where they do not fit."""
+        parameters = signature_of(self.code, len(self.defaults), self.keyword_defaults)
+        try:
+            bound = parameters.bind(*args, **kwargs)
+        except TypeError as error:
+            raise raised(TypeError(f"{self.name}() {error}")) from None
+        found: dict[str, Value] = {}
+        positional = self.code.co_varnames[: self.code.co_argcount]
+        defaults = dict(zip(positional[len(positional) - len(self.defaults) :], self.defaults, strict=True))
+        for name, parameter in parameters.parameters.items():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                found[name] = SequenceValue(list(bound.arguments.get(name, ())), tuple)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                found[name] = DictValue(dict(bound.arguments.get(name, {})), dict)
+            elif name in bound.arguments:
+                found[name] = bound.arguments[name]
+            else:
+                found[name] = defaults.get(name) or self.keyword_defaults[name]
+        return found
+
+    def write(self, writer: ProgramWriter) -> str:
+        if self.function is not None:
+            return writer.name_of(self.function, self.function.__name__)
+        kind, code = writer.name_of(types.FunctionType, "Function"), writer.name_of(self.code, "code")
+        module_globals = writer.globals_of(self.globals)
+        defaults = writer.expression(SequenceValue(self.defaults, tuple)) if self.defaults else "None"
+        cells = "".join(f"{writer.expression(cell)}, " for cell in self.cells)
+        made = writer.keep(f"{kind}({code}, {module_globals}, {self.name!r}, {defaults}, ({cells}))")
+        if self.keyword_defaults:
+            writer.statement(f"{made}.__kwdefaults__ = {writer.expression(DictValue(dict(self.keyword_defaults), dict))}")
+        writer.statement(f"{made}.__qualname__ = {self.name!r}")
+        for name, value in self.attributes.items():
+            writer.statement(f"{made}.{name} = {writer.expression(value)}")
+        return made
+
+    def __str__(self) -> str:
+        return f"function {self.name}"
+
+
+def signature_of(code: types.CodeType, default_count: int, keyword_defaults: dict[str, Value]) -> inspect.Signature:
+    """The parameters of a code object."""
+    kinds = inspect.Parameter
+    names = code.co_varnames
+    found = []
+    for index in range(code.co_argcount):
+        kind = kinds.POSITIONAL_ONLY if index < code.co_posonlyargcount else kinds.POSITIONAL_OR_KEYWORD
+        has_default = index >= code.co_argcount - default_count
+        # The first argument of a comprehension is called ".0".
+        name = names[index] if names[index].isidentifier() else f"implicit{names[index][1:]}"
+        found.append(kinds(name, kind, default=None if has_default else kinds.empty))
+    position = code.co_argcount + code.co_kwonlyargcount
+    if code.co_flags & inspect.CO_VARARGS:
+        found.append(kinds(names[position], kinds.VAR_POSITIONAL))
+        position += 1
+    for name in names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
+        found.append(kinds(name, kinds.KEYWORD_ONLY, default=None if name in keyword_defaults else kinds.empty))
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        found.append(kinds(names[position], kinds.VAR_KEYWORD))
+    return inspect.Signature(found)
+
+
+def wrap_function(tx: Translator, function: types.FunctionType, source: Source | None) -> FunctionValue:
+    """A real function. Its code is guarded by the identity of the function; defaults and cells are read where they are used."""
+    def inner(name: str) -> Source | None:
+        return Attribute(source, name) if source is not None else None
+
+    defaults = [
+        tx.wrap(value, Item(inner("__defaults__"), index) if source is not None else None)
+        for index, value in enumerate(function.__defaults__ or ())
+    ]
+    keyword_defaults = {
+        name: tx.wrap(value, Item(inner("__kwdefaults__"), name) if source is not None else None)
+        for name, value in (function.__kwdefaults__ or {}).items()
+    }
+    cells = [
+        tx.wrap_cell(cell, Item(inner("__closure__"), index) if source is not None else tx.held(cell), name)
+        for index, (cell, name) in enumerate(zip(function.__closure__ or (), function.__code__.co_freevars, strict=True))
+    ]
+    return FunctionValue(
+        function.__code__, function.__globals__, function.__qualname__, defaults, keyword_defaults, cells, source, function
+    )
+
+
+class BoundMethodValue(Value):
+    """A method with its object."""
+
+    def __init__(self, owner: Value, function: Value, source: Source | None = None) -> None:
+        self.owner = owner
+        self.function = function
+        self.source = source
+
+    def python_type(self) -> type:
+        return types.MethodType
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return self.function.call(tx, [self.owner, *args], kwargs)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        if name == "__self__":
+            return self.owner
+        if name == "__func__":
+            return self.function
+        return self.function.attribute(tx, name)
+
+    def write(self, writer: ProgramWriter) -> str:
+        kind = writer.name_of(types.MethodType, "Method")
+        return f"{kind}({writer.expression(self.function)}, {writer.expression(self.owner)})"
+
+    def __str__(self) -> str:
+        return f"method {self.function} of {self.owner}"
+
+
+class NamedMethodValue(Value):
+    """A method of a tracked value whose type is built in: `value.append`."""
+
+    def __init__(self, owner: Value, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    def python_type(self) -> type:
+        return types.BuiltinMethodType
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return self.owner.method(tx, self.name, args, kwargs)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        if name == "__self__":
+            return self.owner
+        if name == "__name__":
+            return ConstantValue(self.name)
+        return super().attribute(tx, name)
+
+    def write(self, writer: ProgramWriter) -> str:
+        return f"{writer.expression(self.owner)}.{self.name}"
+
+    def __str__(self) -> str:
+        return f"method {self.name!r} of {self.owner}"
+
+
+class PartialValue(Value):
+    """`functools.partial`."""
+
+    def __init__(self, kind: type, function: Value, args: list[Value], kwargs: dict[str, Value], source: Source | None = None):
+        self.kind = kind
+        self.function = function
+        self.args = args
+        self.kwargs = kwargs
+        self.source = source
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return self.function.call(tx, [*self.args, *args], {**self.kwargs, **kwargs})
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        if name == "func":
+            return self.function
+        if name == "args":
+            return SequenceValue(list(self.args), tuple)
+        if name == "keywords":
+            return DictValue(dict(self.kwargs), dict)
+        return super().attribute(tx, name)
+
+    def write(self, writer: ProgramWriter) -> str:
+        args = [writer.expression(value) for value in (self.function, *self.args)]
+        args += [f"{name}={writer.expression(value)}" for name, value in self.kwargs.items()]
+        return f"{writer.name_of(self.kind, 'partial')}({', '.join(args)})"

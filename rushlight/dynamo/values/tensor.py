@@ -1,0 +1,191 @@
+"""Tensors, and the library's functions on them: what becomes nodes of the graph."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import rushlight
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import ConstantValue, from_python, is_constant_value, raised
+from rushlight.dynamo.values.containers import SequenceValue
+from rushlight.fx.node import Node
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.packet import OpOverloadPacket
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+# Attributes that a fake tensor answers as the real one would.
+_KNOWN_ATTRIBUTES = frozenset({
+    "shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "is_sparse",
+    "is_quantized", "is_meta", "is_cuda", "names",
+})  # fmt: skip
+_KNOWN_METHODS = frozenset({
+    "size", "dim", "numel", "stride", "storage_offset", "is_contiguous", "is_floating_point", "is_complex", "element_size",
+    "nelement", "ndimension", "get_device", "is_signed", "__len__",
+})  # fmt: skip
+_GRAPH_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
+_NEEDS_VALUES = frozenset({
+    "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "data_ptr", "backward",
+    "register_hook", "__array__", "untyped_storage", "storage", "__repr__", "__str__", "__format__", "share_memory_",
+    "retain_grad", "requires_grad_", "set_", "__dlpack__", "__reduce_ex__", "__deepcopy__", "is_shared", "pin_memory",
+})  # fmt: skip
+# Functions of the library that do something else than compute with tensors.
+_NOT_IN_GRAPH = frozenset({
+    "manual_seed", "seed", "save", "load", "compile", "set_default_dtype", "set_num_threads", "from_numpy", "set_printoptions",
+    "get_rng_state", "set_rng_state", "fork_rng", "initial_seed", "set_grad_enabled", "frombuffer", "from_dlpack",
+    "save_safetensors", "load_safetensors", "empty_cache", "allocator_statistics", "asarray", "typename",
+    "as_tensor", "tensor", "is_nonzero", "equal", "allclose",
+})  # fmt: skip
+
+
+class TensorValue(Value):
+    """A tensor: the node that computes it and its fake."""
+
+    def __init__(self, node: Node, fake: Tensor, source: Source | None = None, kind: type = Tensor) -> None:
+        self.graph_node = node
+        self.fake = fake
+        self.source = source
+        self.kind = kind
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def truth(self, tx: Translator) -> bool:
+        raise GraphBreak("a branch on the value of a tensor", "use torch.where, or keep the branch outside the compiled part")
+
+    def length(self, tx: Translator) -> Value:
+        if not self.fake.dim():
+            raise raised(TypeError("len() of a 0-d tensor"))
+        return ConstantValue(self.fake.shape[0])
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        if not self.fake.dim():
+            raise raised(TypeError("iteration over a 0-d tensor"))
+        return tx.call_in_graph("call_method", "unbind", [self, ConstantValue(0)], {}).items_of(tx)
+
+    def same_as(self, other: Value) -> bool:
+        return isinstance(other, TensorValue) and self.graph_node is other.graph_node
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        if name in _KNOWN_ATTRIBUTES:
+            return from_python(getattr(self.fake, name))
+        if name in ("grad", "data") and self.source is not None:
+            raise GraphBreak(f"attribute {name!r} of a tensor from outside")
+        if name in _GRAPH_ATTRIBUTES:
+            return tx.call_in_graph("call_function", getattr, [self, ConstantValue(name)], {})
+        if name == "__class__":
+            return tx.wrap_class(self.kind)
+        if not hasattr(Tensor, name):
+            raise raised(AttributeError(f"'Tensor' object has no attribute '{name}'"))
+        if isinstance(getattr(Tensor, name), property):
+            raise GraphBreak(f"attribute {name!r} of a tensor")
+        return tx.bound_method(self, name)
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name in _NEEDS_VALUES:
+            raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
+        if not hasattr(Tensor, name):
+            raise raised(AttributeError(f"'Tensor' object has no attribute '{name}'"))
+        if name in _KNOWN_METHODS and not any(isinstance(value, TensorValue) for value in args):
+            values = [value.constant() for value in args]
+            return from_python(getattr(self.fake, name)(*values, **{key: value.constant() for key, value in kwargs.items()}))
+        if name.endswith("_") and not name.endswith("__"):
+            tx.effects.writes_tensor(self)
+        return tx.call_in_graph("call_method", name, [self, *args], kwargs)
+
+    def item(self, tx: Translator, key: Value) -> Value:
+        return tx.call_in_graph("call_function", operator.getitem, [self, key], {})
+
+    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+        tx.call_in_graph("call_function", operator.setitem, [self, key, value], {})
+
+    def node(self, tx: Translator) -> Any:
+        return self.graph_node
+
+    def write(self, writer: ProgramWriter) -> str:
+        return writer.output(self)
+
+    def __str__(self) -> str:
+        return f"a tensor {self.graph_node.name} of shape {list(self.fake.shape)}"
+
+
+class LibraryFunctionValue(Value):
+    """A function of the library that computes with tensors: a call of it is one node."""
+
+    def __init__(self, function: Callable, source: Source | None = None) -> None:
+        self.function = function
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.function)
+
+    def is_constant(self) -> bool:
+        return True
+
+    def constant(self) -> Any:
+        return self.function
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return tx.call_in_graph("call_function", self.function, args, kwargs)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        return tx.wrap_constant_attribute(self.function, name)
+
+    def node(self, tx: Translator) -> Any:
+        return self.function
+
+    def write(self, writer: ProgramWriter) -> str:
+        return writer.name_of(self.function, self.function.__name__.replace(".", "_"))
+
+    def __str__(self) -> str:
+        return f"torch.{getattr(self.function, '__name__', self.function)}"
+
+
+@lru_cache(maxsize=1)
+def _library_functions() -> frozenset[int]:
+    """The ids of the library's public functions on tensors."""
+    found = set()
+    spaces = [rushlight, rushlight.nn.functional, rushlight.linalg, rushlight.fft, rushlight.special]
+    for space in spaces:
+        for name, value in vars(space).items():
+            if callable(value) and not isinstance(value, type | ModuleType) and name not in _NOT_IN_GRAPH:
+                if not name.startswith("__") and getattr(value, "__module__", "").startswith("rushlight"):
+                    found.add(id(value))
+    return frozenset(found)
+
+
+def is_library_function(value: object) -> bool:
+    """Whether calls of a function become nodes."""
+    return isinstance(value, OpOverload | OpOverloadPacket) or id(value) in _library_functions()
+
+
+def wrap_result(tx: Translator, node: Node, result: Any) -> Value:
+    """The tracked value of a node's result."""
+    if isinstance(result, Tensor):
+        return TensorValue(node, result)
+    if is_constant_value(result):
+        return ConstantValue(result)
+    if isinstance(result, Size):
+        return from_python(result)
+    if isinstance(result, list | tuple):
+        items = []
+        for index, value in enumerate(result):
+            item = tx.graph.graph.create_node("call_function", operator.getitem, (node, index))
+            item.stack_trace = node.stack_trace
+            item.meta["example_value"] = item.meta["val"] = value
+            items.append(wrap_result(tx, item, value))
+        return SequenceValue(items, type(result))
+    raise GraphBreak(f"a library function returned a {type(result).__name__}")

@@ -1,0 +1,198 @@
+"""A pass over a loader: in this process, or by worker processes that fetch ahead."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import pickle
+import queue
+import time
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight.utils.data.fetching import make_fetcher
+from rushlight.utils.data.sampler import random_seed
+from rushlight.utils.data.worker import Job, Resume, StreamEnd, WorkerError, run
+
+# How long, in seconds, the main process waits for a result before it looks whether the workers live; and for their end.
+_PATIENCE = 5.0
+_NOTHING = object()
+
+
+class LoaderIterator(Iterator):
+    """Base: counts batches, and warns when a stream is longer than its dataset says."""
+
+    def __init__(self, loader: Any):
+        self.loader = loader
+        self.indices = iter(loader._index_sampler)
+        # Drawn in every pass, also where nobody needs it, so that random numbers go on as in torch.
+        self.base_seed = random_seed(loader.generator)
+        self.count = 0
+
+    def __next__(self) -> Any:
+        batch = self._next_batch()
+        self.count += 1
+        length = self.loader._reported_length
+        if self.loader._is_iterable and length is not None and self.count > length:
+            warnings.warn(
+                f"Length of IterableDataset {self.loader.dataset} was reported to be {length} (when accessing "
+                f"len(dataloader)), but {self.count} samples have been fetched.",
+                stacklevel=2,
+            )
+        return batch
+
+    def _next_batch(self) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self.loader._index_sampler)
+
+
+class LocalIterator(LoaderIterator):
+    """Fetches when asked, in this process."""
+
+    def __init__(self, loader: Any):
+        super().__init__(loader)
+        self.fetch = make_fetcher(
+            loader._is_iterable, loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last
+        )
+
+    def _next_batch(self) -> Any:
+        return self.fetch(next(self.indices))
+
+
+class WorkerIterator(LoaderIterator):
+    """Keeps `prefetch_factor` tasks in each of the workers' queues, and gives results in the order of the tasks.
+
+    `owners` maps the number of each task that is not given out yet to its worker, `arrived` to its result.
+    """
+
+    def __init__(self, loader: Any):
+        super().__init__(loader)
+        context = loader.multiprocessing_context or multiprocessing.get_context()
+        self.results = context.Queue()
+        self.done = context.Event()
+        self.tasks, self.processes = [], []
+        for worker in range(loader.num_workers):
+            tasks = context.Queue()
+            tasks.cancel_join_thread()
+            process = context.Process(target=run, args=(self._job(worker), tasks, self.results, self.done), daemon=True)
+            process.start()
+            self.tasks.append(tasks)
+            self.processes.append(process)
+        self._begin()
+
+    def _job(self, worker: int) -> Job:
+        loader = self.loader
+        return Job(
+            loader.dataset, loader._is_iterable, loader._auto_collation, loader.collate_fn, loader.drop_last,
+            self.base_seed, loader.worker_init_fn, worker, loader.num_workers,
+        )  # fmt: skip
+
+    def _begin(self) -> None:
+        self.owners: dict[int, int] = {}
+        self.arrived: dict[int, bytes] = {}
+        self.working = [True] * len(self.tasks)
+        self.turns = itertools.cycle(range(len(self.tasks)))
+        self.sent = self.next_number = 0
+        for _ in range(self.loader.prefetch_factor * len(self.tasks)):
+            self._send()
+
+    def restart(self) -> None:
+        """Begin another pass with workers that stay. Results of a pass that was broken off are thrown away."""
+        self.indices = iter(self.loader._index_sampler)
+        self.count = 0
+        for tasks in self.tasks:
+            tasks.put(Resume())
+        waiting = len(self.tasks)
+        while waiting:
+            number, _, _ = self._receive()
+            waiting -= isinstance(number, Resume)
+        self._begin()
+
+    def _send(self) -> None:
+        """Give the next task to the next worker that still works."""
+        worker = next((w for w in itertools.islice(self.turns, len(self.tasks)) if self.working[w]), None)
+        if worker is None:
+            return
+        indices = next(self.indices, _NOTHING)
+        if indices is not _NOTHING:
+            self.tasks[worker].put((self.sent, indices))
+            self.owners[self.sent] = worker
+            self.sent += 1
+
+    def _next_batch(self) -> Any:
+        while self.owners:
+            number = self.next_number if self.loader.in_order else self._any_arrived()
+            if number in self.arrived:
+                answer = pickle.loads(self.arrived.pop(number))
+                del self.owners[number]
+                self.next_number += 1
+                if isinstance(answer, StreamEnd):
+                    self._stop(answer.worker)
+                    continue
+                self._send()
+                if isinstance(answer, WorkerError):
+                    answer.reraise()
+                return answer
+            received, _, payload = self._receive()
+            self.arrived[received] = payload
+        if not self.loader.persistent_workers:
+            self.shut_down()
+        raise StopIteration
+
+    def _any_arrived(self) -> int:
+        return next(iter(self.arrived), -1)
+
+    def _stop(self, worker: int) -> None:
+        """A worker's stream has ended: others get its turns, and the tasks that it still has will all say the same."""
+        self.working[worker] = False
+        if not self.loader.persistent_workers:
+            self.tasks[worker].put(None)
+        self._send()
+
+    def _receive(self) -> tuple:
+        """The next result of any worker; RuntimeError when it takes longer than the loader's timeout, or a worker died."""
+        limit = time.monotonic() + self.loader.timeout if self.loader.timeout else None
+        while True:
+            patience = _PATIENCE if limit is None else max(0.0, min(_PATIENCE, limit - time.monotonic()))
+            try:
+                return self.results.get(timeout=patience)
+            except queue.Empty:
+                self._check_alive()
+                if limit is not None and time.monotonic() >= limit:
+                    self.shut_down()
+                    raise RuntimeError(f"DataLoader timed out after {self.loader.timeout} seconds") from None
+
+    def _check_alive(self) -> None:
+        dead = [
+            process for process, working in zip(self.processes, self.working, strict=True)
+            if working and not process.is_alive()
+        ]  # fmt: skip
+        if dead:
+            pids = ", ".join(str(process.pid) for process in dead)
+            codes = ", ".join(str(process.exitcode) for process in dead)
+            self.shut_down()
+            raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly (exit code {codes})")
+
+    def shut_down(self) -> None:
+        """End all workers; those that do not end by themselves are terminated."""
+        if self.done.is_set():
+            return
+        self.done.set()
+        for tasks in self.tasks:
+            tasks.put(None)
+            tasks.close()
+        for process in self.processes:
+            process.join(_PATIENCE)
+            if process.is_alive():
+                process.terminate()
+                process.join()
+        self.owners.clear()
+        self.results.close()
+
+    def __del__(self):
+        # The interpreter may have gone too far to end processes in order; they are daemons.
+        if "processes" in self.__dict__ and self.processes and multiprocessing.current_process() is not None:
+            self.shut_down()
