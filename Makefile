@@ -18,7 +18,7 @@ PYTEST_FLAGS ?=
 TEST_PYTHONS ?= python3.12 python3.13
 TEST_PATHS ?= tests
 
-SOURCES := $(wildcard rushlight/csrc/*.[ch])
+SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/inductor/include/rushlight/*.h)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint stubs oracle bench peers fuzz test-pythons clean
@@ -40,7 +40,7 @@ $(BIN)/python:
 	tools/make-venv $(VENV) $(PYTHON)
 
 $(VENV)/.installed: $(SOURCES) setup.py pyproject.toml | $(BIN)/python
-	$(PIP) "setuptools>=77"
+	$(PIP) "setuptools>=77" "numpy>=2.0"
 	$(PIP) --no-build-isolation --editable ".[test,demo]"
 	@touch $@
 
@@ -105,5 +105,5 @@ test-one-python: setup
 	$(BIN)/python -m pytest -n auto $(TEST_PATHS)
 
 clean:
-	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so
+	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so
 	find rushlight tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks import eager
 from benchmarks.contenders import CONTENDERS
 from benchmarks.machine import description, import_costs
 from benchmarks.quiet import Patience
@@ -53,6 +54,13 @@ def write(results: list[list[Outcome]], page: str, folder: Path) -> None:
     draw(results, folder / "results.png")
 
 
+def measure_eager(options: argparse.Namespace, patience: Patience) -> list[str]:
+    """The report's part on eager operators."""
+    budget = options.budget / len(eager.CASES) * 4
+    found = eager.run(options.rounds, options.threads, budget, patience, say=lambda line: print(line, file=sys.stderr))
+    return eager.section(found)
+
+
 def main(arguments: list[str]) -> int:
     """0 when every result agrees with the reference, 1 otherwise, 2 for a wrong command line."""
     options = parse_arguments(arguments)
@@ -78,9 +86,11 @@ def main(arguments: list[str]) -> int:
                 )
             )
     results = [outcomes for outcomes in results if outcomes]
-    page = report(results, description(options.threads, options.rounds), import_costs(options.rounds))
+    chosen = bool(options.only or options.contenders)
+    operators = [] if chosen else measure_eager(options, patience)
+    page = report(results, description(options.threads, options.rounds), import_costs(options.rounds), operators)
     print(page)
-    if options.output or not (options.only or options.contenders):
+    if options.output or not chosen:
         write(results, page, options.output or OUTPUT)
     wrong = [outcome for outcomes in results for outcome in outcomes if outcome.measurements and not outcome.agrees]
     for outcome in wrong:

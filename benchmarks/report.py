@@ -85,8 +85,13 @@ def figures(outcome: Outcome, base: Outcome | None) -> list[str]:
     ]
 
 
-def report(results: list[list[Outcome]], machine: list[tuple[str, str]], imports: list[ImportCost]) -> str:
-    """The whole page."""
+def report(
+    results: list[list[Outcome]],
+    machine: list[tuple[str, str]],
+    imports: list[ImportCost],
+    operators: list[str] | None = None,
+) -> str:
+    """The whole page; `operators` is the part on eager operators."""
     lines = [
         "# Measured",
         "",
@@ -103,6 +108,7 @@ def report(results: list[list[Outcome]], machine: list[tuple[str, str]], imports
     ]
     for outcomes in results:
         lines += details(outcomes)
+    lines += operators or []
     costs = [[cost.library, duration(cost.seconds), f"{cost.memory / 1e6:.0f} MB"] for cost in imports]
     lines += ["### Import in a new process", "", *table(["", "time", "memory"], costs)]
     return "\n".join(lines)

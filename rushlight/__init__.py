@@ -7,6 +7,7 @@ from rushlight import _environment  # before anything imports NumPy
 # isort: split
 import math
 import sys
+from importlib import import_module
 
 from rushlight import autograd, ops
 from rushlight._C import allocator_statistics, empty_cache
@@ -100,7 +101,7 @@ _public = functions()
 install_methods(_public)
 globals().update(_public)
 
-from rushlight import amp, compiler, cpu, fft, func, fx, linalg, masked, nn, optim, serialization, signal, sparse, special  # noqa: E402  (they use Tensor's operator methods)
+from rushlight import amp, sparse  # noqa: E402  (they use Tensor's operator methods)
 from rushlight.amp import autocast  # noqa: E402
 from rushlight.amp.autocast_mode import (  # noqa: E402
     autocast_decrement_nesting,
@@ -118,12 +119,32 @@ from rushlight.amp.autocast_mode import (  # noqa: E402
     set_autocast_enabled,
 )
 from rushlight.autograd import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
-from rushlight.compiler import compile  # noqa: E402
 from rushlight.autograd.geometry import resize_as_  # noqa: E402
 from rushlight.core.printing import set_printoptions  # noqa: E402
 from rushlight.ops import library, return_types  # noqa: E402
 from rushlight.sparse import sparse_coo_tensor  # noqa: E402
-from rushlight.serialization import load, load_safetensors, save, save_safetensors  # noqa: E402
 
-nn.Module._compiler = staticmethod(compile)
+# Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
+_PACKAGES = (
+    "aot", "compiler", "cpu", "fft", "func", "fx", "inductor", "linalg", "masked", "nn", "optim", "serialization", "signal",
+    "special", "utils",
+)  # fmt: skip
+_FUNCTIONS = {
+    "compile": "rushlight.compiler",
+    **dict.fromkeys(("load", "load_safetensors", "save", "save_safetensors"), "rushlight.serialization"),
+}
+__all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.startswith("_")]
+
+
+def __getattr__(name: str):
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
+    if name in _FUNCTIONS:
+        found = globals()[name] = getattr(import_module(_FUNCTIONS[name]), name)
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *_PACKAGES, *_FUNCTIONS})
 

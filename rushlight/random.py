@@ -13,7 +13,7 @@ __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "ma
 
 def manual_seed(seed: int) -> Generator:
     """Start the default generator from `seed`, an int of 64 bits; the same seed gives torch's CPU numbers."""
-    return default_generator.manual_seed(seed)
+    return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:

@@ -22,6 +22,7 @@ from rushlight.core import tensor as tensor_module
 from rushlight.core.tensor import Tensor
 from rushlight.ops import bindings, operators
 from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.packet import OpOverloadPacket
 from rushlight.ops.schema import Argument, Type
 
 PACKAGE = Path(rushlight.__file__).parent
@@ -123,7 +124,9 @@ def operator(name: str, as_method: bool) -> list[str]:
 
 def is_operator(value: object) -> bool:
     """Whether `value` is a function that the bindings made from an operator."""
-    return getattr(value, "__module__", "") == "rushlight" and getattr(bindings.aten, value.__name__, None) is not None
+    if getattr(value, "__module__", "") != "rushlight":
+        return False
+    return isinstance(getattr(bindings.aten, value.__name__, None), OpOverloadPacket)
 
 
 class Stub:
@@ -208,7 +211,7 @@ def tensor_stub() -> str:
 
 
 def package_stub() -> str:
-    """The names that `__init__.py` imports and defines, and the functions of all operators."""
+    """The names that `__init__.py` imports, at once or later, and defines, and the functions of all operators."""
     stub = Stub("rushlight")
     for node in ast.parse((PACKAGE / "__init__.py").read_text()).body:
         if isinstance(node, ast.ImportFrom) and node.module.startswith("rushlight"):
@@ -216,11 +219,13 @@ def package_stub() -> str:
                 if not public.startswith("_"):  # only `import x as x` makes a name of a stub public
                     found = f"from {node.module} import {name} as {name}"
                     stub.lines.append(found if name == public else _value(public))
-        elif isinstance(node, ast.FunctionDef):
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
             stub.define(node.name, [stub.signature(getattr(rushlight, node.name))])
         elif isinstance(node, ast.Assign):
             names = (part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name))
             stub.lines += [_value(name) for name in names if name == "__version__" or not name.startswith("_")]
+    later = [*((name, "rushlight") for name in rushlight._PACKAGES), *rushlight._FUNCTIONS.items()]
+    stub.lines += [f"from {module} import {name} as {name}" for name, module in later]
     for name, value in sorted(vars(rushlight).items()):
         if is_operator(value):
             stub.define(name, operator(value.__name__, False))

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core.dtype import float16, float32
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.construct import tensor
-from rushlight.optim.optimizer import Optimizer
+
+if TYPE_CHECKING:  # only annotations need it, and its import takes a while
+    from rushlight.optim.optimizer import Optimizer
 
 
 class GradScaler:

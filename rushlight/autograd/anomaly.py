@@ -6,22 +6,23 @@ engine runs nodes through `checked_apply`, so that nothing is spent on it otherw
 
 from __future__ import annotations
 
-import traceback
+import os
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from rushlight.autograd.grad_mode import Mode
 from rushlight.autograd.node import Node
 from rushlight.core.dispatch_key import DispatchKey, bit
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 
+traceback = LazyModule("traceback")
 _ANOMALY = bit(DispatchKey.Anomaly)
 # Frames of these folders tell a user nothing about the line that made a node.
-_PACKAGE = Path(__file__).parent.parent
-_INTERNAL = tuple(str(_PACKAGE / folder) for folder in ("autograd", "core", "ops"))
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_INTERNAL = tuple(os.path.join(_PACKAGE, folder) for folder in ("autograd", "core", "ops"))
 _STACK, _PARENT = "traceback_", "parent_"
 
 

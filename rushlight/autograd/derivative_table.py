@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
+from rushlight.ops.schema import split_declaration
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,11 @@ def derivative(
     made = [Formula((key,), formula, _parameters(formula)) for key, formula in formulas.items()]
     if inputs is not None:
         made.append(Formula(tuple(inputs), function, _parameters(function)))
+    arguments = split_declaration(op.declaration)[2]
     for formula in made:
         for key in formula.inputs:
-            if key not in op._schema.positions:
-                raise ValueError(f"derivative of {op}: no input named {key!r} in {op._schema}")
+            if not any(f" {key}{end}" in arguments for end in ",)="):
+                raise ValueError(f"derivative of {op}: no input named {key!r} in {op.declaration}")
     DERIVATIVES[op] = Derivative(tuple(made), non_differentiable_outputs)
 
 

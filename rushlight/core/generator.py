@@ -7,16 +7,18 @@ Definition of the raw draws: M. Matsumoto and T. Nishimura, "Mersenne Twister" (
 from __future__ import annotations
 
 import math
-import secrets
 import struct
 import threading
+from functools import cached_property
 
 import numpy as np
 
 from rushlight.core.device import as_device, device
 from rushlight.core.dtype import uint8
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor, tensor_from_array
 
+secrets = LazyModule("secrets")
 DEFAULT_SEED = 67280421310721
 _WORDS = 624
 # Seed, draws left before the next twist, whether seeded, position, the words, three fields for a kept normal number and
@@ -35,17 +37,25 @@ class Generator:
         if self.device.type != "cpu":
             raise RuntimeError(f"Generator: expected device 'cpu', but got device type: {self.device.type}")
         self.lock = threading.RLock()
-        self._bits = np.random.MT19937()
         self.manual_seed(DEFAULT_SEED)
+
+    @cached_property
+    def _bits(self) -> np.random.MT19937:
+        # Made when it is first used, under the lock: NumPy imports its `random` then, which takes a while.
+        made = np.random.MT19937(0)
+        made._legacy_seeding(self._seed & 0xFFFFFFFF)
+        return made
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`, an int of 64 bits of which the low 32 count; RuntimeError when it is larger."""
+        if not isinstance(seed, int | np.integer):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         seed = int(seed)
         if not -(1 << 63) <= seed < 1 << 64:
             raise RuntimeError(f"manual_seed expected a seed in [-2**63, 2**64), but got {seed}")
         with self.lock:
             self._seed = seed % (1 << 64)
-            self._bits._legacy_seeding(self._seed & 0xFFFFFFFF)
+            self.__dict__.pop("_bits", None)
             self.kept_normal: float | None = None
         return self
 

@@ -129,7 +129,8 @@ def format_sparse(
     options, margin = _current[0], " " * len("tensor(")
     bodies = []
     for label, array, style in (("indices=tensor(", indices, _Integers), ("values=tensor(", values, dtype)):
-        text = _format_elements(array, style, len(margin + label), options) if array.size else f"[], {_size_suffix(array.shape)}"
+        missing = f"[], {_size_suffix(array.shape)}"
+        text = _format_elements(array, style, len(margin + label), options) if array.size else missing
         bodies.append(f"{label}{text})")
     suffixes = [_size_suffix(shape), f"nnz={indices.shape[1]}"]
     if not _is_understood(dtype, default_dtype, bool(values.size)):

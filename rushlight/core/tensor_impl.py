@@ -16,6 +16,7 @@ why it must not be written to while autograd records ("" where it may).
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
@@ -58,7 +59,7 @@ def _make_array(self: TensorImpl) -> np.ndarray:
     return np.ndarray(sizes, element_type.numpy, buffer, start, [stride * itemsize for stride in self.strides])
 
 
-_C.configure(make_array=_make_array, **{kind.name: kind for kind in ALL})
+_C.configure(make_array=_make_array, ndarray=np.ndarray, numpy_name=sys.intern("numpy"), **{kind.name: kind for kind in ALL})
 
 
 def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:

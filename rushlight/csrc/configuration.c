@@ -15,6 +15,8 @@ static const struct {
     {"tensor_type", offsetof(Configuration, tensor_type)},
     {"cpu", offsetof(Configuration, cpu)},
     {"storage_bytes", offsetof(Configuration, storage_bytes)},
+    {"ndarray", offsetof(Configuration, ndarray)},
+    {"numpy_name", offsetof(Configuration, numpy_name)},
     {"make_array", offsetof(Configuration, make_array)},
     {"gradient_edge", offsetof(Configuration, gradient_edge)},
     {"node_type", offsetof(Configuration, node_type)},

@@ -14,6 +14,8 @@ typedef struct {
     PyObject *tensor_type;      /* rushlight.Tensor, a subclass of TensorBase */
     PyObject *cpu;              /* device("cpu") */
     PyObject *storage_bytes;    /* StorageImpl -> numpy.ndarray */
+    PyObject *ndarray;          /* numpy.ndarray */
+    PyObject *numpy_name;       /* "numpy", the attribute of a dtype that holds its NumPy dtype */
     PyObject *make_array;       /* TensorImpl -> numpy.ndarray */
     PyObject *gradient_edge;    /* Tensor -> (Node | None, int) */
     PyObject *node_type;        /* OperatorBackward, a subclass of OperatorNode */

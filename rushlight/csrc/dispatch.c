@@ -19,6 +19,7 @@ typedef struct {
     int next_cached;
     char takes_lists;   /* some argument is a list of tensors */
     char names_device;  /* some argument is a device, which decides where no tensor does */
+    Py_ssize_t device_position; /* where that is in the schema */
 } OperatorBase;
 
 static unsigned long keys_in_sequence(PyObject *sequence)
@@ -44,11 +45,22 @@ static unsigned long keys_of(const OperatorBase *self, PyObject *const *argument
     return keys;
 }
 
+/* The device among the keyword arguments, None where there is none, NULL where it may be positional; borrowed. */
+static PyObject *device_argument(const OperatorBase *op, PyObject *const *arguments, Py_ssize_t positional, PyObject *names)
+{
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "device") == 0)
+            return arguments[positional + i];
+    return positional <= op->device_position ? Py_None : NULL;
+}
+
 /* The backend that a device argument or the lack of any tensor asks for. Returns -1 with an exception set. */
 static int add_factory_backend(PyObject *self, PyObject *const *arguments, Py_ssize_t positional, PyObject *names,
                                unsigned long *keys)
 {
-    if (!((OperatorBase *)self)->names_device) {
+    OperatorBase *op = (OperatorBase *)self;
+    PyObject *device = op->names_device ? device_argument(op, arguments, positional, names) : Py_None;
+    if (device == Py_None || device == configuration.cpu) {
         *keys |= *keys & BACKEND_BITS ? 0 : CPU_BIT;
         return 0;
     }
@@ -170,6 +182,7 @@ static PyGetSetDef operator_getset[] = {
 static PyMemberDef operator_members[] = {
     {"_takes_lists", T_BOOL, offsetof(OperatorBase, takes_lists), 0, "Whether some argument is a list of tensors."},
     {"_names_device", T_BOOL, offsetof(OperatorBase, names_device), 0, "Whether some argument is a device."},
+    {"_device_position", T_PYSSIZET, offsetof(OperatorBase, device_position), 0, "The position of that argument."},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -221,17 +234,58 @@ static PyObject *call_slowly(PyObject *self, PyObject *const *arguments, size_t 
     return result;
 }
 
+/* A tuple that stands for a list or tuple: of the type that all elements have. NULL, without an exception, for several. */
+static PyObject *types_of_elements(PyObject *sequence)
+{
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(sequence);
+    PyObject **items = PySequence_Fast_ITEMS(sequence);
+    for (Py_ssize_t i = 1; i < count; i++)
+        if (Py_TYPE(items[i]) != Py_TYPE(items[0]))
+            return NULL;
+    return count ? PyTuple_Pack(1, (PyObject *)Py_TYPE(items[0])) : PyTuple_New(0);
+}
+
+/* What `_resolved` is looked up by. NULL, without an exception, where the types of the arguments are not enough. */
+static PyObject *types_of(PyObject *const *arguments, Py_ssize_t count)
+{
+    PyObject *types = PyTuple_New(count);
+    for (Py_ssize_t i = 0; types && i < count; i++) {
+        PyObject *value = arguments[i];
+        PyObject *type = PyTuple_Check(value) || PyList_Check(value) ? types_of_elements(value)
+                                                                     : Py_NewRef((PyObject *)Py_TYPE(value));
+        if (!type) {
+            Py_DECREF(types);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(types, i, type);
+    }
+    return types;
+}
+
+static PyObject *argument_types(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    if (!PyTuple_Check(arguments))
+        return PyErr_Format(PyExc_TypeError, "argument_types: expected a tuple, got %.200s", Py_TYPE(arguments)->tp_name);
+    PyObject *types = types_of(PySequence_Fast_ITEMS(arguments), PyTuple_GET_SIZE(arguments));
+    return types || PyErr_Occurred() ? types : Py_NewRef(Py_None);
+}
+
+PyMethodDef dispatch_methods[] = {
+    {"argument_types", argument_types, METH_O,
+     "argument_types(arguments: tuple, /) -> tuple | None\n\nThe types of arguments, with lists and tuples as (type of all elements,);\n"
+     "None where one of these has elements of several types."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyObject *packet_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
 {
     PyObject *resolved = ((PacketBase *)self)->resolved;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (!resolved || (names && PyTuple_GET_SIZE(names)))
         return call_slowly(self, arguments, flags, names);
-    PyObject *types = PyTuple_New(count);
+    PyObject *types = types_of(arguments, count);
     if (!types)
-        return NULL;
-    for (Py_ssize_t i = 0; i < count; i++)
-        PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(arguments[i])));
+        return PyErr_Occurred() ? NULL : call_slowly(self, arguments, flags, names);
     PyObject *op = Py_XNewRef(PyDict_GetItemWithError(resolved, types));
     Py_DECREF(types);
     if (!op)

@@ -11,6 +11,8 @@
 #include "kernels/kernels.h"
 
 static const RushlightKernels *kernels; /* NULL: every call goes to Python */
+/* The numbers that rushlight._kernels gives its operators, by the numbers of the header this file was compiled with. */
+static int codes[RL_POINTWISE_COUNT];
 
 enum { WITHOUT_LOCK_FROM = 1 << 15 }; /* elements from which on other threads may run meanwhile */
 
@@ -18,7 +20,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *general;   /* owned: the kernel for all other arguments */
-    int code;            /* RlPointwise */
+    int code;            /* RlPointwise, an index of `codes` */
     int inputs, parameters;
     unsigned dtypes;     /* mask of the DtypeCodes that the native kernel computes */
     char gives_bool, in_place, selects; /* selects: the first input is bool */
@@ -68,8 +70,6 @@ static int read_number(PyObject *value, DtypeCode dtype, Number *number)
     return dtype == INT32 || dtype == INT64;
 }
 
-static int is_zero_dimensional(const TensorImpl *impl) { return PyTuple_GET_SIZE(impl->sizes) == 0; }
-
 static int same_sizes(const TensorImpl *a, const TensorImpl *b)
 {
     if (a->sizes == b->sizes)
@@ -80,13 +80,44 @@ static int same_sizes(const TensorImpl *a, const TensorImpl *b)
     return equal > 0;
 }
 
-/* Finds the dtype and the operand that has the result's shape: the first tensor with dimensions, or else any tensor. */
+/* Whether all indices name one element: a tensor of one element, or one expanded from such. */
+static int is_single(TensorImpl *impl)
+{
+    if (impl_numel(impl) == 1)
+        return 1;
+    for (Py_ssize_t dim = 0; dim < PyTuple_GET_SIZE(impl->strides); dim++) {
+        PyObject *stride = PyTuple_GET_ITEM(impl->strides, dim);
+        if (!PyLong_CheckExact(stride) || PyLong_AsSsize_t(stride) != 0) {
+            PyErr_Clear();
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether a single element of this shape broadcasts to the sizes of `shape` and no further. */
+static int broadcasts_to(TensorImpl *impl, const TensorImpl *shape)
+{
+    return same_sizes(impl, shape) ||
+           (impl_numel(impl) == 1 && PyTuple_GET_SIZE(impl->sizes) <= PyTuple_GET_SIZE(shape->sizes));
+}
+
+static int is_better_shape(TensorImpl *impl, TensorImpl *present)
+{
+    if (!is_single(present))
+        return 0;
+    return !is_single(impl) || (impl_numel(impl) == 1 && impl_numel(present) == 1 &&
+                                PyTuple_GET_SIZE(impl->sizes) > PyTuple_GET_SIZE(present->sizes));
+}
+
+/* Finds the dtype and the operand that has the result's shape: the first one that is more than a single element, or else the
+   first one of the highest rank. */
 static int choose_shape(const ElementwiseKernel *kernel, PyObject *const *arguments, Operands *operands)
 {
     operands->shape = NULL;
     for (int i = 0; i < kernel->inputs; i++) {
         TensorImpl *impl = impl_of(arguments[i]);
-        if (impl && (!operands->shape || (is_zero_dimensional(operands->shape) && !is_zero_dimensional(impl))))
+        if (impl && (!operands->shape || is_better_shape(impl, operands->shape)))
             operands->shape = impl;
         if (impl && !(kernel->selects && i == 0))
             operands->dtype = dtype_code(impl->dtype);
@@ -109,11 +140,10 @@ static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int
         PyErr_Clear();
         return 0;
     }
-    if (is_zero_dimensional(impl) && !is_zero_dimensional(operands->shape)) {
+    if (impl != operands->shape && is_single(impl)) {
         operands->scalars |= 1U << index;
-        return 1;
+        return broadcasts_to(impl, operands->shape);
     }
-    /* Odd strides of dimensions of size 1 decide those of the result: the general kernel knows how. */
     return impl_is_contiguous(impl) == 2 && same_sizes(impl, operands->shape);
 }
 
@@ -152,8 +182,10 @@ static int overlaps(const ElementwiseKernel *kernel, const Operands *operands, c
 static int run(const ElementwiseKernel *kernel, const Operands *operands, void *out)
 {
     int done;
+    if (codes[kernel->code] < 0)
+        return 0;
     PyThreadState *thread = operands->count >= WITHOUT_LOCK_FROM ? PyEval_SaveThread() : NULL;
-    done = kernels->pointwise(kernel->code, operands->dtype, operands->pointers, operands->scalars, out, operands->count,
+    done = kernels->pointwise(codes[kernel->code], operands->dtype, operands->pointers, operands->scalars, out, operands->count,
                               operands->parameters);
     if (thread)
         PyEval_RestoreThread(thread);
@@ -301,10 +333,24 @@ PyTypeObject ElementwiseKernel_Type = {
     .tp_members = members,
 };
 
-static PyObject *use_kernels(PyObject *Py_UNUSED(module), PyObject *capsule)
+static int read_codes(PyObject *numbers)
 {
+    for (int code = 0; code < RL_POINTWISE_COUNT; code++) {
+        PyObject *number = PyDict_GetItemString(numbers, operators[code].name); /* borrowed */
+        codes[code] = number ? (int)PyLong_AsLong(number) : -1;
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return 0;
+}
+
+static PyObject *use_kernels(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *capsule, *numbers;
+    if (!PyArg_ParseTuple(arguments, "OO!:use_kernels", &capsule, &PyDict_Type, &numbers))
+        return NULL;
     const RushlightKernels *table = PyCapsule_GetPointer(capsule, RUSHLIGHT_KERNELS_CAPSULE);
-    if (!table)
+    if (!table || read_codes(numbers) < 0)
         return NULL;
     if (table->version != RUSHLIGHT_KERNELS_VERSION)
         return PyErr_Format(PyExc_ImportError, "rushlight._kernels has version %u, expected %d: build both modules anew",
@@ -316,8 +362,8 @@ static PyObject *use_kernels(PyObject *Py_UNUSED(module), PyObject *capsule)
 const RushlightKernels *native_kernels(void) { return kernels; }
 
 PyMethodDef elementwise_methods[] = {
-    {"use_kernels", use_kernels, METH_O,
-     "use_kernels(table, /) -> None\n\nTake the native kernels of rushlight._kernels.table from now on.\n"
+    {"use_kernels", use_kernels, METH_VARARGS,
+     "use_kernels(table, codes, /) -> None\n\nTake the native kernels of rushlight._kernels, under its numbers, from now on.\n"
      "ImportError where that was built for another version of this module."},
     {NULL, NULL, 0, NULL},
 };

@@ -6,14 +6,14 @@
 static PyMethodDef *const method_tables[] = {
     block_methods,   launch_methods,      cpu_features_methods, configuration_methods,
     storage_methods, elementwise_methods, tensor_methods,       optimizer_methods,    eval_frame_methods,
-    accumulate_methods, engine_methods,
+    accumulate_methods, engine_methods,   dispatch_methods,
 };
 
 static PyTypeObject *const types[] = {
     &StorageImpl_Type,    &VersionCounter_Type,    &AutogradMeta_Type,      &ViewMeta_Type,   &TensorImpl_Type,
     &TensorBase_Type,     &ThreadState_Type,       &OperatorBase_Type,      &PacketBase_Type, &BinaryMethod_Type,
     &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
-    &SavedTensorBase_Type, &AccumulateNode_Type,
+    &SavedTensorBase_Type, &AccumulateNode_Type, &ViewKernel_Type,
 };
 
 static int execute(PyObject *module)

@@ -32,6 +32,7 @@ extern PyMethodDef eval_frame_methods[];
 int eval_frame_initialize(PyObject *module);
 extern PyMethodDef accumulate_methods[];
 extern PyMethodDef engine_methods[];
+extern PyMethodDef dispatch_methods[];
 
 /* Types that are not made anew per module object: C code compares with their addresses. */
 extern PyTypeObject StorageImpl_Type;
@@ -47,6 +48,7 @@ extern PyTypeObject BinaryMethod_Type;
 extern PyTypeObject AutogradKernel_Type;
 extern PyTypeObject ViewOrWriteKernel_Type;
 extern PyTypeObject ElementwiseKernel_Type;
+extern PyTypeObject ViewKernel_Type;
 extern PyTypeObject NodeBase_Type;
 extern PyTypeObject OperatorNode_Type;
 extern PyTypeObject SavedTensorBase_Type;

@@ -95,7 +95,7 @@ void *storage_data(StorageImpl *storage)
     return storage->data || !storage->buffer ? storage->data : borrowed_data(storage);
 }
 
-static PyObject *get_buffer(StorageImpl *self, void *Py_UNUSED(closure))
+PyObject *storage_buffer(StorageImpl *self)
 {
     if (self->capacity) {
         PyObject *block = block_make(self->data, self->capacity, self->nbytes);
@@ -106,6 +106,8 @@ static PyObject *get_buffer(StorageImpl *self, void *Py_UNUSED(closure))
     }
     return Py_NewRef(self->buffer ? self->buffer : Py_None);
 }
+
+static PyObject *get_buffer(StorageImpl *self, void *Py_UNUSED(closure)) { return storage_buffer(self); }
 
 /* Other memory from now on. Whoever looked at the old memory through arrays keeps it. */
 static int set_buffer(StorageImpl *self, PyObject *value, void *Py_UNUSED(closure))

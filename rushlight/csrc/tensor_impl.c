@@ -519,12 +519,32 @@ static PyObject *get_numel(TensorImpl *self, void *Py_UNUSED(closure)) { return 
 
 static PyObject *get_requires_grad(TensorImpl *self, void *Py_UNUSED(closure)) { return PyBool_FromLong(requires_grad(self)); }
 
+/* The array over a row-major tensor; NULL without an exception where Python has to make it. */
+static PyObject *row_major_array(TensorImpl *self)
+{
+    StorageImpl *storage = (StorageImpl *)self->storage;
+    if (self->fake || !configuration.ndarray || impl_numel(self) == 0 || !impl_is_contiguous(self) ||
+        !Py_IS_TYPE(storage, &StorageImpl_Type) || !(storage->capacity || storage->buffer))
+        return NULL;
+    int itemsize = itemsize_of(self->dtype);
+    PyObject *kind = itemsize < 0 ? NULL : PyObject_GetAttr(self->dtype, configuration.numpy_name);
+    PyObject *buffer = kind ? storage_buffer(storage) : NULL;
+    PyObject *offset = buffer ? PyLong_FromSsize_t(self->storage_offset * itemsize) : NULL;
+    PyObject *made = offset ? PyObject_CallFunctionObjArgs(configuration.ndarray, self->sizes, kind, buffer, offset, NULL) : NULL;
+    Py_XDECREF(kind);
+    Py_XDECREF(buffer);
+    Py_XDECREF(offset);
+    return made;
+}
+
 static PyObject *get_array(TensorImpl *self, void *Py_UNUSED(closure))
 {
     int generation = ((StorageImpl *)self->storage)->generation;
     if (self->array && self->array_generation == generation)
         return Py_NewRef(self->array);
-    PyObject *made = PyObject_CallOneArg(configuration.make_array, (PyObject *)self);
+    PyObject *made = row_major_array(self);
+    if (!made && !PyErr_Occurred())
+        made = PyObject_CallOneArg(configuration.make_array, (PyObject *)self);
     if (made) {
         Py_XSETREF(self->array, Py_NewRef(made)); /* another thread may have been here meanwhile */
         self->array_generation = generation;

@@ -109,6 +109,8 @@ int itemsize_of(PyObject *dtype); /* -1 with an exception set */
 void *storage_data(StorageImpl *storage);
 /* The address of the first element, under the same rules. */
 char *impl_data(TensorImpl *impl);
+/* The object that holds the memory, or None; a new reference. */
+PyObject *storage_buffer(StorageImpl *storage);
 
 /* All of these return new references, or NULL with an exception set; arguments are borrowed. */
 StorageImpl *storage_allocate(Py_ssize_t nbytes);

@@ -9,13 +9,16 @@ from __future__ import annotations
 import copy
 import itertools
 import linecache
+import os
 import weakref
+from pathlib import Path
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.fx.annotations import innermost_frame
 from rushlight.fx.codegen import PythonCode
 from rushlight.fx.graph import Graph
+from rushlight.fx.packages import write_package
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
@@ -154,6 +157,13 @@ class GraphModule(Module):
         owner.add_module(name, m)
         return True
 
+    def to_folder(self, folder: str | os.PathLike, module_name: str = "FxModule") -> None:
+        """Write the module as a Python package: its source, `state_dict.pt`, and a file for each submodule that it calls.
+
+        The package's class `module_name` takes no arguments, and loads its parameters from the folder.
+        """
+        write_package(self, Path(folder), module_name)
+
     def delete_submodule(self, target: str) -> bool:
         """Remove the submodule at a dotted path; False if there is none."""
         *path, name = target.split(".")
@@ -182,17 +192,17 @@ class GraphModule(Module):
 
     def __deepcopy__(self, memo: dict) -> GraphModule:
         made = memo[id(self)] = _rebuild(type(self), type(self).__name__, {}, copy.deepcopy(self._graph, memo))
-        made.__dict__.update(copy.deepcopy(self._own_state(), memo), meta=dict(self.meta))
+        made.__dict__.update(copy.deepcopy(self._packed_state(), memo), meta=dict(self.meta))
         return made
 
     def __copy__(self) -> GraphModule:
-        state = {**self._own_state(), "meta": dict(self.meta)}
+        state = {**self._packed_state(), "meta": dict(self.meta)}
         return _rebuild(type(self), type(self).__name__, state, copy.deepcopy(self._graph))
 
     def __reduce__(self) -> tuple:
-        return _rebuild, (_base_class(type(self)), type(self).__name__, {**self._own_state(), "meta": {}}, self._graph)
+        return _rebuild, (_base_class(type(self)), type(self).__name__, {**self._packed_state(), "meta": {}}, self._graph)
 
-    def _own_state(self) -> dict[str, Any]:
+    def _packed_state(self) -> dict[str, Any]:
         return {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code", "meta")}
 
     def __str__(self) -> str:

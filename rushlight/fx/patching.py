@@ -73,13 +73,21 @@ class Patches:
         self._undo.append(lambda: delattr(owner, name) if before is _MISSING else setattr(owner, name, before))
 
 
-def patched_calls(patches: Patches, thread: int, call_module: Callable) -> None:
-    """Send this thread's module calls to `call_module(module, forward, args, kwargs)`."""
-    original = Module.__call__
+def patched_modules(patches: Patches, thread: int, call_module: Callable, module_attribute: Callable) -> None:
+    """Send this thread's module calls to `call_module(module, forward, args, kwargs)`.
+
+    What the thread reads from modules passes through `module_attribute(value)`.
+    """
+    original, original_getattr = Module.__call__, Module.__getattr__
 
     def call(self: Module, *args: Any, **kwargs: Any) -> Any:
         if threading.get_ident() != thread:
             return original(self, *args, **kwargs)
         return call_module(self, lambda *a, **k: original(self, *a, **k), args, kwargs)
 
+    def read(self: Module, name: str) -> Any:
+        value = original_getattr(self, name)
+        return module_attribute(value) if threading.get_ident() == thread else value
+
     patches.attribute(Module, "__call__", call)
+    patches.attribute(Module, "__getattr__", read)

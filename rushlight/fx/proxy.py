@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from rushlight.fx.node import Node
 
 if TYPE_CHECKING:
+    from rushlight.core.size import Size
     from rushlight.fx.tracer import TracerBase
+    from rushlight.nn.parameter import Parameter
 
 
 class TraceError(ValueError):
@@ -90,6 +92,31 @@ class Attribute(Proxy):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", self.name, (self.root, *args), kwargs)
+
+
+class ParameterProxy(Proxy):
+    """A parameter whose shape is known while tracing."""
+
+    def __init__(self, node: Node, tracer: TracerBase, parameter: Parameter) -> None:
+        super().__init__(node, tracer)
+        self.parameter = parameter
+
+    @property
+    def shape(self) -> Size:
+        """The parameter's sizes."""
+        return self.parameter.shape
+
+    def size(self, dim: int | None = None) -> Size | int:
+        """The parameter's sizes, or one of them."""
+        return self.parameter.size() if dim is None else self.parameter.size(dim)
+
+    def dim(self) -> int:
+        """The number of the parameter's dimensions."""
+        return self.parameter.dim()
+
+    def numel(self) -> int:
+        """The number of the parameter's elements."""
+        return self.parameter.numel()
 
 
 def find_tracer(values: object) -> TracerBase:

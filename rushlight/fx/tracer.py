@@ -21,8 +21,8 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.patching import Patches, patched_calls, wrapped_functions
-from rushlight.fx.proxy import Proxy, TraceError, proxies_in
+from rushlight.fx.patching import Patches, patched_modules, wrapped_functions
+from rushlight.fx.proxy import ParameterProxy, Proxy, TraceError, proxies_in
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -113,6 +113,7 @@ class Tracer(TracerBase):
         autowrap_functions: tuple[Callable, ...] = (),
         param_shapes_constant: bool = False,
     ) -> None:
+        self._autowrap_modules = autowrap_modules
         functions = [value for module in autowrap_modules for value in vars(module).values() if callable(value)]
         self._autowrapped = {id(function): function for function in (*functions, *autowrap_functions)}
         self.param_shapes_constant = param_shapes_constant
@@ -147,6 +148,17 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", self.path_of_module(value), (), {})
         return super().create_arg(value)
 
+    def module_attribute(self, value: Any) -> Any:
+        """Called for parameters, buffers and submodules read from a module: a parameter becomes a proxy, once."""
+        if not isinstance(value, Parameter) or id(value) not in self._tensor_names:
+            return value
+        name = self._tensor_names[id(value)]
+        if name not in self._parameters:
+            self._parameters[name] = self.create_proxy("get_attr", name, (), {})
+            if self.param_shapes_constant:
+                self._parameters[name] = ParameterProxy(self._parameters[name].node, self, value)
+        return self._parameters[name]
+
     def _name_of_tensor(self, value: Tensor) -> str:
         name = self._tensor_names.get(id(value))
         if name is not None:
@@ -180,6 +192,7 @@ class Tracer(TracerBase):
         self.root = root if isinstance(root, Module) else Module()
         self._module_names = {id(module): name for name, module in self.root.named_modules()}
         self._tensor_names = dict(_tensors_of(self.root))
+        self._parameters: dict[str, Proxy] = {}
         self._thread = threading.get_ident()
         self.graph = Graph()
         with self._patched(function):
@@ -218,13 +231,13 @@ class Tracer(TracerBase):
     @contextmanager
     def _patched(self, function: Callable) -> Iterator[None]:
         with Patches() as patches:
-            patched_calls(patches, self._thread, self.call_module)
+            patched_modules(patches, self._thread, self.call_module, self.module_attribute)
             for names, name, original in wrapped_functions():
                 patches.item(names, name, self._recorded(original))
-            names = getattr(inspect.unwrap(function), "__globals__", {})
-            for name, value in list(names.items()):
-                if id(value) in self._autowrapped:
-                    patches.item(names, name, self._recorded(value))
+            for names in (getattr(inspect.unwrap(function), "__globals__", {}), *map(vars, self._autowrap_modules)):
+                for name, value in list(names.items()):
+                    if id(value) in self._autowrapped:
+                        patches.item(names, name, self._recorded(value))
             yield
 
     def _recorded(self, original: Callable) -> Callable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.nn import attention, functional, init, modules, parallel, utils
+from rushlight.nn import attention, functional, grad, init, modules, parallel, utils
 from rushlight.nn.functional.classification import LinearCrossEntropyOptions
 from rushlight.nn.modules import *  # noqa: F403
 from rushlight.nn.modules import __all__ as _module_names
@@ -16,6 +16,7 @@ __all__ = [
     "UninitializedParameter",
     "attention",
     "functional",
+    "grad",
     "init",
     "modules",
     "parallel",

@@ -11,6 +11,7 @@ from typing import Any
 from rushlight.core.device import as_device, device
 from rushlight.core.dtype import dtype as element_type
 from rushlight.core.dtype import get_default_dtype
+from rushlight.core.overrides import disabled_torch_function
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta
@@ -24,6 +25,8 @@ class Parameter(Tensor):
 
     Raises TypeError if `data` is no tensor, RuntimeError if `requires_grad` is asked for an integer or bool dtype.
     """
+
+    __torch_function__ = staticmethod(disabled_torch_function)
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         made = _over_memory_of(cls, data)
@@ -47,6 +50,8 @@ class Parameter(Tensor):
 
 class Buffer(Tensor):
     """A tensor that belongs to a module's state but is not learned; in its state dict only if `persistent`."""
+
+    __torch_function__ = staticmethod(disabled_torch_function)
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         made = _over_memory_of(cls, data)
@@ -148,6 +153,8 @@ class UninitializedParameter(_Uninitialized, Parameter):
 
 class UninitializedBuffer(_Uninitialized, Tensor):
     """A buffer whose shape isn't known yet."""
+
+    __torch_function__ = staticmethod(disabled_torch_function)
 
     cls_to_become = Tensor
 

@@ -4,15 +4,12 @@
 `cpu`, `meta` and `composite` registers its kernels as it is imported.
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
-
+from rushlight.core.module_list import import_all
 from rushlight.ops import composite, cpu, meta, modes, primitives, views, views_complex
 from rushlight.ops.packet import add_all, namespaces
 
 for _package in (cpu, meta, composite):
-    for _module in iter_modules(_package.__path__, _package.__name__ + "."):
-        import_module(_module.name)
+    import_all(_package.__name__, _package.__path__)
 add_all()
 
 

@@ -6,6 +6,7 @@ Sizes may be given one by one (`x.view(2, 3)`), `input` may name `self`, NumPy's
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -15,7 +16,7 @@ from rushlight.ops import complex_methods, copying, functional, indexing, method
 from rushlight.ops.construct import PYTHON_TYPES
 from rushlight.ops.out import write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
-from rushlight.ops.return_types import return_type_of
+from rushlight.ops.return_types import has_named_results, return_type_of
 
 aten = namespaces.namespace("aten")
 _RENAMED = {
@@ -34,6 +35,8 @@ _VARIADIC = {
 _NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 
 
+# Finds in a schema's text that the first argument is a tensor called `self`.
+_TAKES_SELF = re.compile(r"[^(]*\(Tensor(\([^)]*\))? self[,)]").match
 # Prefixes of operators that are public in a package of their own, as `linalg_inv` in `rushlight.linalg`.
 _PACKAGES = ("linalg_", "fft_", "special_", "sparse_")
 # Public functions that carry a second name.
@@ -80,29 +83,28 @@ def install_methods(public: dict[str, Callable]) -> None:
 
 
 def _is_method(packet: OpOverloadPacket) -> bool:
-    arguments = packet._overloads[0]._schema.arguments
-    return bool(arguments) and arguments[0].name == "self" and arguments[0].type.is_tensor
+    return any(_TAKES_SELF(op.declaration) for op in packet._declared)
 
 
 def make_function(packet: OpOverloadPacket) -> Callable:
     """The public function of an operator name."""
     position = _VARIADIC.get(packet.__name__)
-    results = return_type_of(packet)
-    special = position is not None or results is not None
+    named = has_named_results(packet)
+    special = position is not None or named
 
     def function(*args, **kwargs):
         if position is not None and len(args) > position:
             args = _gather_sizes(args, position)
         result = packet(*args) if not kwargs else _call_with_keywords(packet, args, kwargs)
-        return results(*result) if results is not None and type(result) is tuple else result
+        return return_type_of(packet)(*result) if named and type(result) is tuple else result
 
     def plain_function(*args, **kwargs):
         return packet(*args) if not kwargs else _call_with_keywords(packet, args, kwargs)
 
-    made = function if special else plain_function
+    made = packet.public = function if special else plain_function
     made.__name__ = made.__qualname__ = packet.__name__
     made.__module__ = "rushlight"
-    schemas = "\n".join(str(op._schema) for op in packet._overloads)
+    schemas = "\n".join([op.declaration for op in packet._declared])
     made.__doc__ = f"{schemas}\n\nThe operator of this name in ATen; its schemas above say what it takes and returns."
     return made
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import cached_property
 
 import rushlight._C as _C
 from rushlight.core.dispatch_key import BACKEND_BITS, DispatchKey
-from rushlight.ops.schema import FunctionSchema
+from rushlight.ops.schema import FunctionSchema, parse_schema, split_declaration
 
 _lock = threading.RLock()
 _fallbacks: dict[DispatchKey, list[Kernel]] = {}
@@ -61,27 +62,37 @@ class OpOverload(_C.OperatorBase):
     `_factory_keys` adds, with the thread's keys, names the chain of kernels in `_chains`, or else `resolve` finds it.
     """
 
-    def __init__(self, namespace: str, schema: FunctionSchema):
+    def __init__(self, namespace: str, declaration: str):
         self.namespace = namespace
-        self._schema = schema
-        self.name = f"{namespace}::{schema.name}" + (f".{schema.overload}" if schema.overload else "")
-        self.overload = schema.overload or "default"
+        self.declaration = declaration
+        self._opname, self._overloadname, arguments = split_declaration(declaration)
+        self.name = f"{namespace}::{self._opname}" + (f".{self._overloadname}" if self._overloadname else "")
+        self.overload = self._overloadname or "default"
         self.kernels: dict[DispatchKey, Kernel] = {}
         self._registered: dict[DispatchKey, list[Kernel]] = {}
         self.tags: frozenset[str] = frozenset()
         self._chains: dict[int, Callable] = {}
-        self._takes_lists = any(argument.type.is_tensor_list for argument in schema.arguments)
-        self._names_device = "device" in schema.positions
-        self._fixed_lists = [
-            (position, argument.type.length)
-            for position, argument in enumerate(schema.arguments)
-            if argument.type.length is not None and argument.type.base == "int"
-        ]
-        self._text = f"{namespace}.{schema.name}.{self.overload}"
+        self._takes_lists = any(kind in arguments for kind in ("Tensor[", "Tensor?[", ")["))
+        self._names_device = " device" in arguments and "device" in self._schema.positions
+        self._device_position = self._schema.positions["device"] if self._names_device else 0
+        self._text = f"{namespace}.{self._opname}.{self.overload}"
         self.__name__ = self._text.split(".", 1)[1]
         self.__qualname__ = self._text
         self.__module__ = f"torch.ops.{namespace}"
-        self.__doc__ = str(schema)
+        self.__doc__ = declaration
+
+    @cached_property
+    def _schema(self) -> FunctionSchema:
+        # Read when it is first asked for: reading all of them would take most of the time of importing the library.
+        return parse_schema(self.declaration)
+
+    @cached_property
+    def _fixed_lists(self) -> list[tuple[int, int]]:
+        return [
+            (position, argument.type.length)
+            for position, argument in enumerate(self._schema.arguments)
+            if argument.type.length is not None and argument.type.base == "int"
+        ]
 
     def _factory_keys(self, args: tuple, kwargs: dict) -> int:
         """The backend that a device argument asks for, or CPU."""
@@ -214,10 +225,10 @@ class OpOverload(_C.OperatorBase):
         return self._text
 
     def __repr__(self) -> str:
-        return f"<OpOverload(op='{self.namespace}.{self._schema.name}', overload='{self.overload}')>"
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self.overload}')>"
 
     def __reduce__(self):
-        return (find_operator, (f"{self.namespace}::{self._schema.name}", self._schema.overload))
+        return (find_operator, (f"{self.namespace}::{self._opname}", self._overloadname))
 
     def __copy__(self):
         return self
@@ -236,13 +247,17 @@ def _backend_of_factory(op: OpOverload, args: tuple, kwargs: dict) -> DispatchKe
     return DispatchKey.Meta if getattr(where, "type", where) == "meta" else DispatchKey.CPU
 
 
-def define(namespace: str, schema: FunctionSchema) -> OpOverload:
-    """Add an operator; RuntimeError when one of this name and overload exists."""
-    key = (f"{namespace}::{schema.name}", schema.overload)
+def define(namespace: str, declaration: str) -> OpOverload:
+    """Add the operator of a schema's text; RuntimeError when one of this name and overload exists.
+
+    The text is read, and a mistake in it found, when something asks for the schema.
+    """
+    op = OpOverload(namespace, declaration)
+    key = (f"{namespace}::{op._opname}", op._overloadname)
     with _lock:
         if key in _operators:
-            raise RuntimeError(f"Tried to register an operator ({schema}) with the same name and overload name twice.")
-        op = _operators[key] = OpOverload(namespace, schema)
+            raise RuntimeError(f"Tried to register an operator ({declaration}) with the same name and overload name twice.")
+        _operators[key] = op
     return op
 
 
@@ -262,7 +277,7 @@ def all_operators() -> list[OpOverload]:
 def undefine(op: OpOverload) -> None:
     """Remove an operator (a Library that goes away)."""
     with _lock:
-        _operators.pop((f"{op.namespace}::{op._schema.name}", op._schema.overload), None)
+        _operators.pop((f"{op.namespace}::{op._opname}", op._overloadname), None)
 
 
 def register_fallback(key: DispatchKey, kernel: Kernel) -> None:

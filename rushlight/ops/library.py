@@ -40,9 +40,9 @@ class Library:
 
     def define(self, schema: str) -> str:
         """Add the operator of `schema`; returns its name. RuntimeError when it exists, ValueError when malformed."""
-        op = namespaces.add(define(self.ns, parse_schema(schema)))
+        op = namespaces.add(define(self.ns, str(parse_schema(schema))))
         self._defined.append(op)
-        return op._schema.name
+        return op._opname
 
     def impl(
         self, op_name: str | OpOverload, fn: Callable | Kernel, dispatch_key: str = "", *, boxed: bool = False
@@ -92,7 +92,7 @@ def custom_op(name: str, fn: Callable | None = None, /, *, schema: str, device_t
 
     def register(function: Callable) -> OpOverload:
         namespace, _, short = name.partition("::")
-        op = namespaces.add(define(namespace, parse_schema(short + schema)))
+        op = namespaces.add(define(namespace, str(parse_schema(short + schema))))
         op.register(DispatchKey.CPU, Kernel(function))
         op.__doc__ = inspect.getdoc(function) or op.__doc__
         return op

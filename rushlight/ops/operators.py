@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight._C import BinaryMethod
+from rushlight.core.overrides import call_override, is_overriding, overriding_arguments
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.numbers import as_operand
 from rushlight.ops.packet import namespaces
@@ -67,8 +68,18 @@ def _invert(self: Tensor) -> Tensor:
 
 
 def _set(name: str, op: Callable, otherwise: Callable) -> None:
-    """Make a method of Tensor: `op` for a tensor and a tensor or Python number, `otherwise` for anything else."""
-    setattr(Tensor, name, BinaryMethod(name, op, otherwise))
+    """Make a method of Tensor: `op` for a tensor and a tensor or Python number, `otherwise` for anything else.
+
+    Subclasses of Tensor are asked first.
+    """
+
+    def asking(self: Tensor, other: object) -> object:
+        if is_overriding(type(self)) or (isinstance(other, Tensor) and is_overriding(type(other))):
+            return call_override(made, overriding_arguments((self, other), {}), (self, other), {})
+        return otherwise(self, other)
+
+    made = BinaryMethod(name, op, asking)
+    setattr(Tensor, name, made)
 
 
 def install() -> None:

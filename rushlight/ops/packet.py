@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import numpy as np
 
@@ -10,6 +11,7 @@ import rushlight._C as _C
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
+from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import OpOverload, all_operators
 from rushlight.ops.schema import Argument, Type
@@ -63,27 +65,40 @@ class OpOverloadPacket(_C.PacketBase):
     def __init__(self, namespace: str, name: str):
         self.__name__ = name
         self._name = f"{namespace}::{name}"
-        self._overloads: list[OpOverload] = []
+        self._declared: list[OpOverload] = []
+        # What stands for the packet where an argument's type decides: the public function, once there is one.
+        self.public: Callable = self
         self._resolved: dict[tuple, OpOverload] = {}
 
     def add(self, op: OpOverload) -> None:
         """Add an overload; it becomes an attribute of the packet."""
-        self._overloads.append(op)
-        self._overloads.sort(key=_specificity)
-        self._resolved = {}
+        self._declared.append(op)
+        self._forget_choices()
         setattr(self, op.overload, op)
 
     def remove(self, op: OpOverload) -> None:
         """Take an overload away again."""
-        self._overloads.remove(op)
-        self._resolved = {}
+        self._declared.remove(op)
+        self._forget_choices()
         delattr(self, op.overload)
+
+    def _forget_choices(self) -> None:
+        self.__dict__.pop("_overloads", None)
+        self._resolved = {}
+
+    @cached_property
+    def _overloads(self) -> list[OpOverload]:
+        # In the order in which calls try them.
+        return sorted(self._declared, key=_specificity) if len(self._declared) > 1 else list(self._declared)
 
     def overloads(self) -> list[str]:
         """The overload names."""
         return [op.overload for op in self._overloads]
 
     def _call_resolving(self, *args, **kwargs):
+        deciding = overriding_arguments(args, kwargs)
+        if deciding:
+            return call_override(self.public, deciding, args, kwargs)
         if not kwargs:
             op = self._resolved_by_elements(args)
             if op is not None:
@@ -98,7 +113,9 @@ class OpOverloadPacket(_C.PacketBase):
 
         None where the types do not decide.
         """
-        key = tuple(frozenset(map(type, v)) if isinstance(v, list | tuple) else type(v) for v in args)
+        key = _C.argument_types(args)
+        if key is None:
+            key = tuple(frozenset(map(type, v)) if isinstance(v, list | tuple) else type(v) for v in args)
         op = self._resolved.get(key)
         if op is None:
             op = self.resolve(args, {})
@@ -235,17 +252,17 @@ class Namespace:
         raise AttributeError(f"'_OpNamespace' '{self._namespace}' object has no attribute '{name}'")
 
     def _add(self, op: OpOverload) -> None:
-        name = op._schema.name
+        name = op._opname
         packet = self.__dict__.get(name)
         if packet is None:
             packet = self.__dict__[name] = OpOverloadPacket(self._namespace, name)
         packet.add(op)
 
     def _remove(self, op: OpOverload) -> None:
-        packet = self.__dict__[op._schema.name]
+        packet = self.__dict__[op._opname]
         packet.remove(op)
-        if not packet._overloads:
-            del self.__dict__[op._schema.name]
+        if not packet._declared:
+            del self.__dict__[op._opname]
 
     def __dir__(self):
         return list(self.__dict__)

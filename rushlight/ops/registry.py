@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.dtype import can_cast
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator
 from rushlight.ops.meta.checks import check_operands, check_writable
-from rushlight.ops.native_elementwise import with_native
-from rushlight.ops.schema import Argument, FunctionSchema, parse_schema
+from rushlight.ops.native_kernels import with_native, with_native_view
+from rushlight.ops.schema import in_place_declaration
 
 PRIMITIVES: list[OpOverload] = []
 
@@ -26,15 +25,21 @@ def define_primitives(text: str) -> None:
     """Define one aten primitive per non-empty line."""
     for line in text.strip().splitlines():
         if line and not line.startswith("#"):
-            PRIMITIVES.append(define("aten", parse_schema(line)))
+            PRIMITIVES.append(define("aten", line))
+
+
+def _as_it_is(name: str, function: Callable) -> Callable:
+    return function
+
+
+_WITH_NATIVE = {DispatchKey.CPU: with_native, DispatchKey.CompositeExplicitAutograd: with_native_view}
 
 
 def _registers(key: DispatchKey) -> Callable:
     def register(*names: str) -> Callable:
         def decorate(function: Callable) -> Callable:
             for name in names:
-                kernel = with_native(name, function) if key is DispatchKey.CPU else function
-                aten(name).register(key, Kernel(kernel))
+                aten(name).register(key, Kernel(_WITH_NATIVE.get(key, _as_it_is)(name, function)))
             return function
 
         return decorate
@@ -52,21 +57,11 @@ def composite(*schemas: str) -> Callable:
 
     def decorate(function: Callable) -> Callable:
         for schema in schemas:
-            op = define("aten", parse_schema(schema))
+            op = define("aten", schema)
             op.register(DispatchKey.CompositeImplicitAutograd, Kernel(function))
         return function
 
     return decorate
-
-
-def inplace_schema(functional: FunctionSchema) -> FunctionSchema:
-    """The schema of the variant that writes its result to `self`."""
-    first, *rest = functional.arguments
-    written = Argument(first.name, first.type, first.default, first.kwarg_only, "a!")
-    result = Argument("", functional.returns[0].type, functional.returns[0].default, False, "a!")
-    arguments = (written, *rest)
-    positions = {argument.name: index for index, argument in enumerate(arguments)}
-    return FunctionSchema(functional.name + "_", functional.overload, arguments, (result,), positions)
 
 
 INPLACE_OF: dict[OpOverload, OpOverload] = {}
@@ -79,15 +74,15 @@ def define_inplace(names: Iterable[str], overloads: dict[str, str] | None = None
     """
     for name in names:
         functional = aten(name)
-        schema = inplace_schema(functional._schema)
-        op = define("aten", replace(schema, overload=(overloads or {}).get(schema.overload, schema.overload)))
+        overload = (overloads or {}).get(functional._overloadname)
+        op = define("aten", in_place_declaration(functional.declaration, overload))
         INPLACE_OF[op] = functional
         for key in (DispatchKey.CPU, DispatchKey.Meta):
             op.register(key, Kernel(_write_back(functional, key)))
 
 
 def _write_back(functional: OpOverload, key: DispatchKey) -> Callable:
-    name = functional._schema.name + "_"
+    name = functional._opname + "_"
     reads_later = name.startswith("scatter")
 
     def inplace(self, *args, **kwargs):
@@ -118,7 +113,7 @@ def elementwise(*names: str) -> Callable:
 
 
 def _write_directly(functional: OpOverload, function: Callable) -> Callable:
-    name = functional._schema.name + "_"
+    name = functional._opname + "_"
 
     def inplace(self, *args, **kwargs):
         check_writable(self, name)
@@ -131,7 +126,7 @@ def _write_directly(functional: OpOverload, function: Callable) -> Callable:
 
 def store_result(functional: OpOverload, self: Tensor, result: Tensor) -> Tensor:
     """Copy `result` into `self`; RuntimeError unless shape and dtype fit."""
-    check_writable(self, functional._schema.name + "_")
+    check_writable(self, functional._opname + "_")
     check_inplace_result(functional, self, result)
     impl, made = self._impl, result._impl
     if impl.storage.buffer is not None:
@@ -145,10 +140,10 @@ def check_inplace_result(functional: OpOverload, self: Tensor, result: Tensor) -
     if result._impl.sizes != self._impl.sizes:
         raise RuntimeError(
             f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)} "
-            f"(in {functional._schema.name}_)"
+            f"(in {functional._opname}_)"
         )
     if not can_cast(from_dtype, to_dtype):
         raise RuntimeError(
             f"result type {from_dtype.scalar_name} can't be cast to the desired output type {to_dtype.scalar_name} "
-            f"(in {functional._schema.name}_)"
+            f"(in {functional._opname}_)"
         )

@@ -1,19 +1,31 @@
 """Named tuples for operators with several named results: `torch.max(x, 0).values`.
 
-One class per operator name, made from the names of the results in its schema.
+One class per operator name, made from the names of the results in its schema when it is first asked for.
 """
 
 from __future__ import annotations
 
 from collections import namedtuple
 
-from rushlight.ops.packet import OpOverloadPacket
+from rushlight.ops.packet import OpOverloadPacket, namespaces
 
 _made: dict[str, type] = {}
 
 
+def has_named_results(packet: OpOverloadPacket) -> bool:
+    """Whether the public function of an operator returns a named tuple, from the texts of its schemas."""
+    for op in packet._declared:
+        _, several, results = op.declaration.rpartition("-> (")
+        if several and all(" " in result.strip() for result in results.split(",")):
+            return True
+    return False
+
+
 def return_type_of(packet: OpOverloadPacket) -> type | None:
     """The named tuple that the public function of an operator returns; None where its results have no names."""
+    found = _made.get(packet.__name__)
+    if found is not None:
+        return found
     for op in packet._overloads:
         names = tuple(result.name for result in op._schema.returns)
         if len(names) > 1 and all(names):
@@ -22,15 +34,19 @@ def return_type_of(packet: OpOverloadPacket) -> type | None:
 
 
 def _named_tuple(name: str, fields: tuple[str, ...]) -> type:
-    found = _made.get(name)
-    if found is None:
-        base = namedtuple(name, fields)
-        body = {"__slots__": (), "__repr__": _repr, "__module__": __name__, "__doc__": f"What {name} returns: {fields}."}
-        found = _made[name] = type(name, (base,), body)
-        globals()[name] = found
-    return found
+    base = namedtuple(name, fields)
+    body = {"__slots__": (), "__repr__": _repr, "__module__": __name__, "__doc__": f"What {name} returns: {fields}."}
+    return _made.setdefault(name, type(name, (base,), body))  # another thread may have made it
 
 
 def _repr(self: tuple) -> str:
     rows = [f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True)]
     return f"torch.return_types.{type(self).__name__}(\n" + ",\n".join(rows) + ")"
+
+
+def __getattr__(name: str) -> type:
+    packet = getattr(namespaces.namespace("aten"), name, None)
+    found = return_type_of(packet) if isinstance(packet, OpOverloadPacket) else None
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from rushlight.core.dtype import dtype, int64
 from rushlight.core.layout import contiguous_format, memory_format
 
 _TYPE = re.compile(
@@ -92,6 +93,8 @@ def _default_text(value: object, kind: Type) -> str:
         return "[" + ", ".join(_default_text(item, kind) for item in value) + "]"
     if isinstance(value, memory_format):
         return value.name
+    if isinstance(value, dtype):
+        return next(word for word, meaning in _WORDS.items() if meaning is value)
     return str(value).removesuffix("0") if isinstance(value, float) and str(value).endswith(".0") else str(value)
 
 
@@ -131,6 +134,25 @@ class FunctionSchema:
         results = [str(result) for result in self.returns]
         returned = results[0] if len(results) == 1 else f"({', '.join(results)})"
         return f"{full}({', '.join(parts)}) -> {returned}"
+
+
+def split_declaration(text: str) -> tuple[str, str, str]:
+    """The name, the overload and the argument part, from "(" on, of a schema's text, cut out without reading the rest."""
+    head, opened, rest = text.partition("(")
+    name, _, overload = head.strip().partition(".")
+    return name, overload, opened + rest.rpartition("->")[0].rstrip()
+
+
+def in_place_declaration(text: str, overload: str | None = None) -> str:
+    """The schema's text of the variant `name_`, which writes its result to `self`; ValueError where none can be.
+
+    `overload` is the variant's overload, where ATen calls it differently.
+    """
+    name, own, arguments = split_declaration(text)
+    if not arguments.startswith("(Tensor ") or text.rpartition("->")[2].strip() != "Tensor":
+        raise ValueError(f"no in-place variant of {text!r}: it takes and returns more than a tensor first")
+    chosen = own if overload is None else overload
+    return f"{name}_{'.' if chosen else ''}{chosen}(Tensor(a!) {arguments.removeprefix('(Tensor ')} -> Tensor(a!)"
 
 
 def parse_schema(text: str) -> FunctionSchema:
@@ -215,7 +237,7 @@ def _make_type(matched: re.Match) -> Type:
     return _TYPES.setdefault(str(made), made)
 
 
-_WORDS = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": contiguous_format}
+_WORDS = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": contiguous_format, "long": int64}
 
 
 def _parse_default(text: str, kind: Type) -> object:

@@ -50,12 +50,6 @@ class Adagrad(PerParameterOptimizer):
             for parameter in group["params"]:
                 self.state[parameter] = self._initial_state(parameter, group)
 
-    def share_memory(self) -> None:
-        """Move the state to shared memory, for steps from several processes."""
-        for values in self.state.values():
-            values["sum"].share_memory_()
-            values["step"].share_memory_()
-
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         start = group["initial_accumulator_value"]
         start = complex(start, start) if parameter.is_complex() else start

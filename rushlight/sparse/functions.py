@@ -1,7 +1,7 @@
 """Functions on sparse COO tensors: making them, coalescing, to and from dense tensors, products and sums.
 
-All are written with dense operators on indices and values, and so are differentiable; the gradient of a sparse tensor is sparse,
-with its own indices.
+All are written with dense operators on indices and values, and so are differentiable; the gradient of a sparse tensor is
+sparse, with its own indices.
 """
 
 from __future__ import annotations
@@ -134,7 +134,14 @@ def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | No
     return aten.index_put(whole, list(indices.unbind(0)), values, True)
 
 
-def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: object = None, blocksize: object = None, dense_dim: int | None = None) -> Tensor:
+def to_sparse(
+    self: Tensor,
+    sparse_dim: int | None = None,
+    *,
+    layout: object = None,
+    blocksize: object = None,
+    dense_dim: int | None = None,
+) -> Tensor:
     """A sparse tensor of the elements that are not 0; with `sparse_dim`, of the slices of the further dimensions.
 
     RuntimeError for a number of sparse dimensions that there is not, and for layouts other than sparse_coo.

@@ -18,7 +18,7 @@ SPARSE_BIT = bit(DispatchKey.SparseCPU)
 
 
 class SparseParts:
-    """What a sparse tensor and its aliases share: `indices`, `values` (plain tensors), and whether indices are unique, sorted."""
+    """What a sparse tensor and its aliases share: `indices`, `values` (plain tensors), and whether they are coalesced."""
 
     __slots__ = ("indices", "values", "coalesced")
 

@@ -1,4 +1,4 @@
-"""The operators of sparse tensors: two of their own, which carry autograd between a tensor and its values, and kernels of others.
+"""The operators of sparse tensors: two of their own, which carry autograd between a tensor and its values, and kernels.
 
 Everything that is not here is written with these and dense operators, in `functions`.
 """
@@ -14,17 +14,17 @@ from rushlight.ops.dispatcher import Kernel, define
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import aten as find
 from rushlight.ops.registry import cpu
-from rushlight.ops.schema import parse_schema
 from rushlight.sparse.functions import coalesce, mm, to_dense
 from rushlight.sparse.layout import is_sparse, make_sparse, parts
 
 aten = namespaces.namespace("aten")
 
 for _schema in (
-    "_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, bool? is_coalesced=None) -> Tensor",
+    "_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor",
     "values(Tensor(a) self) -> Tensor(a)",
 ):
-    namespaces.add(define("aten", parse_schema(_schema)))
+    namespaces.add(define("aten", _schema))
 
 
 def sparse(*names: str) -> Callable:
@@ -39,7 +39,9 @@ def sparse(*names: str) -> Callable:
 
 
 @cpu("_sparse_coo_tensor_unsafe")
-def sparse_coo_tensor_unsafe(indices, values, size, *, is_coalesced=None):
+def sparse_coo_tensor_unsafe(
+    indices, values, size, *, dtype=None, layout=None, device=None, pin_memory=None, is_coalesced=None
+):
     return make_sparse(indices, values, size, bool(is_coalesced))
 
 
@@ -186,7 +188,10 @@ def copy_(self, src, non_blocking=False):
 
 
 def _refuse_dense_source(self: Tensor) -> None:
-    raise RuntimeError("copy_() between dense and sparse Tensors is not implemented! Found self type = sparse, src type = strided")
+    raise RuntimeError(
+        f"copy_() between dense and sparse Tensors is not implemented! Found a sparse self of shape {list(self.shape)} and a "
+        "strided src; use src.to_sparse()"
+    )
 
 
 @sparse("mm")

@@ -235,3 +235,38 @@ def test_states_are_exchanged_with_torch():
     np.testing.assert_allclose(ours.normal(3), want.numpy(), rtol=1e-12)
     theirs.set_state(torch.from_numpy(ours.get_state().numpy()))
     np.testing.assert_array_equal(ours.uniform32(4), torch.rand(4, generator=theirs).numpy())
+
+
+def test_seeds_are_ints():
+    for seed in (1.5, "1", None):
+        with pytest.raises(RuntimeError, match="manual_seed expected a long, but got"):
+            Generator().manual_seed(seed)
+    assert random.manual_seed(np.int64(3)).initial_seed() == 3
+
+
+@pytest.mark.oracle
+def test_states_move_to_torch_and_back():
+    torch = pytest.importorskip("torch")
+    for seed in (0, 5, -3, 2**63):
+        ours, theirs = Generator().manual_seed(seed), torch.Generator().manual_seed(seed)
+        assert ours.initial_seed() == theirs.initial_seed()
+        rl.randn(7, generator=ours)
+        torch.randn(7, generator=theirs)
+        assert np.array_equal(ours.get_state().numpy(), theirs.get_state().numpy())
+        moved = Generator().set_state(rl.from_numpy(theirs.get_state().numpy().copy()))
+        assert np.array_equal(rl.rand(9, generator=moved).numpy(), torch.rand(9, generator=theirs).numpy())
+        assert moved.clone_state().get_state().tolist() == moved.get_state().tolist()
+
+
+def test_fork_rng_and_states():
+    random.manual_seed(2)
+    before = random.get_rng_state()
+    with random.fork_rng():
+        random.seed()
+        rl.rand(3)
+    assert random.get_rng_state().tolist() == before.tolist()
+    with random.fork_rng(enabled=False):
+        rl.rand(3)
+    assert random.get_rng_state().tolist() != before.tolist()
+    random.set_rng_state(before)
+    assert random.get_rng_state().tolist() == before.tolist()

@@ -157,3 +157,17 @@ def test_conv_tbc_and_pdist():
         return [functional.conv_tbc(x, w, b, 1), functional.pdist(torch.randn(5, 3), 1.0), functional.pdist(torch.randn(5, 3))]
 
     same(use)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_gradients_of_convolutions_as_functions(dims):
+    def use(torch):
+        x, weight = torch.randn(2, 4, *[6] * dims), torch.randn(6, 2, *[3] * dims)
+        options = {"stride": 2, "padding": 1, "groups": 2}
+        grad = torch.randn(2, 6, *[3] * dims)
+        return [
+            getattr(torch.nn.grad, f"conv{dims}d_input")(x.shape, weight, grad, **options),
+            getattr(torch.nn.grad, f"conv{dims}d_weight")(x, weight.shape, grad, **options),
+        ]
+
+    same(use, rtol=1e-4, atol=1e-4)

@@ -128,6 +128,8 @@ def _views():
     yield "view", x, (4, -1)
     yield "view", real(1), ()
     yield "view", real(0, 3), (3, 0)
+    for kind in (rl.int32, rl.float64, rl.uint8):
+        yield "view.dtype", real(2, 4), kind
     yield "expand", real(1, 3), (2, -1, 3)
     yield "squeeze.dims", real(1, 3, 1), (0, 1)
     yield "squeeze.dims", real(1, 3, 1), (-1,)

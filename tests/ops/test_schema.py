@@ -88,4 +88,4 @@ def test_schemas_are_atens(op: OpOverload):
 
 
 def _readable(text: str) -> str:
-    return text.removeprefix("aten::").replace("memory_format=0", "memory_format=contiguous_format")
+    return text.removeprefix("aten::").replace("memory_format=0", "memory_format=contiguous_format").replace("dtype=4", "dtype=long")

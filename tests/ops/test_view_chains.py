@@ -12,7 +12,6 @@ from tests.ops.numpy_views import NumPyLibrary
 from tests.ops.torch_oracle import array_of
 from tests.ops.view_chains import Chain, Run, difference
 
-
 seeds = st.integers(0, 1 << 32)
 
 

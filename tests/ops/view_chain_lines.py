@@ -170,7 +170,7 @@ VIEWS: dict[str, Writer] = {
     "clone": _plain("?.clone()"),
     "product": _product,
 }
-_GRAD_VIEWS = [name for name in VIEWS if name not in ("dtype", "real")] + ["product", "base", "index", "view"]
+_GRAD_VIEWS = [name for name in VIEWS if name != "dtype"] + ["product", "base", "index", "view"]
 _NUMPY_VIEWS = (
     "transpose movedim permute index slices select narrow unsqueeze squeeze expand view reshape ravel diagonal detach "
     "clone unfold"
@@ -185,7 +185,8 @@ def write_to(chain, name: str, tensor) -> str:
         names = ["fill", "zero", "add_number", "copy"] if has_internal_overlap(sizes, strides) else ["fill", "zero"]
         names = ["fill", "zero"] if chain.for_numpy else names
     else:
-        names = _NUMPY_WRITES if chain.for_numpy else [*WRITES, *_ROUNDED] if chain.grad else list(WRITES)
+        rounded = chain.grad and not tensor.is_complex()
+        names = _NUMPY_WRITES if chain.for_numpy else [*WRITES, *_ROUNDED] if rounded else list(WRITES)
     return {**WRITES, **_ROUNDED}[chain.random.choice(names)](chain, tensor, name)
 
 
@@ -256,6 +257,35 @@ def _set_rows(chain, tensor, name: str) -> str:
     return f"{name}[{rows}] = {chain.number(tensor)}"
 
 
+def _index_put(chain, tensor, name: str) -> str:
+    if not tensor.dim():
+        return f"{name}.zero_()"
+    size = tensor.shape[0]
+    rows = [chain.random.randrange(-size, size) for _ in range(min(size, 2))]
+    if len({row % size for row in rows}) < len(rows):
+        rows.pop()
+    values = f"torch.ones({[len(rows), *tensor.shape[1:]]}, dtype=torch.{_kind(tensor)})"
+    return f"{name}.index_put_((torch.tensor({rows}, dtype=torch.int64),), {values}, {chain.random.random() < 0.5})"
+
+
+def _put(chain, tensor, name: str) -> str:
+    count = tensor.numel()
+    index = chain.random.sample(range(count), min(count, chain.random.randint(0, 2)))
+    source = f"torch.ones({len(index)}, dtype=torch.{_kind(tensor)})"
+    return f"{name}.put_(torch.tensor({index}, dtype=torch.int64), {source}, {chain.random.random() < 0.5})"
+
+
+def _scatter(chain, tensor, name: str) -> str:
+    dim = chain.random.randrange(tensor.dim()) if tensor.dim() else 0
+    sizes = list(tensor.shape)
+    if sizes:
+        sizes[dim] = min(sizes[dim], 1)
+    index = f"torch.zeros({sizes}, dtype=torch.int64)"
+    if chain.random.random() < 0.5:
+        return f"{name}.scatter_({dim}, {index}, {chain.number(tensor)})"
+    return f"{name}.scatter_add_({dim}, {index}, torch.ones({sizes}, dtype=torch.{_kind(tensor)}))"
+
+
 def _masked_fill(chain, tensor, name: str) -> str:
     return f"{name}.masked_fill_({name} == {chain.number(tensor)}, {chain.number(tensor)})"
 
@@ -309,6 +339,9 @@ WRITES: dict[str, Writer] = {
     "set_rows": _set_rows,
     "masked_fill": _masked_fill,
     "index_add": _index_add,
+    "index_put": _index_put,
+    "put": _put,
+    "scatter": _scatter,
     "index_fill": _index_fill,
     "view": _in_place_view,
 }

@@ -18,6 +18,7 @@ import numpy as np
 from tests.ops.view_chain_lines import view_of, write_to
 
 DTYPES = ("float32", "float64", "int64", "int32", "int8", "uint8", "bool", "float16", "bfloat16", "complex64")
+GRAD_DTYPES = ("float64", "float64", "float64", "complex128")
 NUMPY_DTYPES = ("float32", "float64", "int64", "int32", "uint8")
 MAX_VARIABLES = 9
 
@@ -72,7 +73,8 @@ class Chain:
     def _start(self) -> None:
         pick = self.random
         sizes = [pick.choice((0, 1, 2, 2, 3, 3, 4)) if pick.random() < 0.9 else 5 for _ in range(pick.choice((0, 1, 2, 2, 3, 3, 4)))]
-        kind = "float64" if self.grad else pick.choice(NUMPY_DTYPES if self.for_numpy else DTYPES)
+        kinds = GRAD_DTYPES if self.grad else NUMPY_DTYPES if self.for_numpy else DTYPES
+        kind = pick.choice(kinds)
         count = math.prod(sizes)
         made = f"torch.arange({count}).remainder(7).sub({pick.randint(0, 3)}).to(torch.{kind})"
         if len(sizes) > 1 and pick.random() < 0.3:
@@ -212,7 +214,8 @@ def backward(run: Run, numbers: Callable) -> dict:
         total = 0
         for position, tensor in enumerate(run.variables.values()):
             if tensor.requires_grad:
-                total = total + (tensor * tensor * (position + 1)).sum()
+                real = run.library.view_as_real(tensor) if tensor.is_complex() else tensor
+                total = total + (real * real * (position + 1)).sum()
         if not isinstance(total, int):
             total.backward()
     except Exception as error:

@@ -1,7 +1,5 @@
 """The rows of the derivative table, by group. Importing this package declares all of them."""
 
-from importlib import import_module
-from pkgutil import iter_modules
+from rushlight.core.module_list import import_all
 
-for _module in iter_modules(__path__, __name__ + "."):
-    import_module(_module.name)
+import_all(__name__, __path__)

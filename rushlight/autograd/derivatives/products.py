@@ -16,16 +16,24 @@ def _transposed(matrix: Tensor) -> Tensor:
     return conjugate(matrix.permute((1, 0) if matrix.dim() == 2 else (0, 2, 1)))
 
 
+def _to_second(grad: Tensor, first: Tensor, geometry: tuple) -> Tensor:
+    """The gradient of the second factor, laid out like it where that is a transposed row-major matrix, as in a linear layer."""
+    (rows, columns), strides = geometry[0], geometry[1]
+    if tuple(strides) == (1, rows) and columns > 1:
+        return aten.mm(grad.permute((1, 0)), conjugate(first)).permute((1, 0))
+    return aten.mm(_transposed(first), grad)
+
+
 derivative(
     "mm",
     self=lambda grad, mat2: aten.mm(grad, _transposed(mat2)),
-    mat2=lambda grad, self: aten.mm(_transposed(self), grad),
+    mat2=lambda grad, self, mat2_geometry: _to_second(grad, self, mat2_geometry),
 )
 derivative(
     "addmm",
     self=lambda grad, beta: times(grad, conjugate(beta)),
     mat1=lambda grad, mat2, alpha: times(aten.mm(grad, _transposed(mat2)), conjugate(alpha)),
-    mat2=lambda grad, mat1, alpha: times(aten.mm(_transposed(mat1), grad), conjugate(alpha)),
+    mat2=lambda grad, mat1, mat2_geometry, alpha: times(_to_second(grad, mat1, mat2_geometry), conjugate(alpha)),
 )
 derivative(
     "bmm",

@@ -2,7 +2,7 @@
 #include <rushlight/conv.h>
 #include <rushlight/reduce.h>
 
-#include "variant.h"
+#include "direct_convolution.h"
 
 namespace rl {
 
@@ -11,10 +11,13 @@ static conv_shape shape_of_convolution(const Convolution& c) {
           c.stride_width, c.pad_height, c.pad_width, c.dilation_height, c.dilation_width, c.groups};
 }
 
-int64_t convolution_scratch(const Convolution* c) { return conv2d_scratch_bytes(shape_of_convolution(*c)); }
+int64_t convolution_scratch(const Convolution* c, int threads) {
+  return goes_directly(*c) ? direct_scratch(*c) : conv2d_scratch_bytes(shape_of_convolution(*c)) * threads;
+}
 
 void convolution(const Convolution* given) {
   const Convolution c = *given;
+  if (goes_directly(c)) return direct_convolution(c);
   const long pixels = c.out_height * c.out_width;
   conv2d<0>(c.x, c.weight, shape_of_convolution(c), c.scratch,
             [&](auto lane, long image, long output, long pixel, auto value) {

@@ -14,7 +14,7 @@ int64_t work_of(const Convolution& c) {
 int run_forward(Convolution c) {
   const Variant* variant = rushlight_variant();
   const int threads = rushlight_threads_for(work_of(c));
-  char* scratch = (char*)rushlight_scratch(variant->convolution_scratch(&c) * threads, PANELS);
+  char* scratch = (char*)rushlight_scratch(variant->convolution_scratch(&c, threads), PANELS);
   if (!scratch) return 0;
   c.scratch = scratch;
   in_parallel(threads, [&](int, int) { variant->convolution(&c); });

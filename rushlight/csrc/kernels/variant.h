@@ -62,7 +62,7 @@ struct Convolution {
   int64_t out_height, out_width;
   const float *x, *weight, *bias;
   float* out;
-  void* scratch;  // convolution_scratch(operands) bytes for each thread; run by all threads of a parallel region
+  void* scratch;  // convolution_scratch(operands, threads) bytes; run by all threads of a parallel region
 };
 
 // Two-dimensional max pooling of planes, float32.
@@ -108,7 +108,7 @@ struct Variant {
   void (*product)(const Product* product);
   int64_t (*product_scratch)(const Product* product);
   void (*convolution)(const Convolution* operands);
-  int64_t (*convolution_scratch)(const Convolution* operands);
+  int64_t (*convolution_scratch)(const Convolution* operands, int threads);
   void (*max_pool)(const Pooling* operands, int64_t first, int64_t last);  // planes
   void (*channel_moments)(const Channels* x, float* mean, float* variance, int64_t first, int64_t last);
   // Sums of a channel's gradients, and of their products with the deviation of x from the mean.

@@ -16,7 +16,7 @@ void layer_norm_backward_rows(const LayerNormBackward*, int64_t, int64_t);
 void product(const Product*);
 int64_t product_scratch(const Product*);
 void convolution(const Convolution*);
-int64_t convolution_scratch(const Convolution*);
+int64_t convolution_scratch(const Convolution*, int);
 void max_pool(const Pooling*, int64_t, int64_t);
 void channel_moments(const Channels*, float*, float*, int64_t, int64_t);
 void channel_products(const Channels*, const float*, const float*, float*, float*, int64_t, int64_t);

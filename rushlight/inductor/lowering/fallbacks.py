@@ -23,7 +23,7 @@ fallback("part of a backward pass, which runs in eager", "gelu_backward", "_soft
 fallback("needs a scan", "cumprod", "cummax", "cummin", "logcumsumexp")
 fallback("needs a sort or a search", "median", "nanmedian", "mode", "searchsorted.Tensor")
 fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecutive")
-fallback("walks along a sequence", "_ctc_loss", "_ctc_loss_backward")
+fallback("walks along a sequence", "_ctc_loss", "_ctc_loss_backward", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward")
 fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_factor_ex", "lu_unpack", "linalg_ldl_factor_ex",
          "linalg_qr", "geqrf", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd",
          "linalg_solve_ex", "linalg_solve_triangular", "cholesky_solve", "linalg_ldl_solve", "linalg_lstsq", "linalg_inv_ex",

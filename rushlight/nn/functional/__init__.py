@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.core.overrides import overridable
 from rushlight.nn.functional.activations import (
     celu,
     celu_,
@@ -286,3 +287,8 @@ __all__ = [
     "upsample_bilinear",
     "upsample_nearest",
 ]
+
+# Types that decide for themselves, as traced proxies do, see a call of the function itself rather than of what it calls.
+for _name in __all__:
+    globals()[_name] = overridable(globals()[_name])
+    globals()[_name].__module__ = __name__

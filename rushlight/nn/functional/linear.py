@@ -87,7 +87,7 @@ def embedding_bag(
         counted = (flat != padding_idx % weight.shape[0]).to(rows.dtype).unsqueeze(1)
     spread = bags.unsqueeze(1).expand(rows.shape)
     if mode == "max":
-        return _bag_maximum(rows, counted, bags, count)
+        return _bag_maximum(rows, counted, spread, count)
     if per_sample_weights is not None:
         counted = counted * per_sample_weights.reshape([-1, 1])
     total = rows.new_zeros([count, weight.shape[1]]).scatter_add(0, spread, rows * counted)
@@ -97,13 +97,11 @@ def embedding_bag(
     return total / sizes.clamp(min=1)
 
 
-def _bag_maximum(rows: Tensor, counted: Tensor, bags: Tensor, count: int) -> Tensor:
-    members = (bags == aten.arange.start_step(0, count, 1, device=bags.device).unsqueeze(1)).logical_and(
-        counted.squeeze(1) > 0
-    )
-    outside = members.logical_not().unsqueeze(2)
-    largest = rows.unsqueeze(0).masked_fill(outside, float("-inf")).max(1)[0]
-    return largest.masked_fill(members.any(1, True).logical_not(), 0.0)
+def _bag_maximum(rows: Tensor, counted: Tensor, spread: Tensor, count: int) -> Tensor:
+    lowest = float("-inf")
+    start = rows.detach().new_full([count, rows.shape[1]], lowest)
+    largest = start.scatter_reduce(0, spread, rows.masked_fill(counted == 0, lowest), "amax")
+    return largest.masked_fill(largest.detach() == lowest, 0.0)
 
 
 def _bag_numbers(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Tensor, int]:
@@ -114,8 +112,7 @@ def _bag_numbers(input: Tensor, offsets: Tensor | None, include_last_offset: boo
         count, size = input.shape
         return position.div(max(size, 1), rounding_mode="floor"), count
     count = offsets.shape[0] - int(include_last_offset)
-    started = position.unsqueeze(1) >= offsets[:count].unsqueeze(0)
-    return started.sum([1]) - 1, count
+    return aten.searchsorted.Tensor(offsets[:count].to(position.dtype), position, right=True) - 1, count
 
 
 def _check_bags(input: Tensor, offsets: Tensor | None, mode: str, per_sample_weights: Tensor | None) -> None:

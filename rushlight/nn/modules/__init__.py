@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.nn.modules import utils  # noqa: F401  (not in __all__: `nn.utils` is another module)
 from rushlight.nn.modules.activation import (
     CELU,
     ELU,

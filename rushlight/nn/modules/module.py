@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules import global_hooks
 from rushlight.nn.modules.conversion import conversion_to, where_floating
@@ -32,6 +33,7 @@ from rushlight.ops.functional import typename
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
+compiler = LazyModule("rushlight.compiler")  # a later stage, which imports modules itself
 
 _HOOK_DICTS = (
     "_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
@@ -57,8 +59,6 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     dump_patches: bool = False
     # None until a backward hook is registered; then False for the former kind of `register_backward_hook`.
     _is_full_backward_hook: bool | None = None
-    # What `compile` calls: the compiler, which is a later stage, puts itself here.
-    _compiler: Callable | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init and (args or kwargs):
@@ -313,9 +313,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile `forward` in place, as `rushlight.compile` does with these arguments. Copies are not compiled."""
-        if self._compiler is None:
-            raise RuntimeError("Module.compile needs the compiler: import rushlight first")
-        compiled = self._compiler(self.forward, *args, **kwargs)
+        compiled = compiler.compile(self.forward, *args, **kwargs)
         self.__dict__["forward"] = self.__dict__["_compiled_call_impl"] = compiled
 
     # Printing

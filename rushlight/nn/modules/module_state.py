@@ -7,6 +7,7 @@ All of it is checked before anything is written, so a checkpoint that does not f
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -28,12 +29,18 @@ class ModuleState:
     _version: int = 1
 
     def state_dict(
-        self, *, destination: OrderedDict | None = None, prefix: str = "", keep_vars: bool = False
+        self, *args: Any, destination: OrderedDict | None = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict:
         """Parameters and persistent buffers by dotted name, sharing memory with the module.
 
-        They are detached unless `keep_vars`. Versions of the modules stand in the result's `_metadata`.
+        They are detached unless `keep_vars`. Versions of the modules stand in the result's `_metadata`. Positional arguments
+        are deprecated; they are taken in the order of the keywords.
         """
+        if args:
+            warnings.warn("Positional args are being deprecated, use kwargs instead.", FutureWarning, stacklevel=2)
+            named = {"destination": destination, "prefix": prefix, "keep_vars": keep_vars}
+            named |= zip(named, args, strict=False)
+            return self.state_dict(**named)
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()

@@ -107,7 +107,7 @@ _define_ranges(".Tensor_Scalar", "Tensor", "Scalar")
 _define_ranges(".Scalar_Tensor", "Scalar", "Tensor")
 
 
-_TRIANGLE = "(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+_TRIANGLE = f"(int row, int col, int offset=0, *, {_OPTIONS.replace('dtype=None', 'dtype=long')}) -> Tensor"
 
 
 def _triangle(name: str, row: int, col: int, offset: int, kind: dtype | None, where) -> Tensor:
@@ -134,8 +134,7 @@ def triu_indices(row, col, offset=0, *, dtype=None, layout=None, device=None, pi
 
 
 @composite(
-    "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-    "bool? pin_memory=None) -> Tensor"
+    f"empty_permuted(SymInt[] size, int[] physical_layout, *, {_OPTIONS}) -> Tensor"
 )
 def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=None, pin_memory=None):
     if len(size) != len(physical_layout):

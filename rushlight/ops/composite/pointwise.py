@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.dtype import bool_, dtype, finfo, get_default_dtype, of_number
@@ -13,8 +12,8 @@ from rushlight.ops.meta.checks import check_operands, not_implemented
 from rushlight.ops.numbers import as_operand
 from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type
-from rushlight.ops.registry import composite, inplace_schema
-from rushlight.ops.schema import parse_schema
+from rushlight.ops.registry import composite
+from rushlight.ops.schema import in_place_declaration, split_declaration
 
 aten = namespaces.namespace("aten")
 # In-place variants that read elements of their operands after they have written others.
@@ -30,15 +29,14 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
     def decorate(function: Callable) -> Callable:
         composite(*schemas)(function)
 
-        name = parse_schema(schemas[0]).name + "_"
+        name = split_declaration(schemas[0])[0] + "_"
 
         def inplace(self, *args, **kwargs):
             check_operands(self, name, (*args, *kwargs.values()), reads_later=name in _READ_LATER)
             return aten.copy_.default(self, function(self, *args, **kwargs))
 
         for schema in schemas:
-            written = inplace_schema(parse_schema(schema))
-            op = define("aten", written if overload is None else replace(written, overload=overload))
+            op = define("aten", in_place_declaration(schema, overload))
             op.register(DispatchKey.CompositeImplicitAutograd, Kernel(inplace))
         return function
 

@@ -106,7 +106,7 @@ def diag_embed(self, offset=0, dim1=-2, dim2=-1):
     if first == second:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
     if not self.dim():
-        raise IndexError(f"Dimension out of range: diag_embed needs a tensor of at least 1 dimension, got shape {list(self.shape)}")
+        raise IndexError("Dimension out of range: diag_embed needs a tensor of at least 1 dimension, got a 0-dim one")
     side = self.size(-1) + abs(offset)
     sizes = list(self.shape[:-1])
     for dim in sorted((first, second)):

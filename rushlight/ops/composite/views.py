@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rushlight.core.dtype import bool_
 from rushlight.core.layout import contiguous_format, preserve_format
-from rushlight.core.strides import infer_size, view_strides, wrap_dim, wrap_dims
+from rushlight.core.strides import infer_size, view_strides, wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite

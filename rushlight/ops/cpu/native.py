@@ -35,7 +35,7 @@ _CODES: dict[str, int] = {} if kernels is None else kernels.codes
 _LARGE_BYTES = 1 << 16
 
 if kernels is not None:
-    _C.use_kernels(kernels.table)
+    _C.use_kernels(kernels.table, kernels.codes)
     kernels.set_bfloat16(bfloat16.numpy.num)
     parallel.follow(kernels.set_threads)
 

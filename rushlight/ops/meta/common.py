@@ -22,7 +22,7 @@ def pointwise(element_type: dtype, *operands: object) -> Tensor:
     sizes = broadcast_shapes(*[impl.sizes for impl in impls])
     # A number counts as a 0-dim tensor.
     operands = tuple(operand for operand in operands if operand is not None)
-    layouts = [(operand._impl.sizes, operand._impl.strides) if isinstance(operand, Tensor) else ((), ()) for operand in operands]
+    layouts = [(value._impl.sizes, value._impl.strides) if isinstance(value, Tensor) else ((), ()) for value in operands]
     return empty(sizes, element_type, elementwise_strides(sizes, layouts))
 
 

@@ -4,8 +4,6 @@ Everything else is a composite (`ops/composite`) written with these. Importing t
 `tests/test_tables.py` checks that each primitive has rows in the Meta, CPU, derivative and lowering tables.
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
+from rushlight.core.module_list import import_all
 
-for _module in iter_modules(__path__, __name__ + "."):
-    import_module(_module.name)
+import_all(__name__, __path__)

@@ -173,7 +173,7 @@ for _group in (VIEWS, CREATION, COPIES, UNARY, BINARY, REDUCTIONS, PRODUCTS, IND
 
 
 for _op in PRIMITIVES:
-    if _op._schema.name in ("uniform_", "normal_", "random_", "bernoulli_", "randperm", "native_dropout"):
+    if _op._opname in ("uniform_", "normal_", "random_", "bernoulli_", "randperm", "native_dropout"):
         _op.tags = frozenset({"nondeterministic_seeded"})
 
 

@@ -6,17 +6,17 @@ import itertools
 import multiprocessing
 import pickle
 import queue
-import time
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from multiprocessing.connection import wait
+from typing import Any, NoReturn
 
 from rushlight.utils.data.fetching import make_fetcher
 from rushlight.utils.data.sampler import random_seed
 from rushlight.utils.data.worker import Job, Resume, StreamEnd, WorkerError, run
 
-# How long, in seconds, the main process waits for a result before it looks whether the workers live; and for their end.
-_PATIENCE = 5.0
+# How long, in seconds, the main process waits for what a dead worker may have sent, and for one whose loader is gone to end.
+_LAST_WORDS = 0.2
 _NOTHING = object()
 
 
@@ -154,30 +154,29 @@ class WorkerIterator(LoaderIterator):
 
     def _receive(self) -> tuple:
         """The next result of any worker; RuntimeError when it takes longer than the loader's timeout, or a worker died."""
-        limit = time.monotonic() + self.loader.timeout if self.loader.timeout else None
-        while True:
-            patience = _PATIENCE if limit is None else max(0.0, min(_PATIENCE, limit - time.monotonic()))
-            try:
-                return self.results.get(timeout=patience)
-            except queue.Empty:
-                self._check_alive()
-                if limit is not None and time.monotonic() >= limit:
-                    self.shut_down()
-                    raise RuntimeError(f"DataLoader timed out after {self.loader.timeout} seconds") from None
+        workers = [p.sentinel for p, working in zip(self.processes, self.working, strict=True) if working]
+        ready = wait([self.results._reader, *workers], self.loader.timeout or None)
+        if not ready:
+            self.shut_down(0)
+            raise RuntimeError(f"DataLoader timed out after {self.loader.timeout} seconds")
+        try:
+            # One that died may have sent something before.
+            return self.results.get(timeout=None if self.results._reader in ready else _LAST_WORDS)
+        except queue.Empty:
+            self._raise_dead()
 
-    def _check_alive(self) -> None:
+    def _raise_dead(self) -> NoReturn:
         dead = [
             process for process, working in zip(self.processes, self.working, strict=True)
             if working and not process.is_alive()
         ]  # fmt: skip
-        if dead:
-            pids = ", ".join(str(process.pid) for process in dead)
-            codes = ", ".join(str(process.exitcode) for process in dead)
-            self.shut_down()
-            raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly (exit code {codes})")
+        pids = ", ".join(str(process.pid) for process in dead)
+        codes = ", ".join(str(process.exitcode) for process in dead)
+        self.shut_down(0)
+        raise RuntimeError(f"DataLoader worker (pid(s) {pids}) exited unexpectedly (exit code {codes})")
 
-    def shut_down(self) -> None:
-        """End all workers; those that do not end by themselves are terminated."""
+    def shut_down(self, patience: float = 5.0) -> None:
+        """End all workers; those that do not end by themselves within `patience` seconds are terminated."""
         if self.done.is_set():
             return
         self.done.set()
@@ -185,7 +184,7 @@ class WorkerIterator(LoaderIterator):
             tasks.put(None)
             tasks.close()
         for process in self.processes:
-            process.join(_PATIENCE)
+            process.join(patience)
             if process.is_alive():
                 process.terminate()
                 process.join()
@@ -193,6 +192,6 @@ class WorkerIterator(LoaderIterator):
         self.results.close()
 
     def __del__(self):
-        # The interpreter may have gone too far to end processes in order; they are daemons.
-        if "processes" in self.__dict__ and self.processes and multiprocessing.current_process() is not None:
-            self.shut_down()
+        # Garbage collection may have closed the queues before: then the workers do not hear of the end.
+        if self.__dict__.get("processes"):
+            self.shut_down(_LAST_WORDS)

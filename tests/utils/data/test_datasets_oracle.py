@@ -135,6 +135,14 @@ def test_convert(name):
     both(lambda t, d: d.default_convert(BATCHES[name](t)[0]))
 
 
+def stream(data):
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+    return Stream()
+
+
 WRONG = {
     "no class": lambda d: d.default_collate([object()]),
     "string array": lambda d: d.default_collate([np.array(["a"])]),
@@ -151,8 +159,8 @@ WRONG = {
     "set later": lambda d: setattr(d.DataLoader([1]), "batch_size", 3),
     "no samples": lambda d: d.DataLoader([], shuffle=True),
     "batch size": lambda d: d.DataLoader([1], batch_size=0),
-    "stream shuffled": lambda d: d.DataLoader(d.IterableDataset(), shuffle=True),
-    "stream sampled": lambda d: d.DataLoader(d.IterableDataset(), sampler=[1]),
+    "stream shuffled": lambda d: d.DataLoader(stream(d), shuffle=True),
+    "stream sampled": lambda d: d.DataLoader(stream(d), sampler=[1]),
     "split": lambda d: d.random_split(range(5), [1, 2]),
     "share": lambda d: d.random_split(range(5), [-0.5, 1.5]),
     "sizes": lambda d: d.StackDataset(range(2), range(3)),

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from rushlight.core.dtype import float32
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import aten
 from rushlight.ops.composite.network.recurrent_cells import CELLS, Cell, State, Weights
+from rushlight.ops.meta.recurrent import LSTM_MODE
 from rushlight.ops.registry import composite
 
 
@@ -70,11 +72,31 @@ def _layer(
     cell: Cell, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
 ) -> tuple[Tensor, State]:
     """One layer in one direction; `sizes` are the batch sizes of packed data."""
+    if cell is CELLS["lstm"] and sizes is None and _has_kernel(data, initial, weights):
+        return _lstm_kernel(data, initial, weights, reverse)
     projected = cell.project(weights, data)
     gates = projected.unbind(0) if sizes is None else projected.split_with_sizes(sizes)
     run = _backwards if reverse else _forwards
     outputs, state = run(cell.stepper(weights), tuple(gates), initial)
     return (aten.stack.default(outputs) if sizes is None else aten.cat.default(outputs)), state
+
+
+def _has_kernel(data: Tensor, initial: State, weights: Weights) -> bool:
+    """Whether the LSTM's own kernel takes the layer: float32 on the CPU. In float64 it can be differentiated twice instead."""
+    tensors = (data, *initial, weights.input, weights.hidden)
+    return weights.projection is None and data.is_cpu and all(tensor.dtype is float32 for tensor in tensors)
+
+
+def _lstm_kernel(data: Tensor, initial: State, weights: Weights, reverse: bool) -> tuple[Tensor, State]:
+    size = weights.hidden.shape[1]
+    biases = (weights.input_bias, weights.hidden_bias)
+    if weights.input_bias is None:
+        biases = (data.new_zeros([4 * size]),) * 2
+    options = (reverse, [], LSTM_MODE, size, 1, weights.input_bias is not None, False, False, True)
+    output, hidden, last, _ = aten.mkldnn_rnn_layer.default(
+        data.contiguous(), weights.input, weights.hidden, *biases, *initial, *options
+    )
+    return output, (hidden, last)
 
 
 def _run(

@@ -1,14 +1,15 @@
-"""Elementwise operators whose small work native code does by itself: names of kernels, and how CPU kernels are wrapped.
+"""Operators whose plain cases native code does by itself: names of kernels, and how registered kernels are wrapped.
 
-In: the CPU kernel of an operator, as it is registered. Out: an ElementwiseKernel (`csrc/elementwise.c`), which runs the native
-kernel on contiguous tensors of one shape and dtype and calls the general one, which was registered, on all others.
+In: the kernel of an operator, as it is registered. Out: an ElementwiseKernel (`csrc/elementwise.c`), which runs a native kernel
+on contiguous tensors of one shape and dtype, or a ViewKernel (`csrc/view_kernel.c`), which makes views; both call the general
+kernel, which was registered, in all other cases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight._C import ElementwiseKernel
+from rushlight._C import ElementwiseKernel, ViewKernel
 
 # Operators under the name of their kernel, and those under another.
 _NATIVE = {
@@ -22,6 +23,10 @@ _NATIVE = {
     )},
     "clone": "positive", "where.self": "where",
 }  # fmt: skip
+_VIEWS = {
+    **dict.fromkeys(("alias", "detach", "lift_fresh"), "alias"),
+    **{name: name for name in ("permute", "view", "expand", "unsqueeze")}, "select.int": "select", "slice.Tensor": "slice",
+}  # fmt: skip
 # How many numbers follow the operands.
 _PARAMETERS = {"threshold_backward": 1}
 
@@ -31,3 +36,8 @@ def with_native(name: str, general: Callable, in_place: bool = False) -> Callabl
     if name not in _NATIVE:
         return general
     return ElementwiseKernel(_NATIVE[name] or name, general, in_place, _PARAMETERS.get(name, 0))
+
+
+def with_native_view(name: str, general: Callable) -> Callable:
+    """The kernel `general` of the view operator `name`, behind a native one where there is one."""
+    return ViewKernel(_VIEWS[name], general) if name in _VIEWS else general

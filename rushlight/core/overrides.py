@@ -1,0 +1,130 @@
+"""`__torch_function__`: types that decide for themselves what the library's functions do with them.
+
+In: a call of a public function. Out: what the `__torch_function__` of an argument's type returns, where there is one: traced
+proxies record the call, subclasses of Tensor wrap its results. Plain tensors, parameters and Python values never pass here.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rushlight.core.tensor import Tensor, wrap
+
+
+class _ThreadState(threading.local):
+    disabled = False
+
+
+_state = _ThreadState()
+
+
+class DisableTorchFunctionSubclass:
+    """Context manager in which subclasses of Tensor are treated as plain tensors."""
+
+    def __enter__(self) -> None:
+        self._before = _state.disabled
+        _state.disabled = True
+
+    def __exit__(self, *error: object) -> None:
+        _state.disabled = self._before
+
+
+def disabled_torch_function(function: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+    """Call `function` as if no type decided: the implementation of classes whose results are to be plain tensors."""
+    with DisableTorchFunctionSubclass():
+        return function(*args, **(kwargs or {}))
+
+
+def _wrapping_torch_function(cls: type, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+    """Call `func` on plain tensors, and make its results tensors of this class."""
+    if not all(issubclass(cls, kind) or not issubclass(kind, Tensor) for kind in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        return _as_subclass(cls, func(*args, **(kwargs or {})))
+
+
+def _as_subclass(cls: type, value: Any) -> Any:
+    if type(value) is Tensor and cls is not Tensor:
+        made = object.__new__(cls)
+        made._impl = value._impl
+        return made
+    if isinstance(value, list | tuple):
+        items = [_as_subclass(cls, item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return value
+
+
+Tensor.__torch_function__ = classmethod(_wrapping_torch_function)
+
+# Types without an implementation of their own.
+_plain: set[type] = {Tensor, int, float, bool, str, type(None), complex, list, tuple, dict}
+
+
+def is_overriding(kind: type) -> bool:
+    """Whether values of a type decide: it has a `__torch_function__` other than the one that does nothing."""
+    if kind in _plain:
+        return False
+    method = getattr(kind, "__torch_function__", None)
+    if method is None or method is disabled_torch_function:
+        _plain.add(kind)
+        return False
+    return not (_state.disabled and issubclass(kind, Tensor))
+
+
+def overriding_arguments(args: tuple, kwargs: dict) -> list[Any]:
+    """The arguments whose types decide, one per type: subclasses before their bases, otherwise in order."""
+    found: list[Any] = []
+    for value in _flat((*args, *kwargs.values())):
+        kind = type(value)
+        if is_overriding(kind) and all(type(other) is not kind for other in found):
+            position = next((index for index, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+            found.insert(position, value)
+    return found
+
+
+def _flat(values: tuple) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from value
+        else:
+            yield value
+
+
+def call_override(function: Callable, deciding: list[Any], args: tuple, kwargs: dict) -> Any:
+    """The first answer of the deciding arguments' types that is not NotImplemented; TypeError where all decline."""
+    kinds = tuple(type(value) for value in deciding)
+    for value in deciding:
+        result = value.__torch_function__(function, kinds, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    names = ", ".join(kind.__qualname__ for kind in kinds)
+    raise TypeError(
+        f"no implementation found for '{function.__qualname__}' on types that implement __torch_function__: [{names}]"
+    )
+
+
+def overridable(function: Callable) -> Callable:
+    """`function`, which first asks the types of its arguments."""
+
+    @functools.wraps(function)
+    def public(*args: Any, **kwargs: Any) -> Any:
+        for value in args:
+            if type(value) not in _plain:
+                break
+        else:
+            if not kwargs:
+                return function(*args)
+        deciding = overriding_arguments(args, kwargs)
+        return call_override(public, deciding, args, kwargs) if deciding else function(*args, **kwargs)
+
+    return public
+
+
+def as_subclass(tensor: Tensor, kind: type) -> Tensor:
+    """A tensor of class `kind` over the same impl; TypeError unless it is a subclass of Tensor."""
+    if not (isinstance(kind, type) and issubclass(kind, Tensor)):
+        raise TypeError(f"as_subclass expects a subclass of Tensor, got {kind!r}")
+    return _as_subclass(kind, wrap(tensor._impl)) if kind is not Tensor else wrap(tensor._impl)
