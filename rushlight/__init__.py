@@ -126,12 +126,18 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "aot", "compiler", "cpu", "fft", "func", "fx", "inductor", "linalg", "masked", "nn", "optim", "serialization", "signal",
-    "special", "utils",
+    "aot", "backends", "compiler", "cpu", "cuda", "fft", "func", "fx", "inductor", "linalg", "masked", "nn", "optim",
+    "overrides", "serialization", "signal", "special", "testing", "utils", "version",
 )  # fmt: skip
 _FUNCTIONS = {
     "compile": "rushlight.compiler",
     **dict.fromkeys(("load", "load_safetensors", "save", "save_safetensors"), "rushlight.serialization"),
+    **dict.fromkeys(
+        ("are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
+         "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
+         "set_default_device", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
+         "set_warn_always", "use_deterministic_algorithms"), "rushlight.switches",
+    ),
 }
 __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.startswith("_")]
 

@@ -14,7 +14,10 @@ static const RushlightKernels *kernels; /* NULL: every call goes to Python */
 /* The numbers that rushlight._kernels gives its operators, by the numbers of the header this file was compiled with. */
 static int codes[RL_POINTWISE_COUNT];
 
-enum { WITHOUT_LOCK_FROM = 1 << 15 }; /* elements from which on other threads may run meanwhile */
+enum {
+    WITHOUT_LOCK_FROM = 1 << 15, /* elements from which on other threads may run meanwhile */
+    MOST_REPETITIONS = 64        /* more are left to the general kernel, which has loops for them */
+};
 
 typedef struct {
     PyObject_HEAD
@@ -37,11 +40,12 @@ typedef union {
 typedef struct {
     const void *pointers[RL_MOST_INPUTS];
     Number numbers[RL_MOST_INPUTS];
-    unsigned scalars;
+    unsigned scalars;  /* bit i: operand i is a single element */
+    unsigned repeated; /* bit i: operand i has `period` elements, which repeat along the leading dimensions of the result */
     double parameters[RL_MOST_PARAMETERS];
     TensorImpl *shape; /* borrowed: an operand with the result's sizes */
     DtypeCode dtype;
-    Py_ssize_t count;
+    Py_ssize_t count, period;
 } Operands;
 
 static int read_number(PyObject *value, DtypeCode dtype, Number *number)
@@ -125,6 +129,23 @@ static int choose_shape(const ElementwiseKernel *kernel, PyObject *const *argume
     return operands->shape && operands->dtype < OTHER_DTYPE && kernel->dtypes >> operands->dtype & 1;
 }
 
+/* Whether the elements of a row-major operand repeat along leading dimensions of the result, as those of a bias do. */
+static int repeats(TensorImpl *impl, TensorImpl *shape)
+{
+    Py_ssize_t rank = PyTuple_GET_SIZE(impl->sizes), extra = PyTuple_GET_SIZE(shape->sizes) - rank;
+    if (rank == 0 || extra <= 0 || impl_numel(impl) == 0 || impl_is_contiguous(impl) != 2 ||
+        impl_numel(shape) / impl_numel(impl) > MOST_REPETITIONS)
+        return 0;
+    for (Py_ssize_t dim = 0; dim < rank; dim++) {
+        PyObject *have = PyTuple_GET_ITEM(impl->sizes, dim), *want = PyTuple_GET_ITEM(shape->sizes, dim + extra);
+        if (have != want && PyObject_RichCompareBool(have, want, Py_EQ) != 1) {
+            PyErr_Clear();
+            return 0;
+        }
+    }
+    return 1;
+}
+
 static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int index, Operands *operands)
 {
     TensorImpl *impl = impl_of(argument);
@@ -144,12 +165,18 @@ static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int
         operands->scalars |= 1U << index;
         return broadcasts_to(impl, operands->shape);
     }
-    return impl_is_contiguous(impl) == 2 && same_sizes(impl, operands->shape);
+    if (same_sizes(impl, operands->shape))
+        return impl_is_contiguous(impl) == 2;
+    if (!repeats(impl, operands->shape) || (operands->repeated && operands->period != impl_numel(impl)))
+        return 0;
+    operands->repeated |= 1U << index;
+    operands->period = impl_numel(impl);
+    return 1;
 }
 
 static int read_operands(const ElementwiseKernel *kernel, PyObject *const *arguments, Py_ssize_t count, Operands *operands)
 {
-    operands->scalars = 0;
+    operands->scalars = operands->repeated = 0;
     operands->dtype = OTHER_DTYPE;
     if (count != kernel->inputs + kernel->parameters || !choose_shape(kernel, arguments, operands))
         return 0;
@@ -172,21 +199,39 @@ static int overlaps(const ElementwiseKernel *kernel, const Operands *operands, c
     for (int i = 0; i < kernel->inputs; i++) {
         const char *input = operands->pointers[i];
         Py_ssize_t extent = operands->scalars >> i & 1 ? 1 : nbytes;
-        int whole = input == out && !(operands->scalars >> i & 1);
+        int whole = input == out && !((operands->scalars | operands->repeated) >> i & 1);
         if (!whole && input < out + nbytes && out < input + extent)
             return 1;
     }
     return 0;
 }
 
+/* One call of the native kernel, or one for each repetition. */
+static int run_pieces(const ElementwiseKernel *kernel, const Operands *operands, char *out)
+{
+    Py_ssize_t piece = operands->repeated ? operands->period : operands->count, done = 0;
+    Py_ssize_t itemsize = configuration.itemsizes[operands->dtype];
+    const void *pointers[RL_MOST_INPUTS];
+    do {
+        for (int i = 0; i < kernel->inputs; i++) {
+            int moves = !((operands->scalars | operands->repeated) >> i & 1);
+            Py_ssize_t size = kernel->selects && i == 0 ? 1 : itemsize;
+            pointers[i] = (const char *)operands->pointers[i] + (moves ? done * size : 0);
+        }
+        if (!kernels->pointwise(codes[kernel->code], operands->dtype, pointers, operands->scalars,
+                                out + done * (kernel->gives_bool ? 1 : itemsize), piece, operands->parameters))
+            return 0;
+        done += piece;
+    } while (done < operands->count);
+    return 1;
+}
+
 static int run(const ElementwiseKernel *kernel, const Operands *operands, void *out)
 {
-    int done;
     if (codes[kernel->code] < 0)
         return 0;
     PyThreadState *thread = operands->count >= WITHOUT_LOCK_FROM ? PyEval_SaveThread() : NULL;
-    done = kernels->pointwise(codes[kernel->code], operands->dtype, operands->pointers, operands->scalars, out, operands->count,
-                              operands->parameters);
+    int done = run_pieces(kernel, operands, out);
     if (thread)
         PyEval_RestoreThread(thread);
     return done;

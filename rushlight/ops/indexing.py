@@ -23,10 +23,28 @@ def getitem(self: Tensor, index: object) -> Tensor:
     """The elements at `index`: a view for ints, slices, None and Ellipsis; a copy when tensors or lists are among them."""
     if type(index) is int:
         return _select(self, 0, index, 0)
-    view, advanced = _basic(self, index)
+    if type(index) is tuple and len(index) <= len(self._impl.sizes) and _NUMBERS_AND_SLICES.issuperset(map(type, index)):
+        view, advanced = _of_numbers_and_slices(self, index), None
+    else:
+        view, advanced = _basic(self, index)
     if not advanced:
         return aten.alias.default(view) if view is self else view
     return aten.index.Tensor(view, _positions(view, advanced))
+
+
+_NUMBERS_AND_SLICES = {int, slice}
+
+
+def _of_numbers_and_slices(self: Tensor, index: tuple[int | slice, ...]) -> Tensor:
+    """What `_basic` gives for the most frequent indices."""
+    view, dim = self, 0
+    for source_dim, item in enumerate(index):
+        if type(item) is int:
+            view = _select(view, dim, item, source_dim)
+        else:
+            view = _slice(view, dim, item)
+            dim += 1
+    return view
 
 
 def setitem(self: Tensor, index: object, value: object) -> None:

@@ -208,33 +208,36 @@ def _parse_arguments(text: str, schema: str) -> tuple[Argument, ...]:
     return tuple(arguments)
 
 
+# Every type by its text, with what it aliases. Threads that read the same text at once write equal values.
+_types: dict[str, tuple[Type, str]] = {}
+
+
 def _parse_argument(part: str, kwarg_only: bool, schema: str, named: bool = True) -> Argument:
     declared, has_default, default = part.partition("=")
     kind, _, name = declared.strip().rpartition(" ") if named or " " in declared.strip() else (declared.strip(), "", "")
-    matched = _TYPE.match(kind.strip())
-    if matched is None or matched["base"] not in BASE_TYPES:
-        raise ValueError(f"unknown type {kind!r} in schema {schema!r}; types are {', '.join(sorted(BASE_TYPES))}")
-    alias = (matched["alias"] or matched["alias2"] or "")[1:-1]
-    parsed = _make_type(matched)
+    kind = kind.strip()
+    read = _types.get(kind)
+    if read is None:
+        matched = _TYPE.match(kind)
+        if matched is None or matched["base"] not in BASE_TYPES:
+            raise ValueError(f"unknown type {kind!r} in schema {schema!r}; types are {', '.join(sorted(BASE_TYPES))}")
+        read = _types[kind] = _make_type(matched), (matched["alias"] or matched["alias2"] or "")[1:-1]
+    parsed, alias = read
     value = _parse_default(default.strip(), parsed) if has_default else NO_DEFAULT
     return Argument(name, parsed, value, kwarg_only, alias)
-
-
-_TYPES: dict[str, Type] = {}
 
 
 def _make_type(matched: re.Match) -> Type:
     listed = matched["list"]
     inner = bool(matched["inner_optional"])
     base = "int" if matched["base"] == "SymInt" else matched["base"]
-    made = Type(
+    return Type(
         base,
         is_list=listed is not None,
         length=int(listed[1:-1]) if listed and listed != "[]" else None,
         optional=bool(matched["optional"]) or (inner and listed is None),
         optional_elements=inner and listed is not None,
     )
-    return _TYPES.setdefault(str(made), made)
 
 
 _WORDS = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": contiguous_format, "long": int64}

@@ -108,6 +108,29 @@ def test_dropout_without_a_second_layer_warns():
         nn.GRU(2, 3, dropout=0.5)
 
 
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_kernel_of_float32_gives_what_the_steps_of_float64_give(bidirectional, bias):
+    torch.manual_seed(0)
+    layer = nn.LSTM(2, 3, 2, bidirectional=bidirectional, bias=bias)
+    x, results = torch.randn(4, 2, 2), []
+    for kind in (torch.float32, torch.float64):
+        given, layer = x.clone().to(kind).requires_grad_(), layer.to(kind)
+        layer.zero_grad()
+        output, (state, cell) = layer(given)
+        (output.sum() + (state * cell).sum()).backward()
+        results.append([output, state, cell, given.grad, *(parameter.grad for parameter in layer.parameters())])
+    for kernel, steps in zip(*results, strict=True):
+        assert torch.allclose(kernel.double(), steps, rtol=1e-4, atol=1e-5)
+
+
+def test_lstm_in_float32_says_that_it_is_differentiated_once():
+    x = torch.ones(2, 1, 2, requires_grad=True)
+    (first,) = torch.autograd.grad(nn.LSTM(2, 2)(x)[0].sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="can be differentiated once"):
+        first.sum().backward()
+
+
 def test_compiled_layer_gives_the_same():
     torch.manual_seed(0)
     layer, x = nn.LSTM(2, 3, 2), torch.randn(3, 2, 2)

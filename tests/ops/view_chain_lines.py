@@ -314,8 +314,9 @@ def _index_fill(chain, tensor, name: str) -> str:
 
 
 def _in_place_view(chain, tensor, name: str) -> str:
-    if chain.grad and tensor.requires_grad and tensor._base is None:
-        # The gradient of a leaf of changed shape depends on when its history began.
+    base = tensor._base
+    if chain.grad and (tensor.requires_grad if base is None else base.dtype != tensor.dtype):
+        # The gradient of a leaf of changed shape depends on when its history began; torch replays views of other dtypes.
         return f"{name}.zero_()"
     dim = chain.dim(tensor)
     forms = ("t_()", f"transpose_({dim}, {chain.dim(tensor)})", f"unsqueeze_({chain.dim(tensor, 1)})", f"squeeze_({dim})")

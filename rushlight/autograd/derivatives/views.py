@@ -68,7 +68,8 @@ def as_strided_gradient(grad: Tensor, own: tuple, view: tuple) -> Tensor:
     storage = _summed(grad, aten.as_strided(positions, view[0], view[1], view[2] - first), extent)
     if may_overlap(*own[:2]):
         named = aten.as_strided(positions, own[0], own[1], own[2] - first)
-        storage = storage / _summed(grad.new_ones(own[0]), named, extent).clamp(min=1)
+        ones = aten.ones(own[0], dtype=grad.dtype.to_real(), device=grad.device)
+        storage = storage / _summed(ones, named, extent).clamp(min=1)
     return aten.as_strided(storage, own[0], own[1], own[2] - first)
 
 

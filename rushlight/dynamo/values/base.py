@@ -96,6 +96,34 @@ class Value:
         return type(self).__name__ + (f" from {self.source}" if self.source else "")
 
 
+class PendingValue(Value):
+    """A value from outside that nothing has looked at: `make` wraps it, and guards it, at its first use."""
+
+    def __init__(self, make: Callable[[], Value], source: Source) -> None:
+        self.make = make
+        self.source = source
+        self.made: Value | None = None
+
+    def realize(self) -> Value:
+        """The tracked value."""
+        if self.made is None:
+            self.made = self.make()
+        return self.made
+
+
+def realized(value: Value) -> Value:
+    """The value itself for one that was pending."""
+    return value.realize() if type(value) is PendingValue else value
+
+
+def realize_all(values: list[Value]) -> list[Value]:
+    """The list, whose pending values have been replaced."""
+    for index, value in enumerate(values):
+        if type(value) is PendingValue:
+            values[index] = value.realize()
+    return values
+
+
 class NullValue(Value):
     """The NULL that the interpreter keeps below a callable on the stack."""
 

@@ -7,13 +7,14 @@ code.
 from __future__ import annotations
 
 import collections
+import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.size import Size
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
-from rushlight.dynamo.values.base import MAKERS, Value
+from rushlight.dynamo.values.base import MAKERS, PendingValue, Value, realize_all, realized
 from rushlight.dynamo.values.constant import ConstantValue, fold, from_python, raised
 
 if TYPE_CHECKING:
@@ -24,12 +25,33 @@ NONE = ConstantValue(None)
 
 
 class SequenceValue(Value):
-    """A list, tuple, Size, named tuple or deque."""
+    """A list, tuple, Size, named tuple or deque.
 
-    def __init__(self, items: list[Value], kind: type, source: Source | None = None) -> None:
-        self.items = items
+    Items of one from outside may be pending, and its length is guarded (by `assume`) when something depends on it.
+    """
+
+    def __init__(self, items: list[Value], kind: type, source: Source | None = None,
+                 assume: Callable[[], None] | None = None) -> None:  # fmt: skip
+        self.held = items
         self.kind = kind
         self.source = source
+        self.assume = assume
+
+    @property
+    def items(self) -> list[Value]:
+        """All items, which thereby are guarded."""
+        return realize_all(self.counted())
+
+    @items.setter
+    def items(self, items: list[Value]) -> None:
+        self.held = items
+
+    def counted(self) -> list[Value]:
+        """The items as they are, with only their number guarded."""
+        if self.assume is not None:
+            self.assume()
+            self.assume = None
+        return self.held
 
     @property
     def is_mutable(self) -> bool:
@@ -49,10 +71,10 @@ class SequenceValue(Value):
         return self.kind(*values) if hasattr(self.kind, "_fields") else self.kind(values)
 
     def truth(self, tx: Translator) -> bool:
-        return bool(self.items)
+        return bool(self.counted())
 
     def length(self, tx: Translator) -> Value:
-        return ConstantValue(len(self.items))
+        return ConstantValue(len(self.counted()))
 
     def items_of(self, tx: Translator) -> list[Value]:
         return list(self.items)
@@ -61,39 +83,71 @@ class SequenceValue(Value):
         return self is other
 
     def item(self, tx: Translator, key: Value) -> Value:
-        index = key.constant()
+        index = self._index_of(tx, key)
         if isinstance(index, slice):
-            return SequenceValue(self.items[index], tuple if hasattr(self.kind, "_fields") else self.kind)
+            kind = tuple if hasattr(self.kind, "_fields") else self.kind
+            if kind is collections.deque:
+                raise raised(TypeError("sequence index must be integer, not 'slice'"))
+            try:
+                return SequenceValue(self.counted()[index], kind)
+            except (TypeError, ValueError) as error:
+                raise raised(error) from None
+        held = self.held if type(index) is int and 0 <= index < len(self.held) else self.counted()
         try:
-            return self.items[index]
-        except (IndexError, TypeError) as error:
-            raise raised(type(error)(str(error).replace("list", self.kind.__name__))) from None
+            return realized(held[index])
+        except IndexError:
+            name = "deque" if self.kind is collections.deque else f"{'list' if self.kind is list else 'tuple'} index"
+            raise raised(IndexError(f"{name} {'index ' if name == 'deque' else ''}out of range")) from None
+        except TypeError as error:
+            raise raised(TypeError(str(error).replace("list", self.kind.__name__))) from None
+
+    def _index_of(self, tx: Translator, key: Value) -> Any:
+        """An index as a number or slice; objects give theirs by `__index__`."""
+        if not key.is_constant() and not isinstance(key, SliceValue):
+            kind = key.python_type()
+            if not hasattr(kind, "__index__"):
+                name = self.kind.__name__ if self.kind in (list, collections.deque) else "tuple"
+                raise raised(TypeError(f"{name} indices must be integers or slices, not {kind.__name__}"))
+            key = key.method(tx, "__index__", [], {})
+        return key.constant()
 
     def set_item(self, tx: Translator, key: Value, value: Value) -> None:
-        self._check_mutable("__setitem__")
-        index = key.constant()
+        self._check_mutable("assignment")
+        index = self._index_of(tx, key)
+        added = value.items_of(tx) if isinstance(index, slice) else value
         tx.effects.mutates(self)
         try:
-            self.items[index] = value.items_of(tx) if isinstance(index, slice) else value
+            self.counted()[index] = added
         except (IndexError, ValueError, TypeError) as error:
-            raise raised(error) from None
+            raise raised(self._spoken(error)) from None
 
     def delete_item(self, tx: Translator, key: Value) -> None:
-        self._check_mutable("__delitem__")
+        self._check_mutable("deletion")
+        index = self._index_of(tx, key)
         tx.effects.mutates(self)
         try:
-            del self.items[key.constant()]
+            del self.counted()[index]
         except (IndexError, TypeError) as error:
-            raise raised(error) from None
+            raise raised(self._spoken(error)) from None
 
-    def _check_mutable(self, name: str) -> None:
+    def _spoken(self, error: Exception) -> Exception:
+        """A list's error in the words of a deque."""
+        return IndexError("deque index out of range") if self.kind is not list and isinstance(error, IndexError) else error
+
+    def _check_mutable(self, what: str) -> None:
         if not self.is_mutable:
-            raise raised(TypeError(f"'{self.kind.__name__}' object does not support item assignment"))
+            verb = "doesn't" if what == "deletion" else "does not"
+            raise raised(TypeError(f"'{self.kind.__name__}' object {verb} support item {what}"))
 
     def attribute(self, tx: Translator, name: str) -> Value:
         fields = getattr(self.kind, "_fields", ())
         if name in fields:
-            return self.items[fields.index(name)]
+            return realized(self.held[fields.index(name)])
+        member = getattr(self.kind, name, None)
+        if fields and name not in ("_asdict", "_replace", "_make") and isinstance(member, types.FunctionType | property):
+            if isinstance(member, property):
+                return tx.wrap_constant(member.fget).call(tx, [self], {})
+            return tx.method_of(self, tx.wrap_constant(member))
         if name == "maxlen" and issubclass(self.kind, collections.deque):
             raise GraphBreak("the maximal length of a deque")
         return tx.bound_method(self, name)
@@ -101,7 +155,7 @@ class SequenceValue(Value):
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         handler = _SEQUENCE_METHODS.get(name)
         if handler is not None and (self.is_mutable or name in ("index", "count", "__contains__")) and hasattr(self.kind, name):
-            return handler(self, tx, *args, **kwargs)
+            return call_handler(handler, self, tx, args, kwargs)
         if name == "numel" and self.kind is Size:
             return fold(lambda size: size.numel(), self)
         if name == "_asdict" and hasattr(self.kind, "_fields"):
@@ -111,7 +165,9 @@ class SequenceValue(Value):
             return SequenceValue(items, self.kind)
         if not hasattr(self.kind, name):
             raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
-        return _unknown_method(self, name)
+        if name.startswith("__") or not hasattr(self.kind, "_fields"):
+            return special_method(self, tx, name, args)
+        return self.attribute(tx, name).call(tx, args, kwargs)
 
     def node(self, tx: Translator) -> Any:
         items = [item.node(tx) for item in self.items]
@@ -120,7 +176,7 @@ class SequenceValue(Value):
         return items if self.is_mutable else tuple(items)
 
     def write(self, writer: ProgramWriter) -> str:
-        items = ", ".join(writer.expression(item) for item in self.items)
+        items = ", ".join(writer.expression(item) for item in self.counted())
         if self.kind is list:
             return f"[{items}]"
         if self.kind is tuple:
@@ -130,7 +186,7 @@ class SequenceValue(Value):
 
     def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
         """Statements that give the object `target` these items."""
-        items = ", ".join(writer.expression(item) for item in self.items)
+        items = ", ".join(writer.expression(item) for item in self.counted())
         if self.kind is list:
             return [f"{target}[:] = [{items}]"]
         return [f"{target}.clear()", f"{target}.extend([{items}])"]
@@ -138,6 +194,33 @@ class SequenceValue(Value):
 
 def _unknown_method(self: Value, name: str) -> Value:
     raise GraphBreak(f"method {name!r} of {self}")
+
+
+def call_handler(handler: Callable, self: Value, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Run what stands for a builtin method; arguments that do not fit it are Python's to refuse."""
+    try:
+        return handler(self, tx, *args, **kwargs)
+    except TypeError as error:
+        if error.__traceback__.tb_next is None:
+            raise GraphBreak(f"arguments that a method of {self} does not take") from None
+        raise
+
+
+def special_method(self: Value, tx: Translator, name: str, args: list[Value]) -> Value:
+    """The special methods of containers, called by name."""
+    if name == "__getitem__":
+        return self.item(tx, *args)
+    if name == "__setitem__":
+        self.set_item(tx, *args)
+        return NONE
+    if name == "__delitem__":
+        self.delete_item(tx, *args)
+        return NONE
+    if name == "__len__":
+        return self.length(tx)
+    if name == "__iter__":
+        return iterate(tx, self)
+    return _unknown_method(self, name)
 
 
 def _find(self: SequenceValue, tx: Translator, wanted: Value) -> Iterator[int]:
@@ -249,34 +332,65 @@ def sort_values(tx: Translator, values: list[Value], key: Value, reverse: Value)
 
 
 class DictValue(Value):
-    """A dict, OrderedDict or defaultdict with constant keys."""
+    """A dict, OrderedDict or defaultdict with constant keys.
+
+    Values of one from outside may be pending; its keys are guarded (by `assume`) when something depends on all of them.
+    """
 
     def __init__(self, items: dict[Any, Value], kind: type, source: Source | None = None,
-                 default_factory: Value | None = None) -> None:  # fmt: skip
-        self.items = items
+                 default_factory: Value | None = None, assume: Callable[[], None] | None = None) -> None:  # fmt: skip
+        self.held = items
         self.kind = kind
         self.source = source
         self.default_factory = default_factory
+        self.assume = assume
+
+    @property
+    def items(self) -> dict[Any, Value]:
+        """All items, which thereby are guarded."""
+        held = self.keyed()
+        for key, value in held.items():
+            if type(value) is PendingValue:
+                held[key] = value.realize()
+        return held
+
+    def keyed(self) -> dict[Any, Value]:
+        """The items as they are, with only their keys guarded."""
+        if self.assume is not None:
+            self.assume()
+            self.assume = None
+        return self.held
+
+    def find(self, tx: Translator, key: Any) -> Value | None:
+        """The value of a key, None where there is none; only this is guarded."""
+        found = self.held.get(key)
+        if self.assume is not None:
+            if type(key) in (str, int, bool, type(None)):
+                text = f"{key!r} {'not in' if found is None else 'in'} {self.source}"
+                tx.guards.add(text, self.source, "whether there is a key")
+            else:
+                self.keyed()
+        return found
 
     def python_type(self) -> type:
         return self.kind
 
     def truth(self, tx: Translator) -> bool:
-        return bool(self.items)
+        return bool(self.keyed())
 
     def length(self, tx: Translator) -> Value:
-        return ConstantValue(len(self.items))
+        return ConstantValue(len(self.keyed()))
 
     def items_of(self, tx: Translator) -> list[Value]:
-        return [tx.key_value(key) for key in self.items]
+        return [tx.key_value(key) for key in self.keyed()]
 
     def same_as(self, other: Value) -> bool:
         return self is other
 
     def item(self, tx: Translator, key: Value) -> Value:
-        found = self.items.get(tx.key(key))
+        found = self.find(tx, tx.key(key))
         if found is not None:
-            return found
+            return realized(found)
         if self.default_factory is not None and not _is_none(self.default_factory):
             made = self.default_factory.call(tx, [], {})
             self.set_item(tx, key, made)
@@ -285,13 +399,13 @@ class DictValue(Value):
 
     def set_item(self, tx: Translator, key: Value, value: Value) -> None:
         tx.effects.mutates(self)
-        self.items[tx.key(key)] = value
+        self.keyed()[tx.key(key)] = value
 
     def delete_item(self, tx: Translator, key: Value) -> None:
-        if tx.key(key) not in self.items:
+        if self.find(tx, tx.key(key)) is None:
             raise raised(KeyError(tx.key(key)))
         tx.effects.mutates(self)
-        del self.items[tx.key(key)]
+        del self.keyed()[tx.key(key)]
 
     def attribute(self, tx: Translator, name: str) -> Value:
         return tx.bound_method(self, name)
@@ -301,8 +415,12 @@ class DictValue(Value):
         if handler is None:
             if not hasattr(self.kind, name):
                 raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
-            return _unknown_method(self, name)
-        return handler(self, tx, *args, **kwargs)
+            return special_method(self, tx, name, args)
+        if name == "move_to_end" and self.kind is not collections.OrderedDict:
+            raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
+        if name == "popitem" and self.kind is collections.OrderedDict:
+            return call_handler(_ordered_popitem, self, tx, args, kwargs)
+        return call_handler(handler, self, tx, args, kwargs)
 
     def node(self, tx: Translator) -> Any:
         return {key: value.node(tx) for key, value in self.items.items()}
@@ -317,7 +435,7 @@ class DictValue(Value):
         return f"{name}({text})"
 
     def _literal(self, writer: ProgramWriter) -> str:
-        return "{" + ", ".join(f"{writer.key(key)}: {writer.expression(value)}" for key, value in self.items.items()) + "}"
+        return "{" + ", ".join(f"{writer.key(key)}: {writer.expression(value)}" for key, value in self.keyed().items()) + "}"
 
     def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
         """Statements that give the object `target` these items."""
@@ -334,19 +452,22 @@ def _pairs(self: DictValue, tx: Translator) -> list[Value]:
 
 
 def _get(self: DictValue, tx: Translator, key: Value, default: Value = NONE) -> Value:
-    return self.items.get(tx.key(key), default)
+    found = self.find(tx, tx.key(key))
+    return default if found is None else realized(found)
 
 
 def _setdefault(self: DictValue, tx: Translator, key: Value, default: Value = NONE) -> Value:
-    if tx.key(key) not in self.items:
+    found = self.find(tx, tx.key(key))
+    if found is None:
         self.set_item(tx, key, default)
-    return self.items[tx.key(key)]
+        return default
+    return realized(found)
 
 
 def _dict_pop(self: DictValue, tx: Translator, key: Value, default: Value | None = None) -> Value:
-    if tx.key(key) in self.items:
+    if self.find(tx, tx.key(key)) is not None:
         tx.effects.mutates(self)
-        return self.items.pop(tx.key(key))
+        return realized(self.keyed().pop(tx.key(key)))
     if default is None:
         raise raised(KeyError(tx.key(key)))
     return default
@@ -377,11 +498,21 @@ _DICT_METHODS: dict[str, Callable] = {
     "keys": lambda self, tx: DictViewValue(self, "keys"), "values": lambda self, tx: DictViewValue(self, "values"),
     "items": lambda self, tx: DictViewValue(self, "items"),
     "copy": lambda self, tx: DictValue(dict(self.items), self.kind, None, self.default_factory),
-    "__contains__": lambda self, tx, key: ConstantValue(tx.key(key) in self.items),
+    "__contains__": lambda self, tx, key: ConstantValue(self.find(tx, tx.key(key)) is not None),
 }  # fmt: skip
 
 
+def _ordered_popitem(self: DictValue, tx: Translator, last: Value = ConstantValue(True)) -> Value:  # noqa: B008
+    if last.truth(tx) or not self.items:
+        return _popitem(self, tx)
+    tx.effects.mutates(self)
+    key = next(iter(self.items))
+    return SequenceValue([tx.key_value(key), self.items.pop(key)], tuple)
+
+
 def _move_to_end(self: DictValue, tx: Translator, key: Value, last: Value = ConstantValue(True)) -> Value:  # noqa: B008
+    if tx.key(key) not in self.items:
+        raise raised(KeyError(tx.key(key)))
     tx.effects.mutates(self)
     value = self.items.pop(tx.key(key))
     rest = dict(self.items)
@@ -401,10 +532,10 @@ class DictViewValue(Value):
         return type(getattr({}, self.which)())
 
     def truth(self, tx: Translator) -> bool:
-        return bool(self.owner.items)
+        return bool(self.owner.keyed())
 
     def length(self, tx: Translator) -> Value:
-        return ConstantValue(len(self.owner.items))
+        return ConstantValue(len(self.owner.keyed()))
 
     def items_of(self, tx: Translator) -> list[Value]:
         if self.which == "keys":
@@ -413,8 +544,12 @@ class DictViewValue(Value):
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__contains__" and self.which == "keys":
-            return ConstantValue(tx.key(args[0]) in self.owner.items)
-        return SequenceValue(self.items_of(tx), list).method(tx, name, args, kwargs)
+            return ConstantValue(self.owner.find(tx, tx.key(args[0])) is not None)
+        if name == "__contains__":
+            return SequenceValue(self.items_of(tx), list).method(tx, name, args, kwargs)
+        if name in _SET_METHODS and self.which != "values":
+            return SetValue({tx.key(item): None for item in self.items_of(tx)}, set).method(tx, name, args, kwargs)
+        return special_method(self, tx, name, args)
 
     def write(self, writer: ProgramWriter) -> str:
         return f"{writer.expression(self.owner)}.{self.which}()"
@@ -495,10 +630,14 @@ class RangeValue(ConstantValue):
         return ConstantValue(len(self.value))
 
     def items_of(self, tx: Translator) -> list[Value]:
+        self.check_length()
+        return [ConstantValue(number) for number in self.value]
+
+    def check_length(self) -> None:
+        """A graph break for a range whose loop would be unrolled without end."""
         if len(self.value) > 100_000:
             hint = "loop inside a function that is not compiled"
             raise GraphBreak(f"a loop over {len(self.value)} numbers would be unrolled", hint)
-        return [ConstantValue(number) for number in self.value]
 
     def same_as(self, other: Value) -> bool:
         return self is other
@@ -530,13 +669,18 @@ class SliceValue(Value):
 
 
 class IteratorValue(Value):
-    """An iterator over tracked values, some of which may have been taken."""
+    """An iterator over tracked values, some of which may have been taken.
 
-    def __init__(self, items: Iterator[Value]) -> None:
+    `runs_code` tells that taking a value runs code of the program, which must not happen before its time.
+    """
+
+    def __init__(self, items: Iterator[Value], kind: type | None = None, runs_code: bool = False) -> None:
         self.items = items
+        self.kind = kind
+        self.runs_code = runs_code
 
     def python_type(self) -> type:
-        return type(iter(()))
+        return super().python_type() if self.kind is None else self.kind
 
     def truth(self, tx: Translator) -> bool:
         return True
@@ -551,26 +695,101 @@ class IteratorValue(Value):
     def same_as(self, other: Value) -> bool:
         return self is other
 
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__iter__":
+            return self
+        if name == "__next__":
+            return tx.next_or_raise(self)
+        return _unknown_method(self, name)
+
     def write(self, writer: ProgramWriter) -> str:
+        if self.runs_code:
+            raise GraphBreak("a generator or lazy iterator that is not at its end cannot be made again")
         remaining = list(self.items)
         self.items = iter(remaining)
         return f"iter([{', '.join(writer.expression(item) for item in remaining)}])"
 
 
+class SequenceIteratorValue(IteratorValue):
+    """An iterator over a list, tuple or range, which may change meanwhile. `index` is -1 at its end."""
+
+    def __init__(self, owner: SequenceValue | RangeValue) -> None:
+        super().__init__(self._taken(), type(iter(owner.python_type()(()) if isinstance(owner, SequenceValue) else range(0))))
+        self.owner = owner
+        self.index = 0
+
+    def _taken(self) -> Iterator[Value]:
+        while self.index < self._count():
+            self.index += 1
+            if isinstance(self.owner, RangeValue):
+                yield ConstantValue(self.owner.value[self.index - 1])
+            else:
+                yield realized(self.owner.held[self.index - 1])
+        self.index = -1
+
+    def _count(self) -> int:
+        return len(self.owner.value if isinstance(self.owner, RangeValue) else self.owner.counted())
+
+    def write(self, writer: ProgramWriter) -> str:
+        if self.index < 0:
+            return "iter(())"
+        made = writer.keep(f"iter({writer.expression(self.owner)})")
+        if self.index:
+            writer.statement(f"{made}.__setstate__({self.index})")
+        return made
+
+
+class DictIteratorValue(IteratorValue):
+    """An iterator over a dict or a view of one: the dict must keep its size."""
+
+    def __init__(self, owner: DictValue, which: str, items: list[Value]) -> None:
+        super().__init__(self._taken(items), type(iter(getattr({}, which)())))
+        self.owner = owner
+        self.which = which
+        self.size = len(owner.keyed())
+        self.index = 0
+
+    def _taken(self, items: list[Value]) -> Iterator[Value]:
+        while self.index < len(items):
+            self._check_size()
+            self.index += 1
+            yield items[self.index - 1]
+        self._check_size()
+        self.index = -1
+
+    def _check_size(self) -> None:
+        if len(self.owner.held) != self.size:
+            raise raised(RuntimeError("dictionary changed size during iteration"))
+
+    def write(self, writer: ProgramWriter) -> str:
+        if self.index < 0:
+            return "iter(())"
+        if self.owner.source is not None and writer.is_changed(self.owner) or len(self.owner.held) != self.size:
+            raise GraphBreak("an iterator over a dict that has changed")
+        return f"{writer.name_of(advanced, 'advanced')}(iter({writer.expression(self.owner)}.{self.which}()), {self.index})"
+
+
+def advanced(iterator: Iterator, count: int) -> Iterator:
+    """An iterator from which `count` values have been taken."""
+    for _ in range(count):
+        next(iterator)
+    return iterator
+
+
 def iterate(tx: Translator, value: Value) -> IteratorValue:
-    """`iter(value)`. A list is followed while it changes; other containers are read at once."""
+    """`iter(value)`. Lists and dicts are followed while they change; other containers are read at once."""
     if isinstance(value, IteratorValue):
         return value
-    if isinstance(value, SequenceValue) and value.is_mutable:
-        return IteratorValue(_following(value))
+    if isinstance(value, RangeValue):
+        value.check_length()
+        return SequenceIteratorValue(value)
+    if isinstance(value, SequenceValue) and value.kind in (list, tuple):
+        return SequenceIteratorValue(value)
+    if isinstance(value, DictValue):
+        return DictIteratorValue(value, "keys", value.items_of(tx))
+    if isinstance(value, DictViewValue):
+        return DictIteratorValue(value.owner, value.which, value.items_of(tx))
     return IteratorValue(iter(value.items_of(tx)))
-
-
-def _following(owner: SequenceValue) -> Iterator[Value]:
-    index = 0
-    while index < len(owner.items):
-        yield owner.items[index]
-        index += 1
 
 
 def _sequence_maker(kind: type) -> Callable[[Any], Value]:

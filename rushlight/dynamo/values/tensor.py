@@ -8,7 +8,6 @@ from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-import rushlight
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
@@ -17,6 +16,7 @@ from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, from_python, is_constant_value, raised
 from rushlight.dynamo.values.containers import SequenceValue
 from rushlight.fx.node import Node
+from rushlight.fx.targets import TORCH
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import OpOverloadPacket
 
@@ -158,7 +158,7 @@ class LibraryFunctionValue(Value):
 def _library_functions() -> frozenset[int]:
     """The ids of the library's public functions on tensors."""
     found = set()
-    spaces = [rushlight, rushlight.nn.functional, rushlight.linalg, rushlight.fft, rushlight.special]
+    spaces = [TORCH, TORCH.nn.functional, TORCH.linalg, TORCH.fft, TORCH.special]
     for space in spaces:
         for name, value in vars(space).items():
             if callable(value) and not isinstance(value, type | ModuleType) and name not in _NOT_IN_GRAPH:

@@ -1,0 +1,90 @@
+"""Settings of the whole process that programs set: deterministic algorithms, precision of products, the default device.
+
+Every kernel here gives the same result for the same number of threads, and products of float32 are computed in float32: these
+settings are kept and can be asked for, and change no result.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+
+from rushlight.core.device import device
+
+_PRECISIONS = ("highest", "high", "medium")
+_lock = threading.Lock()
+_settings: dict[str, object] = {
+    "deterministic": False, "warn_only": False, "precision": "highest", "interop_threads": 1, "warn_always": False,
+}  # fmt: skip
+
+
+def _set(**values: object) -> None:
+    with _lock:
+        _settings.update(values)
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Ask for results that are the same in every run, which they are."""
+    _set(deterministic=bool(mode), warn_only=bool(warn_only))
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Whether they were asked for."""
+    return _settings["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Whether only a warning was asked for where an algorithm is not deterministic."""
+    return _settings["warn_only"]
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """The least precision of products of float32 matrices: "highest", "high" or "medium". Here it is always the highest."""
+    if precision not in _PRECISIONS:
+        raise ValueError(f"set_float32_matmul_precision expects one of {', '.join(_PRECISIONS)}, got {precision!r}")
+    _set(precision=precision)
+
+
+def get_float32_matmul_precision() -> str:
+    """The precision that was asked for."""
+    return _settings["precision"]
+
+
+def set_num_interop_threads(count: int) -> None:
+    """The number of operators that may run at the same time. Here they run one after the other, each on all threads."""
+    if not isinstance(count, int) or count < 1:
+        raise RuntimeError(f"set_num_interop_threads expects a positive integer, got {count!r}")
+    _set(interop_threads=count)
+
+
+def get_num_interop_threads() -> int:
+    """The number that was set."""
+    return _settings["interop_threads"]
+
+
+def set_warn_always(always: bool) -> None:
+    """Whether warnings that are given once are given every time."""
+    _set(warn_always=bool(always))
+    if always:
+        warnings.simplefilter("always", UserWarning)
+
+
+def is_warn_always_enabled() -> bool:
+    """Whether they are."""
+    return _settings["warn_always"]
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Treat the smallest numbers as 0: not supported, so the answer is False."""
+    return False
+
+
+def get_default_device() -> device:
+    """The device of new tensors."""
+    return device("cpu")
+
+
+def set_default_device(where: str | device | None) -> None:
+    """The device of new tensors; NotImplementedError for any but the CPU."""
+    if where is not None and device(where).type != "cpu":
+        raise NotImplementedError(f"set_default_device: new tensors are made on the CPU, got {where!r}; give each its device")
