@@ -60,7 +60,7 @@ def _difference(actual, expected, path: str, tolerance: tuple, equal_nan: bool, 
             return f"The length of the sequences mismatch{path}: {len(actual)} != {len(expected)}"
         pairs = zip(actual, expected, strict=True)
         return _first(_difference(*pair, f"{path}[{index}]", *rest) for index, pair in enumerate(pairs))
-    if isinstance(actual, bool | type(None) | str) or isinstance(expected, bool | type(None) | str):
+    if isinstance(actual, bool | type(None)) or isinstance(expected, bool | type(None)):
         return None if actual == expected else f"Objects do not match{path}: {actual!r} != {expected!r}"
     if not subclasses and type(actual) is not type(expected):
         return f"The types do not match{path}: {type(actual).__name__} != {type(expected).__name__}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Callable
 
@@ -71,7 +72,10 @@ class FunctionBackward(Node):
     def __getattr__(self, name: str):
         if name.startswith("_") or name == "ctx":
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        return getattr(self.ctx, name)
+        try:
+            return getattr(self.ctx, name)
+        except AttributeError:
+            raise AttributeError(f"'{self.name()}' object has no attribute '{name}'") from None
 
     def apply(self, grads):
         if self.ctx.materialize_grads:
@@ -88,8 +92,8 @@ class FunctionBackward(Node):
             )
         for index, value in enumerate(results):
             if value is not None and not isinstance(value, Tensor):
-                raise TypeError(
-                    f"function {self.name()} returned a {type(value).__name__} as gradient {index}: expected a Tensor or None"
+                raise RuntimeError(
+                    f"expected Variable or None (got {type(value).__name__}) as gradient {index} of function {self.name()}"
                 )
         return tuple(results)
 
@@ -128,18 +132,37 @@ class Function:
             "mode AD."
         )
 
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: FunctionCtx, *grad_inputs):
+        """The derivative forwards, which nothing here asks for."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
     setup_context: Callable | None = None
+    generate_vmap_rule = False
+    _node_type: type = FunctionBackward
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._node_type = type(f"{cls.__name__}Backward", (FunctionBackward,), {"__module__": cls.__module__})
+        if "vjp" in cls.__dict__ and "backward" not in cls.__dict__:
+            cls.backward = cls.__dict__["vjp"]
 
     @classmethod
     def apply(cls, *args, **kwargs):
         """Run `forward`, and record a node when an input requires grad."""
+        if kwargs:
+            args = cls._in_order(args, kwargs)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value.requires_grad for value in args)
-        node = FunctionBackward(cls, ctx, args) if state.grad_enabled and any(ctx.needs_input_grad) else None
+        node = cls._node_type(cls, ctx, args) if state.grad_enabled and any(ctx.needs_input_grad) else None
         if node is not None and state.anomaly is not None:
             note_origin(node)
         with no_grad():
-            output = cls._forward(ctx, args, kwargs)
+            output = cls._forward(ctx, args)
         outputs = output if isinstance(output, tuple) else (output,)
         if node is not None:
             ctx._node = weakref.ref(node)
@@ -147,10 +170,18 @@ class Function:
         return outputs if isinstance(output, tuple) else outputs[0]
 
     @classmethod
-    def _forward(cls, ctx: FunctionCtx, args: tuple, kwargs: dict):
+    def _in_order(cls, args: tuple, kwargs: dict) -> tuple:
+        """All arguments by position, which is how gradients are given back."""
+        signature = inspect.signature(cls.forward)
+        if cls.setup_context is not None:
+            return signature.bind(*args, **kwargs).args
+        return signature.bind(None, *args, **kwargs).args[1:]
+
+    @classmethod
+    def _forward(cls, ctx: FunctionCtx, args: tuple):
         if cls.setup_context is None:
-            return cls.forward(ctx, *args, **kwargs)
-        output = cls.forward(*args, **kwargs)
+            return cls.forward(ctx, *args)
+        output = cls.forward(*args)
         cls.setup_context(ctx, args, output)
         return output
 
@@ -160,7 +191,7 @@ def _record(ctx: FunctionCtx, node: FunctionBackward, args: tuple, outputs: tupl
     _check_dirty(ctx, outputs)
     made = tuple(_attach(ctx, node, index, output, inputs) for index, output in enumerate(outputs))
     positions = {id(output): index for index, output in enumerate(outputs) if isinstance(output, Tensor)}
-    ctx._saved = [_save(tensor, positions) for tensor in ctx._to_save]
+    ctx._saved = [_save(index, tensor, positions) for index, tensor in enumerate(ctx._to_save)]
     ctx._to_save = ctx._dirty = ctx._non_differentiable = ()
     return made
 
@@ -198,11 +229,11 @@ def _attach(ctx: FunctionCtx, node: FunctionBackward, index: int, output: object
     return output
 
 
-def _save(tensor: Tensor | None, outputs: dict[int, int]) -> SavedTensor | None:
+def _save(index: int, tensor: Tensor | None, outputs: dict[int, int]) -> SavedTensor | None:
     if tensor is None:
         return None
     if not isinstance(tensor, Tensor):
-        raise TypeError(f"save_for_backward can only save variables, but argument is of type {type(tensor).__name__}")
+        raise TypeError(f"save_for_backward can only save variables, but argument {index} is of type {type(tensor).__name__}")
     return SavedTensor(tensor, outputs.get(id(tensor)))
 
 

@@ -46,6 +46,7 @@ template <class F> inline int without_lock(int64_t count, const F& work) {
 bool read_integer(PyObject* object, int64_t* value);
 
 extern PyMethodDef pointwise_methods[], product_methods[], reduction_methods[], row_methods[], convolution_methods[],
-    sorting_methods[], indexing_methods[], image_methods[], attention_methods[];
+    sorting_methods[], indexing_methods[], image_methods[], attention_methods[],
+    loss_methods[];
 
 #endif

@@ -39,7 +39,8 @@ static direct_shape direct_shape_of(const Convolution& c) {
 static bool goes_directly(const Convolution& c) {
   if (c.stride_height != 1 || c.stride_width != 1 || (c.groups > 1 && c.channels == c.groups)) return false;
   const direct_shape s = direct_shape_of(c);
-  return s.positions >= tile_columns && 4 * c.out_width >= 3 * s.width && s.outputs >= small_tile_rows;
+  return s.positions >= tile_columns && 4 * c.out_width >= 3 * s.width && s.outputs >= small_tile_rows &&
+         s.inputs * s.plane < 1 << 30;
 }
 
 static int64_t direct_scratch(const Convolution& c) {

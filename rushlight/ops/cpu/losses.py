@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from rushlight.core.dtype import float32, int64
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.common import operand
+from rushlight.ops.cpu import native
+from rushlight.ops.cpu.common import empty, operand
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.losses import MEAN, NONE, check_nll_loss
 from rushlight.ops.registry import cpu
@@ -29,9 +33,50 @@ def _row_weights(labels: np.ndarray, counted: np.ndarray, weight: Tensor | None,
     return np.where(counted, weight._impl.array.astype(kind)[labels], kind.type(0))
 
 
+def _arguments(self: Tensor, target: Tensor, weight: Tensor | None) -> tuple[np.ndarray, np.ndarray | None] | None:
+    """Labels and weights for the native kernels, or None where those do not take them."""
+    if native.kernels is None or self.dtype is not float32 or self.dim() != 2 or target.dtype is not int64:
+        return None
+    return native.contiguous(target._impl.array), None if weight is None else native.contiguous(weight._impl.array)
+
+
+def _native_forward(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, sizes: tuple[int, ...]
+) -> tuple[Tensor, Tensor] | None:
+    given = _arguments(self, target, weight)
+    if given is None:
+        return None
+    out, total = empty(sizes, float32), empty((), float32)
+    losses = out._impl.array if reduction == NONE else None
+    sums = native.kernels.nll_loss(native.contiguous(self._impl.array), *given, ignore_index, losses)
+    if sums is None:
+        return None
+    if reduction != NONE:
+        mean = sums[0] / sums[1] if sums[1] else math.nan
+        out._impl.array[...] = mean if reduction == MEAN else sums[0]
+    total._impl.array[...] = 0 if reduction == NONE else sums[1]
+    return out, total
+
+
+def _native_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor | None:  # fmt: skip
+    given = _arguments(self, target, weight)
+    if given is None:
+        return None
+    out = empty(self._impl.sizes, float32)
+    divisor = float(total_weight._impl.array) if reduction == MEAN else 1.0
+    grad = native.contiguous(grad_output._impl.array)
+    return out if native.kernels.nll_loss_backward(out._impl.array, *given, ignore_index, grad, divisor) else None
+
+
 @cpu("nll_loss_forward")
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
     sizes, kind = check_nll_loss(self, target, weight, reduction), self.dtype
+    found = _native_forward(self, target, weight, reduction, ignore_index, sizes)
+    if found is not None:
+        return found
     x = operand(self, kind).reshape(-1, self._impl.sizes[-1])
     labels, counted = _targets(self, target, ignore_index)
     weights = _row_weights(labels, counted, weight, x.dtype)
@@ -51,6 +96,9 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
     check_nll_loss(self, target, weight, reduction)
     kind, classes = self.dtype, self._impl.sizes[-1]
+    found = _native_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)
+    if found is not None:
+        return found
     labels, counted = _targets(self, target, ignore_index)
     grad = np.zeros((len(labels), classes), kind.compute)
     with np.errstate(all="ignore"):

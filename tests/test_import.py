@@ -1,0 +1,73 @@
+"""What `import rushlight` imports, and what it leaves until it is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import rushlight as rl
+
+# Packages that take long to import, and those of the library's own that not every program needs.
+HEAVY = (
+    "concurrent.futures", "asyncio", "logging", "multiprocessing", "numpy.random", "safetensors", "scipy", "subprocess", "tempfile",
+    "torch", "unittest", "urllib.parse", "zipfile",
+)  # fmt: skip
+OWN = tuple(f"rushlight.{name}" for name in ("compiler", "dynamo", "fx", "inductor", "nn", "optim", "serialization", "utils.data"))
+
+
+def run(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_import_leaves_heavy_modules_out():
+    imported = run("import sys, rushlight; print(*sys.modules)").split()
+    assert "rushlight.ops" in imported
+    assert not set(HEAVY + OWN) & set(imported)
+
+
+def test_importing_and_naming_a_package_both_work():
+    program = """
+import sys, threading
+import rushlight as torch
+assert "rushlight.nn" not in sys.modules and {"nn", "save", "add"} <= set(dir(torch))
+found = []
+threads = [threading.Thread(target=lambda: found.append(torch.nn.Linear)) for _ in range(4)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+import rushlight.nn
+from rushlight import compile, optim, save
+from rushlight.nn import functional
+assert found == [torch.nn.Linear] * 4 and torch.nn is rushlight.nn and functional is torch.nn.functional
+assert torch.save is save is torch.serialization.save and vars(torch)["save"] is save
+assert compile is torch.compile is torch.compiler.compile and torch.optim is optim
+print("done")
+"""
+    assert run(program) == "done\n"
+
+
+def test_a_star_import_gives_what_comes_later_too():
+    assert {"Tensor", "add", "nn", "save"} <= set(rl.__all__)
+    scope: dict = {}
+    exec("from rushlight import *", scope)
+    assert scope["nn"] is rl.nn and scope["save"] is rl.save and scope["softmax"] is rl.softmax
+
+
+def test_a_module_compiles_without_the_compiler_being_named():
+    program = """
+import rushlight as torch
+layer = torch.nn.Linear(2, 2)
+layer.compile(backend="eager")
+with torch.no_grad():
+    print(tuple(layer(torch.ones(1, 2)).shape))
+"""
+    assert run(program) == "(1, 2)\n"
+
+
+def test_a_name_that_is_nowhere_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'rushlight' has no attribute 'nothing'"):
+        rl.nothing  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        rl.return_types.nothing  # noqa: B018
