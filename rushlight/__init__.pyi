@@ -114,19 +114,7 @@ newaxis: None
 torch: module
 __version__: str
 from rushlight import amp as amp
-from rushlight import compiler as compiler
-from rushlight import cpu as cpu
-from rushlight import fft as fft
-from rushlight import func as func
-from rushlight import fx as fx
-from rushlight import linalg as linalg
-from rushlight import masked as masked
-from rushlight import nn as nn
-from rushlight import optim as optim
-from rushlight import serialization as serialization
-from rushlight import signal as signal
 from rushlight import sparse as sparse
-from rushlight import special as special
 from rushlight.amp import autocast as autocast
 from rushlight.amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
 from rushlight.amp.autocast_mode import autocast_increment_nesting as autocast_increment_nesting
@@ -143,17 +131,48 @@ from rushlight.amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from rushlight.amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
 from rushlight.autograd import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
 from rushlight.autograd import is_anomaly_enabled as is_anomaly_enabled
-from rushlight.compiler import compile as compile
 from rushlight.autograd.geometry import resize_as_ as resize_as_
 from rushlight.core.printing import set_printoptions as set_printoptions
 from rushlight.ops import library as library
 from rushlight.ops import return_types as return_types
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
+from rushlight import aot as aot
+from rushlight import backends as backends
+from rushlight import compiler as compiler
+from rushlight import cpu as cpu
+from rushlight import cuda as cuda
+from rushlight import fft as fft
+from rushlight import func as func
+from rushlight import fx as fx
+from rushlight import inductor as inductor
+from rushlight import linalg as linalg
+from rushlight import masked as masked
+from rushlight import nn as nn
+from rushlight import optim as optim
+from rushlight import overrides as overrides
+from rushlight import serialization as serialization
+from rushlight import signal as signal
+from rushlight import special as special
+from rushlight import testing as testing
+from rushlight import utils as utils
+from rushlight import version as version
+from rushlight.compiler import compile as compile
 from rushlight.serialization import load as load
 from rushlight.serialization import load_safetensors as load_safetensors
 from rushlight.serialization import save as save
 from rushlight.serialization import save_safetensors as save_safetensors
-nn: module
+from rushlight.switches import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from rushlight.switches import get_default_device as get_default_device
+from rushlight.switches import get_float32_matmul_precision as get_float32_matmul_precision
+from rushlight.switches import get_num_interop_threads as get_num_interop_threads
+from rushlight.switches import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
+from rushlight.switches import is_warn_always_enabled as is_warn_always_enabled
+from rushlight.switches import set_default_device as set_default_device
+from rushlight.switches import set_float32_matmul_precision as set_float32_matmul_precision
+from rushlight.switches import set_flush_denormal as set_flush_denormal
+from rushlight.switches import set_num_interop_threads as set_num_interop_threads
+from rushlight.switches import set_warn_always as set_warn_always
+from rushlight.switches import use_deterministic_algorithms as use_deterministic_algorithms
 def _batch_norm_with_update(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, momentum: _float, eps: _float) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
 def _cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: _float, cdist: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def _cdist_forward(x1: Tensor, x2: Tensor, p: _float, compute_mode: _int | None, *, out: Tensor | None = None) -> Tensor: ...
@@ -879,6 +898,8 @@ def min(input: Tensor, dim: _int, keepdim: _bool = False, *, out: tuple[Tensor, 
 def minimum(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mish(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mish_(input: Tensor) -> Tensor: ...
+def mkldnn_rnn_layer(input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor, hx_: Tensor, cx_: Tensor, reverse: _bool, batch_sizes: _Sequence[_int], mode: _int, hidden_size: _int, num_layers: _int, has_biases: _bool, bidirectional: _bool, batch_first: _bool, train: _bool, *, out: tuple[Tensor, Tensor, Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+def mkldnn_rnn_layer_backward(input: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor, weight4: Tensor, hx_: Tensor, cx_tmp: Tensor, output: Tensor, hy_: Tensor, cy_: Tensor, grad_output: Tensor | None, grad_hy: Tensor | None, grad_cy: Tensor | None, reverse: _bool, mode: _int, hidden_size: _int, num_layers: _int, has_biases: _bool, train: _bool, bidirectional: _bool, batch_sizes: _Sequence[_int], batch_first: _bool, workspace: Tensor, *, out: tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]: ...
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def mode(input: Tensor, dim: _int = -1, keepdim: _bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]: ...
 @_overload
@@ -1272,11 +1293,11 @@ def trapz(y: Tensor, *, dx: _float = 1.0, dim: _int = -1, out: Tensor | None = N
 def triangular_solve(input: Tensor, A: Tensor, upper: _bool = True, transpose: _bool = False, unitriangular: _bool = False, *, out: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]: ...
 def tril(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def tril_(input: Tensor, diagonal: _int = 0) -> Tensor: ...
-def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _device | str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
+def tril_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = ..., layout: _layout | None = None, device: _device | str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: _float = 1.0, p: _float = 2.0, eps: _float = 1e-06, swap: _bool = False, reduction: _int = 1, *, out: Tensor | None = None) -> Tensor: ...
 def triu(input: Tensor, diagonal: _int = 0, *, out: Tensor | None = None) -> Tensor: ...
 def triu_(input: Tensor, diagonal: _int = 0) -> Tensor: ...
-def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _device | str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
+def triu_indices(row: _int, col: _int, offset: _int = 0, *, dtype: _dtype | None = ..., layout: _layout | None = None, device: _device | str | None = None, pin_memory: _bool | None = None, requires_grad: _bool = False) -> Tensor: ...
 def true_divide(input: Tensor, other: Tensor | _Number, *, out: Tensor | None = None) -> Tensor: ...
 def true_divide_(input: Tensor, other: Tensor | _Number) -> Tensor: ...
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor: ...

@@ -2,6 +2,7 @@
 
 Without captures and anomaly mode, the loop is C code (`csrc/engine.c`), which does what `_step` does here.
 No recursion, so graphs may be of any depth. Gradients are summed in a buffer per node; `captures` selects what to return.
+`state.backward_task` tells hooks and checkpoints which call is running; in anomaly mode nodes run through `checked_apply`.
 """
 
 from __future__ import annotations

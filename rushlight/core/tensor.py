@@ -348,6 +348,9 @@ class Tensor(_C.TensorBase):
         impl, new = self._impl, value._impl
         if self.requires_grad and not (new.dtype.is_floating_point or new.dtype.is_complex):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        if impl.autograd is not None and (impl.dtype is not new.dtype or impl.sizes != new.sizes):
+            # A node that a graph in use keeps alive would go on making gradients like the former data.
+            impl.autograd.accumulator = None
         impl.replace_geometry(new.storage, new.sizes, new.strides, new.storage_offset)
         impl.dtype, impl.device, impl.key_set = new.dtype, new.device, new.key_set
 

@@ -387,8 +387,11 @@ static CacheEntry *find_entry(CodeSlot *slot, InterpreterFrame *frame, PyCodeObj
         if (holds > 0)
             return entry;
         Py_DECREF(entry);
-        if (holds < 0)
+        /* A guard that raises does not hold: the way to what it tests is gone. */
+        if (holds < 0 && !PyErr_ExceptionMatches(PyExc_Exception))
             return NULL;
+        if (holds < 0)
+            PyErr_Clear();
     }
     return NULL;
 }

@@ -17,16 +17,15 @@ class SideEffects:
     def __init__(self) -> None:
         self._changed: dict[int, Value] = {}
         self._globals: dict[tuple[int, str], tuple[dict, Value | None]] = {}
-        self.writes_tensors = False
 
     def mutates(self, value: Value) -> None:
         """The program changes a value; of those that it made itself nothing need be remembered."""
         if value.source is not None:
             self._changed.setdefault(id(value), value)
 
-    def writes_tensor(self, value: Value) -> None:
-        """The program writes to a tensor's elements, which the graph does."""
-        self.writes_tensors = True
+    def is_changed(self, value: Value) -> bool:
+        """Whether the program changed a value from outside."""
+        return id(value) in self._changed
 
     def store_global(self, namespace: dict, name: str, value: Value | None) -> None:
         """The program sets a global variable, or deletes it."""
@@ -39,7 +38,7 @@ class SideEffects:
 
     def any(self) -> bool:
         """Whether there is anything to do again."""
-        return bool(self._changed or self._globals or self.writes_tensors)
+        return bool(self._changed or self._globals)
 
     def write(self, writer: ProgramWriter) -> None:
         """Add the statements. Values are read before anything is written."""

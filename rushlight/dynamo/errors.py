@@ -17,12 +17,8 @@ class GraphBreak(Exception):
         self.hint = hint
 
 
-class SkipFrame(Exception):
-    """Nothing of the frame is worth, or capable of, being captured."""
-
-
-class Restart(Exception):
-    """Capture the frame anew, with what has been learnt (a break at some instruction)."""
+class FrameNeeded(GraphBreak):
+    """The program looks at its own frame (`locals()`), so that only the frame itself can run it."""
 
 
 class Raised(Exception):

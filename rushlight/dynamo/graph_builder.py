@@ -15,6 +15,7 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -29,7 +30,9 @@ class GraphBuilder:
         self.fakes = FakeTensorMode()
         self.inputs: list[tuple[Node, Source, Tensor]] = []
         self.attributes: dict[str, Tensor] = {}
+        self._versions: dict[Node, int] = {}
         self._node_of: dict[int, Node] = {}
+        self._value_of: dict[int, TensorValue] = {}
         self._keep: list[Tensor] = []
         self.calls = 0
 
@@ -53,8 +56,17 @@ class GraphBuilder:
             fake.requires_grad_(True)
         node.meta["example_value"] = node.meta["val"] = fake
         self._node_of[id(tensor)] = node
+        self._versions[node] = fake._version
         self._keep.append(tensor)
         return node
+
+    def tensor_value(self, node: Node, fake: Tensor, source: Source | None = None, real: Tensor | None = None) -> TensorValue:
+        """The tracked value of a tensor: one for each, so that `x.add_(1) is x`."""
+        made = self._value_of.get(id(fake))
+        if made is None:
+            made = self._value_of[id(fake)] = TensorValue(node, fake, source, Tensor if real is None else type(real))
+            made.own_attributes = frozenset(() if real is None else real.__dict__)
+        return made
 
     def known(self, tensor: Tensor) -> Node | None:
         """The node of a tensor that was met before."""
@@ -89,6 +101,10 @@ class GraphBuilder:
             if node.op == "call_method":
                 return getattr(args[0], node.target)(*args[1:], **kwargs)
             return node.target(*args, **kwargs)
+
+    def writes_inputs(self) -> bool:
+        """Whether operations write to the elements of inputs."""
+        return any(node.meta["val"]._version != version for node, version in self._versions.items())
 
     def finish(self, outputs: list[Node], name: str) -> GraphModule:
         """The module that computes the outputs, without what nothing needs."""

@@ -7,14 +7,14 @@ text of that function, and, for one that does not hold, which it was and the val
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.dynamo.sources import Source
+from rushlight.dynamo.sources import Source, parameter_text
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,8 @@ class Guards:
             self.add(f"repr({source}) == {repr(value)!r}", source, "value")
         elif isinstance(value, int | str | bytes):
             self.add(f"{source} == {value!r}", source, "value")
+        elif isinstance(value, range):
+            self.add(f"repr({source}) == {repr(value)!r}", source, "value")
         else:
             self.add(f"{source} == {self.name(value, 'value')}", source, "value")
 
@@ -79,11 +81,12 @@ class Guards:
         """As many items."""
         self.add(f"len({source}) == {len(value)}", source, "length")
 
-    def same_keys(self, source: Source, value: dict) -> None:
-        """The same keys in the same order."""
-        keys = list(value)
-        plain = all(isinstance(key, str | int | bool | type(None)) for key in keys)
-        self.add(f"list({source}) == {repr(keys) if plain else self.name(keys, 'keys')}", source, "keys")
+    def same_items(self, source: Source, values: list, reason: str) -> None:
+        """The same keys of a dict, or items of a set, in the same order; 1, 1.0 and True differ."""
+        if all(type(value) is str for value in values):
+            self.add(f"list({source}) == {values!r}", source, reason)
+        else:
+            self.add(f"{self.name(equal_items, 'equal_items')}({source}, {self.name(values, reason)})", source, reason)
 
     def tensor(self, source: Source, value: Tensor) -> None:
         """Type, dtype, device, sizes, strides and requires_grad."""
@@ -112,7 +115,8 @@ class Guards:
     def text(self) -> str:
         """The guards as a Python function."""
         tests = "\n        and ".join(self.guards) or "True"
-        return f"def guard({', '.join((*self.parameters, '__globals', '__closure'))}):\n    return (\n        {tests}\n    )\n"
+        parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
+        return f"def guard({parameters}):\n    return (\n        {tests}\n    )\n"
 
     def build(self) -> Callable[..., bool]:
         """The function of `text`, over the frame's values."""
@@ -122,6 +126,7 @@ class Guards:
 
     def explain(self, values: dict[str, Any]) -> str:
         """The first assumption that does not hold for a frame's values, and what was found instead."""
+        values = {parameter_text(name): value for name, value in values.items()}
         for guard in self.guards.values():
             try:
                 holds, found = eval(guard.expression, dict(self.names), values), ""
@@ -146,9 +151,16 @@ def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, d
     )
 
 
+def equal_items(values: Iterable, wanted: list) -> bool:
+    """Whether iterating yields values of the same types and equal to the wanted ones."""
+    found = list(values)
+    return found == wanted and all(type(one) is type(other) for one, other in zip(found, wanted, strict=True))
+
+
 def ambient_state() -> tuple:
     """What the thread's state makes operators do."""
-    return (state.grad_enabled, state.inference, get_default_dtype())
+    cast = state.autocast
+    return (state.grad_enabled, state.inference, get_default_dtype(), cast if cast is not None and cast.enabled else None)
 
 
 def _short(value: object) -> str:

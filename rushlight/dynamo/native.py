@@ -13,6 +13,12 @@ from rushlight.dynamo.instructions import PYTHON, Instruction
 from rushlight.dynamo.opcodes import BINARY_SYMBOLS
 
 NULL_TEXT = "NULL"
+
+
+class HandledText(str):
+    """The text of what the stack keeps below an exception that is being handled."""
+
+
 END = "__end"
 
 
@@ -53,6 +59,14 @@ def native(instruction: Instruction, index: int, stack: list[str], keyword_names
         names = [f"__u{number}" for number in range(instruction.arg)]
         text = ", ".join(names) + ("," if len(names) == 1 else "")
         return Native([f"{text} = {stack[-1]}"], [(None, following, [*rest[:-1], *names[::-1]])])
+    if name == "FORMAT_VALUE":
+        count = 2 if instruction.arg & 4 else 1
+        value, *specification = stack[-count:]
+        value = f"{('', 'str', 'repr', 'ascii')[instruction.arg & 3]}({value})"
+        text = f"format({', '.join([value, *specification])})"
+        return Native([f"__r = {text}"], [(None, following, [*stack[:-count], "__r"])])
+    if name == "RAISE_VARARGS" and instruction.arg:
+        return Native([f"raise {' from '.join(stack[-instruction.arg :])}"])
     found = _EXPRESSIONS.get(name)
     if found is not None:
         count, make = found

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.instructions import PYTHON, Instruction
 from rushlight.dynamo.values import builtin
-from rushlight.dynamo.values.base import NULL, Value
+from rushlight.dynamo.values.base import NULL, PendingValue, Value
 from rushlight.dynamo.values.constant import ConstantValue, is_constant_value, raised
 from rushlight.dynamo.values.containers import DictValue, SequenceValue, SetValue, SliceValue
-from rushlight.dynamo.values.exceptions import ExceptionValue
+from rushlight.dynamo.values.exceptions import ExceptionValue, HandledValue
 from rushlight.dynamo.values.function import CellValue, FunctionValue
 from rushlight.dynamo.values.objects import ClassValue, ObjectValue
 
@@ -85,6 +85,8 @@ def _constant(tx: Translator, value: Any) -> Value:
 
 def _local(tx: Translator, name: str) -> Value:
     found = tx.locals.get(name)
+    if type(found) is PendingValue:
+        found = tx.locals[name] = found.realize()
     if found is None:
         raise raised(UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value"))
     return found
@@ -652,10 +654,12 @@ def _load_assertion_error(tx: Translator, instruction: Instruction) -> None:
 @opcode("RAISE_VARARGS")
 def _raise_varargs(tx: Translator, instruction: Instruction) -> None:
     if instruction.arg == 0:
-        current = next((value for value in reversed(tx.handled) if value is not None), None)
-        if current is None:
-            raise raised(RuntimeError("No active exception to reraise"))
-        raise Raised(current)
+        frame = tx
+        while frame is not None and not frame.handled:
+            frame = frame.parent
+        if frame is None:
+            raise GraphBreak("a bare raise outside of a handler")
+        raise Raised(frame.handled[-1])
     cause = tx.pop() if instruction.arg == 2 else None
     value = tx.pop()
     if isinstance(value, ClassValue):
@@ -677,7 +681,7 @@ def _reraise(tx: Translator, instruction: Instruction) -> None:
 @opcode("PUSH_EXC_INFO")
 def _push_exc_info(tx: Translator, instruction: Instruction) -> None:
     value = tx.pop()
-    tx.push(tx.handled[-1] if tx.handled and tx.handled[-1] is not None else ConstantValue(None))
+    tx.push(HandledValue(value))
     tx.handled.append(value)
     tx.push(value)
 

@@ -10,8 +10,9 @@ import ast
 import types
 from typing import Any
 
+from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.sources import Global, Held
+from rushlight.dynamo.sources import parameter_text
 from rushlight.dynamo.values.base import Value
 
 _LITERALS = (int, str, bytes, bool, type(None))
@@ -20,8 +21,9 @@ _LITERALS = (int, str, bytes, bool, type(None))
 class ProgramWriter:
     """Collects the statements of one generated function. `names` are the objects that its text mentions."""
 
-    def __init__(self, parameters: tuple[str, ...], module_globals: dict) -> None:
+    def __init__(self, parameters: tuple[str, ...], module_globals: dict, effects: SideEffects) -> None:
         self.parameters = parameters
+        self.is_changed = effects.is_changed
         self.module_globals = module_globals
         self.names: dict[str, Any] = {}
         self.lines: list[str] = []
@@ -52,12 +54,7 @@ class ProgramWriter:
         return text
 
     def _sourced(self, value: Value) -> str:
-        source = value.source
-        if isinstance(source, Held):
-            return source.name
-        if isinstance(source, Global) and source.namespace == "__globals":
-            return source.expression()
-        return source.expression()
+        return value.source.expression()
 
     def literal(self, value: Any) -> str:
         """A constant."""
@@ -72,6 +69,11 @@ class ProgramWriter:
         if type(value) is tuple:
             return "(" + "".join(f"{self.key(item)}, " for item in value) + ")"
         return self.literal(value)
+
+    def begin(self, value: Value, text: str) -> str:
+        """Make an object before what it holds, which may hold the object; returns its name."""
+        name = self._made[id(value)] = self.keep(text)
+        return name
 
     def name_of(self, value: Any, hint: str) -> str:
         """The name under which the text mentions an object."""
@@ -110,7 +112,7 @@ class ProgramWriter:
     def text(self, name: str, first: list[str]) -> str:
         """The function's source, `first` being the lines before all others."""
         body = [*first, *self.lines] or ["pass"]
-        parameters = ", ".join((*self.parameters, "__globals", "__closure"))
+        parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
         return f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in body)
 
 

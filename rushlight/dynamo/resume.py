@@ -11,41 +11,48 @@ from functools import lru_cache
 from types import CodeType
 
 from bytecode import Bytecode, CellVar, FreeVar, Instr, Label, TryBegin, TryEnd
+from bytecode.instr import InstrLocation
 
-from rushlight.dynamo.instructions import PYTHON
+from rushlight.dynamo.instructions import PYTHON, decode
 
 _PROLOGUE = ("MAKE_CELL", "COPY_FREE_VARS", "RESUME")
 
 
 @lru_cache(maxsize=1024)
-def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, ...], raising: bool = False) -> CodeType:
+def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, ...], raising: bool = False,
+                is_plain: bool = False) -> CodeType:  # fmt: skip
     """The code from instruction `index` on.
 
-    `stack` has a letter for each entry, from the bottom: "v" a value, "n" NULL. The parameters are the values of the
-    stack, then `local_names`; with `raising` a last one, an exception, is raised there instead of running the instruction.
-    Cell variables become free variables, after the original's own.
+    `stack` has a letter for each entry, from the bottom: "v" a value, "n" NULL, "h" what stands below a handled exception,
+    which is being handled again. The parameters are the values of the stack, then `local_names`; with `raising` a last one,
+    an exception, is raised there instead of running the instruction. Cell variables become free variables, after the
+    original's own. `is_plain` makes a code object of its own for callers that never have it captured.
     """
     body = Bytecode.from_code(code)
     cells = tuple(code.co_cellvars)
     freevars = [*code.co_freevars, *cells]
-    values = [f"__stack{position}" for position, kind in enumerate(stack) if kind == "v"]
+    values = [f"__stack{position}" for position, kind in enumerate(stack) if kind != "n"]
     parameters = [*values, *local_names, *(["__raised"] if raising else [])]
     target = Label()
+    location = InstrLocation(decode(code)[index].line, None, None, None)
     rest = _body_with_label(body, index, target, cells)
     prologue = ([Instr("COPY_FREE_VARS", len(freevars))] if freevars else []) + [Instr("RESUME", 0)]
-    loads = [
-        Instr("PUSH_NULL") if kind == "n" else Instr("LOAD_FAST", f"__stack{position}")
-        for position, kind in enumerate(stack)
-    ]
-    made = Bytecode([*prologue, *loads, *_jump(body, index, target, raising), *rest])
+    loads = [instruction for position, kind in enumerate(stack) for instruction in _load(position, kind)]
+    made = Bytecode([*prologue, *loads, *_jump(body, index, target, raising, location), *rest])
     made.name, made.qualname, made.filename = code.co_name, code.co_qualname, code.co_filename
     made.first_lineno = code.co_firstlineno
     made.argcount, made.argnames = len(parameters), parameters
     made.freevars, made.cellvars = freevars, []
     made.flags = body.flags & ~0x0C
     made.docstring = None if PYTHON < (3, 13) else made.docstring
-    result = made.to_code()
-    return result
+    return made.to_code()
+
+
+def _load(position: int, kind: str) -> list[Instr]:
+    if kind == "n":
+        return [Instr("PUSH_NULL")]
+    load = Instr("LOAD_FAST", f"__stack{position}")
+    return [load] if kind == "v" else [load, Instr("PUSH_EXC_INFO"), Instr("POP_TOP")]
 
 
 def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str, ...]) -> list:
@@ -63,11 +70,11 @@ def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str
     return found
 
 
-def _jump(body: Bytecode, index: int, target: Label, raising: bool) -> list:
+def _jump(body: Bytecode, index: int, target: Label, raising: bool, location: InstrLocation) -> list:
     if not raising:
         return [Instr("JUMP_FORWARD", target)]
     handler = _handler_at(body, index)
-    raise_it = [Instr("LOAD_FAST", "__raised"), Instr("RAISE_VARARGS", 1)]
+    raise_it = [Instr("LOAD_FAST", "__raised"), Instr("RAISE_VARARGS", 1, location=location)]
     if handler is None:
         return raise_it
     begin = TryBegin(handler.target, handler.push_lasti, handler.stack_depth)

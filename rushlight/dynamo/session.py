@@ -12,17 +12,16 @@ from rushlight.autograd.grad_mode import enable_grad, no_grad
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.effects import SideEffects
-from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
-from rushlight.dynamo.sources import Attribute, Held, Item, Source
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.sources import Attribute, Global, Held, Item, Source
+from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, is_constant_value
 from rushlight.dynamo.values.containers import DictValue, RangeValue, SequenceValue, SetValue, SliceValue
 from rushlight.dynamo.values.contexts import GradModeValue
 from rushlight.dynamo.values.exceptions import from_exception
-from rushlight.dynamo.values.function import BoundMethodValue, PartialValue, wrap_function
+from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
 from rushlight.dynamo.values.objects import ModuleValue, ObjectValue, OpaqueValue, PythonModuleValue
 from rushlight.dynamo.values.tensor import LibraryFunctionValue, TensorValue, is_library_function
 from rushlight.nn.modules.module import Module
@@ -51,6 +50,8 @@ class Session:
         self.module_globals = module_globals
         self.held: dict[str, Any] = {}
         self.depth = 0
+        self.distinct: list[Source] = []
+        self.cells: list[Source] = []
         self._known: dict[int, Value] = {}
         self._keep: list[Any] = []
 
@@ -60,14 +61,38 @@ class Session:
         """The tracked value of a real object: the same one for the same object. What is assumed of it is guarded."""
         known = self._known.get(id(value))
         if known is not None:
-            if source is not None and known.source is not None and source != known.source:
-                self.guards.add(f"{source} is {known.source}", source, "the same object in two places")
+            self.same_place(known, value, source)
             return known
         made = self._make(tx, value, source)
         if not isinstance(made, ConstantValue):
-            self._known[id(value)] = made
-            self._keep.append(value)
+            self.remember(value, made)
+            if _may_be_another(made):
+                self.distinct.append(made.source)
         return made
+
+    def later(self, tx: Translator, value: Any, source: Source | None) -> Value:
+        """The same for when something looks at the value: until then nothing is guarded."""
+        if source is None:
+            return self.wrap(tx, value, None)
+        return PendingValue(lambda: self.wrap(tx, value, source), source)
+
+    def remember(self, value: Any, made: Value) -> None:
+        """Have `wrap` answer with this tracked value for an object."""
+        self._known[id(value)] = made
+        self._keep.append(value)
+
+    def known(self, value: Any) -> Value | None:
+        """The tracked value of an object that was met before."""
+        return self._known.get(id(value))
+
+    def same_place(self, known: Value, value: Any, source: Source | None) -> None:
+        """Guard that an object is found at another place, too."""
+        if source is None or source == known.source:
+            return
+        if known.source is None:
+            self.guards.same_object(source, value)
+        else:
+            self.guards.add(f"{source} is {known.source}", source, "the same object in two places")
 
     def _make(self, tx: Translator, value: Any, source: Source | None) -> Value:
         kind = type(value)
@@ -92,7 +117,7 @@ class Session:
     def _tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
         if kind not in (Tensor, Parameter):
-            raise GraphBreak(f"a tensor of class {kind.__name__}")
+            return self._opaque(value, source)
         node = self.graph.known(value)
         if node is None:
             if source is None or isinstance(source, Held):
@@ -100,7 +125,7 @@ class Session:
             else:
                 self.guards.tensor(source, value)
                 node = self.graph.input(value, source)
-        return TensorValue(node, node.meta["example_value"], source, kind)
+        return self.graph.tensor_value(node, node.meta["example_value"], source, value)
 
     def _callable(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
         if isinstance(value, types.ModuleType):
@@ -116,8 +141,10 @@ class Session:
             self._identity(source, value)
             return BuiltinValue(value)
         if isinstance(value, types.FunctionType):
-            self._identity(source, value)
-            return wrap_function(tx, value, source)
+            by_code = not isinstance(source, Global | Held | None)
+            if not by_code:
+                self._identity(source, value)
+            return wrap_function(tx, value, source, by_code)
         if isinstance(value, types.MethodType):
             owner = self.wrap(tx, value.__self__, Attribute(source, "__self__") if source else None)
             function = self.wrap(tx, value.__func__, Attribute(source, "__func__") if source else None)
@@ -129,6 +156,11 @@ class Session:
     def _identity(self, source: Source | None, value: Any) -> None:
         if source is not None:
             self.guards.same_object(source, value)
+
+    def _opaque(self, value: Any, source: Source | None) -> Value:
+        if source is not None:
+            self.guards.same_type(source, value)
+        return OpaqueValue(type(value), source or self.hold(value))
 
     def _partial(self, tx: Translator, value: functools.partial, source: Source | None) -> Value:
         if source is not None:
@@ -143,22 +175,26 @@ class Session:
         return PartialValue(functools.partial, function, args, kwargs, source)
 
     def _items(self, tx: Translator, values: Any, source: Source | None) -> list[Value]:
-        return [self.wrap(tx, item, Item(source, index) if source else None) for index, item in enumerate(values)]
+        return [self.later(tx, item, Item(source, index) if source else None) for index, item in enumerate(values)]
 
     def _container(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
         kind = type(value)
         if kind in (list, tuple, collections.deque) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
             if kind is collections.deque and value.maxlen is not None:
-                raise GraphBreak("a deque with a maximal length")
-            if source is not None:
-                self.guards.same_type(source, value)
-                self.guards.same_length(source, value)
-            return SequenceValue(self._items(tx, value, source), kind, source)
+                return self._opaque(value, source)
+            if source is None:
+                return SequenceValue(self._items(tx, value, None), kind)
+            self.guards.same_type(source, value)
+            items = self._items(tx, value, source)
+            return SequenceValue(items, kind, source, lambda: self.guards.same_length(source, items))
         if kind in (dict, collections.OrderedDict, collections.defaultdict):
             return self._dict(tx, value, source)
         if kind in (set, frozenset):
+            if not all(is_key(key) for key in value):
+                return self._opaque(value, source)
             if source is not None:
-                self.guards.same_value(source, value if kind is frozenset else set(value))
+                self.guards.same_type(source, value)
+                self.guards.same_items(source, list(value), "items")
             return SetValue(dict.fromkeys(value), kind, source)
         if kind is range:
             if source is not None:
@@ -173,23 +209,21 @@ class Session:
         return None
 
     def _dict(self, tx: Translator, value: dict, source: Source | None) -> Value:
-        for key in value:
-            if not is_constant_value(key) and not isinstance(key, tuple | type):
-                raise GraphBreak(f"a dict with a key of type {type(key).__name__}")
-        if source is not None:
-            self.guards.same_type(source, value)
-            self.guards.same_keys(source, value)
-        plain = all(isinstance(key, str | int | bool | type(None)) for key in value)
-        items = {}
-        for key, item in value.items():
-            where = Item(source, key) if source is not None and plain else None
-            if source is not None and not plain:
-                where = Item(source, _Named(self.guards.name(key, "key"), key))
-            items[key] = self.wrap(tx, item, where)
+        if not all(is_key(key) for key in value):
+            return self._opaque(value, source)
         factory = None
         if type(value) is collections.defaultdict:
             factory = self.wrap(tx, value.default_factory, Attribute(source, "default_factory") if source else None)
-        return DictValue(items, type(value), source, factory)
+        if source is None:
+            return DictValue({key: self.wrap(tx, item, None) for key, item in value.items()}, type(value), None, factory)
+        self.guards.same_type(source, value)
+        items = {key: self.later(tx, item, Item(source, self._key_text(key))) for key, item in value.items()}
+        keys = list(value)
+        return DictValue(items, type(value), source, factory, lambda: self.guards.same_items(source, keys, "keys"))
+
+    def _key_text(self, key: Any) -> Any:
+        """A key as it stands in expressions: itself, or a name for it."""
+        return key if type(key) in (str, int, bool, type(None)) else _Named(self.guards.name(key, "key"), key)
 
     def _object(self, value: Any, source: Source | None) -> Value:
         kind = type(value)
@@ -202,7 +236,7 @@ class Session:
             return from_exception(value)
         if source is not None:
             self.guards.same_type(source, value)
-        if not _is_python_class(kind) or (isinstance(kind.__dict__.get("__new__"), staticmethod)):
+        if not _is_python_class(kind) or issubclass(kind, BaseException):
             return OpaqueValue(kind, source or self.hold(value))
         return ObjectValue(kind, value, source or self.hold(value))
 
@@ -224,6 +258,22 @@ class Session:
         self.held[name] = value
         self.guards.names[name] = value
         return Held(name)
+
+
+def _may_be_another(made: Value) -> bool:
+    """Whether a value from outside is guarded by what it is like, not by identity."""
+    if isinstance(made, FunctionValue):
+        return made.by_code
+    kinds = (TensorValue, SequenceValue, DictValue, SetValue, ObjectValue, OpaqueValue)
+    return made.source is not None and isinstance(made, kinds) and not isinstance(made, ModuleValue)
+
+
+def is_key(value: Any) -> bool:
+    """Whether an object may be a key of a followed dict: its hash and equality run no code of the program."""
+    if type(value) is tuple:
+        return all(map(is_key, value))
+    callables = types.FunctionType | types.BuiltinFunctionType
+    return is_constant_value(value) or type(value) is type or isinstance(value, callables)
 
 
 class _Named:

@@ -6,6 +6,7 @@ function's globals) and `__closure` (its cells).
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass
 
 
@@ -21,6 +22,11 @@ class Source:
         return self.expression()
 
 
+def parameter_text(name: str) -> str:
+    """A parameter's name in generated code, where it must not hide a builtin that the code needs."""
+    return f"__of_{name}" if hasattr(builtins, name) else name
+
+
 @dataclass(frozen=True)
 class Local(Source):
     """A parameter of the frame."""
@@ -28,7 +34,7 @@ class Local(Source):
     name: str
 
     def expression(self) -> str:
-        return self.name
+        return parameter_text(self.name)
 
 
 @dataclass(frozen=True)

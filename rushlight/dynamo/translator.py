@@ -15,16 +15,17 @@ from typing import Any
 from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
 from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.instructions import Instruction, decode
 from rushlight.dynamo.session import Session, is_stable
 from rushlight.dynamo.sources import Attribute, Global, Held, Source
 from rushlight.dynamo.values import builtin
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Value, realized
 from rushlight.dynamo.values.constant import ConstantValue, is_constant_value, raised
 from rushlight.dynamo.values.containers import IteratorValue, SequenceValue, iterate
 from rushlight.dynamo.values.contexts import GradModeValue, set_grad_enabled
 from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
-from rushlight.dynamo.values.function import CellValue, FunctionValue, NamedMethodValue
+from rushlight.dynamo.values.function import BoundMethodValue, CellValue, FunctionValue, NamedMethodValue
 from rushlight.dynamo.values.objects import ClassValue, ModuleValue, ObjectValue, PythonModuleValue, SuperValue, look_up
 from rushlight.dynamo.values.tensor import wrap_result
 from rushlight.nn.modules.module import Module
@@ -65,7 +66,9 @@ class Translator:
         self.cells: dict[str, CellValue] = {}
         self.free_cells: list[CellValue] = []
         self.keyword_names: tuple[str, ...] = ()
-        self.handled: list[ExceptionValue | None] = []
+        self.handled: list[Value] = []
+        self.statements: list[int] = []
+        self.raised_at: dict[int, int] = {}
         self.steps = 0
 
     # What values ask for
@@ -89,6 +92,10 @@ class Translator:
         """The tracked value of a real object."""
         return self.session.wrap(self, value, source)
 
+    def later(self, value: Any, source: Source | None) -> Value:
+        """The same, guarded when something looks at it."""
+        return self.session.later(self, value, source)
+
     def wrap_constant(self, value: Any) -> Value:
         """The tracked value of an object that the frame always finds the same."""
         if is_constant_value(value):
@@ -107,6 +114,8 @@ class Translator:
         try:
             found = getattr(owner, name)
         except AttributeError as error:
+            if source is not None:
+                self.guards.add(f"not hasattr({source}, {name!r})", source, "no such attribute")
             raise raised(error) from None
         if source is not None:
             return self.wrap(found, Attribute(source, name))
@@ -123,7 +132,30 @@ class Translator:
         """An attribute of a module."""
         if is_stable(owner.module):
             return self.wrap_constant(found)
-        return self.wrap(found, Attribute(owner.source, name) if owner.source is not None else None)
+        return self.wrap(found, Attribute(owner.source or self.held(owner.module), name))
+
+    def class_member(self, kind: type, name: str, found: Any) -> Value | None:
+        """The function of a method of any kind that a class has, guarded to stay there; None for what is no method."""
+        if not isinstance(found, types.FunctionType | staticmethod | classmethod):
+            return None
+        self.guard_member(kind, name, found)
+        return self.wrap_constant(found if isinstance(found, types.FunctionType) else found.__func__)
+
+    def guard_member(self, kind: type, name: str, found: Any) -> None:
+        """Assume that a class keeps what it has under a name."""
+        owner = next(base for base in kind.__mro__ if name in base.__dict__)
+        if is_stable(owner):
+            return
+        text, guards = guards_name(self.guards, kind), self.guards
+        if isinstance(found, types.FunctionType) and type(kind) is type and name.isidentifier():
+            test = f"{text}.{name} is {guards.name(found, found.__name__)}"
+        else:
+            test = f"{guards.name(look_up, 'look_up')}({text}, {name!r}) is {guards.name(found, 'member')}"
+        guards.add(test, None, f"the class {kind.__name__}")
+
+    def method_of(self, owner: Value, function: Value) -> Value:
+        """A method with its object."""
+        return BoundMethodValue(owner, function)
 
     def wrap_module_member(self, owner: ModuleValue, group: str, name: str, found: Any) -> Value:
         """A parameter, buffer or submodule: the graph keeps tensors, guarded by identity."""
@@ -154,20 +186,17 @@ class Translator:
 
     def wrap_cell(self, cell: types.CellType, source: Source, name: str) -> CellValue:
         """A real cell."""
-        known = self.session._known.get(id(cell))
+        known = self.session.known(cell)
         if known is not None:
+            self.session.same_place(known, cell, source)
             return known
-        content = Attribute(source, "cell_contents")
         try:
-            held = cell.cell_contents
+            content = self.later(cell.cell_contents, Attribute(source, "cell_contents"))
         except ValueError:
-            made = CellValue(None, source, name)
-        else:
-            made = CellValue(None, source, name)
-            self.session._known[id(cell)] = made
-            made.content = self.wrap(held, content)
-        self.session._known[id(cell)] = made
-        self.session._keep.append(cell)
+            content = None
+        made = CellValue(content, source, name)
+        self.session.remember(cell, made)
+        self.session.cells.append(source)
         return made
 
     def held(self, value: Any) -> Held:
@@ -235,6 +264,13 @@ class Translator:
                 raise
         raise GraphBreak(f"next({iterator})")
 
+    def next_or_raise(self, iterator: Value) -> Value:
+        """`next(iterator)`."""
+        found = self.next(iterator)
+        if found is None:
+            raise raised(StopIteration())
+        return found
+
     def lazily(self, values: Value) -> Iterator[Value]:
         """The values that iterating yields, taken when they are needed."""
         if isinstance(values, ObjectValue):
@@ -263,7 +299,7 @@ class Translator:
         name = self.code.co_varnames[0] if self.code.co_argcount else None
         if cell is None or name is None:
             raise raised(RuntimeError("super(): no arguments"))
-        owner = self.locals.get(name) or self.cells[name].content
+        owner = realized(self.locals.get(name) or self.cells[name].content)
         return SuperValue(cell.load("__class__").constant(), owner)
 
     # Calls
@@ -326,12 +362,13 @@ class Translator:
         child = Translator(self.session, function.code, function.globals, self)
         child.start(function.bind(self, args, kwargs), function.cells)
         if function.code.co_flags & _GENERATOR:
-            return IteratorValue(child.generate())
+            return IteratorValue(child.generate(), types.GeneratorType, runs_code=True)
         return child.run()
 
     def start(self, arguments: dict[str, Value], free_cells: list[CellValue]) -> None:
         """Put the arguments and cells in place. The names of comprehensions' arguments come as "implicit0"."""
-        self.locals = {f".{name[8:]}" if name.startswith("implicit") else name: value for name, value in arguments.items()}
+        first = self.code.co_varnames[0] if self.code.co_varnames else ""
+        self.locals = {first if name == "implicit0" and first == ".0" else name: value for name, value in arguments.items()}
         self.free_cells = free_cells
         self.cells = dict(zip(self.code.co_freevars, free_cells, strict=True))
 
@@ -363,6 +400,8 @@ class Translator:
     def step(self) -> None:
         """Follow one instruction; an exception that it raises goes to the handler, if there is one."""
         instruction = self.instructions[self.position]
+        if not self.stack and self.parent is None and self.steps:
+            self.statements.append(self.steps)
         self.position += 1
         self.steps += 1
         handler = opcodes.HANDLERS.get(instruction.opname)
@@ -377,6 +416,7 @@ class Translator:
         handler = instruction.handler
         if handler is None:
             raise error
+        self.raised_at.setdefault(id(error.value), self.steps - 1)
         del self.stack[handler.depth :]
         if handler.push_lasti:
             self.push(ConstantValue(instruction.offset))
@@ -418,13 +458,18 @@ class Translator:
             if value is None:
                 raise raised(NameError(f"name '{name}' is not defined"))
             return value
+        is_own = self.module_globals is self.session.module_globals
+        is_library = str(self.module_globals.get("__name__", "")).partition(".")[0] == "rushlight"
         if name in self.module_globals:
             found = self.module_globals[name]
-            if self.module_globals is self.session.module_globals:
+            if is_own:
                 return self.wrap(found, Global(name))
-            if self.module_globals.get("__name__", "").partition(".")[0] == "rushlight":
+            if is_library:
                 return self.wrap_constant(found)
             return self.wrap(found, Global(name, self.session.hold(self.module_globals).name))
+        if not is_library:
+            namespace = "__globals" if is_own else self.held(self.module_globals).name
+            self.guards.add(f"{name!r} not in {namespace}", None, "no global variable hides the builtin")
         builtins = self.module_globals.get("__builtins__", {})
         builtins = builtins if isinstance(builtins, dict) else vars(builtins)
         if name not in builtins:
@@ -441,6 +486,11 @@ class Translator:
             found.insert(0, FrameSummary(frame.code.co_filename, line, frame.code.co_name))
             frame = frame.parent
         return found
+
+
+def guards_name(guards: Guards, kind: type) -> str:
+    """A name for a class in guards."""
+    return guards.name(kind, kind.__name__ if kind.__name__.isidentifier() else "class")
 
 
 @contextmanager

@@ -1,15 +1,15 @@
 """Operators whose plain cases native code does by itself: names of kernels, and how registered kernels are wrapped.
 
 In: the kernel of an operator, as it is registered. Out: an ElementwiseKernel (`csrc/elementwise.c`), which runs a native kernel
-on contiguous tensors of one shape and dtype, or a ViewKernel (`csrc/view_kernel.c`), which makes views; both call the general
-kernel, which was registered, in all other cases.
+on contiguous tensors of one shape and dtype, a ViewKernel (`csrc/view_kernel.c`), which makes views, or a ConcatenateKernel
+(`csrc/concatenate_kernel.c`). They call the general kernel, which was registered, in all other cases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight._C import ElementwiseKernel, ViewKernel
+from rushlight._C import ConcatenateKernel, ElementwiseKernel, ViewKernel
 
 # Operators under the name of their kernel, and those under another.
 _NATIVE = {
@@ -33,6 +33,8 @@ _PARAMETERS = {"threshold_backward": 1}
 
 def with_native(name: str, general: Callable, in_place: bool = False) -> Callable:
     """The CPU kernel `general` of the operator `name`, behind a native one where there is one; `in_place` for `name_`."""
+    if name == "cat":
+        return ConcatenateKernel(general)
     if name not in _NATIVE:
         return general
     return ElementwiseKernel(_NATIVE[name] or name, general, in_place, _PARAMETERS.get(name, 0))

@@ -241,7 +241,7 @@ def wrong(backward=lambda ctx, grad: grad, forward=lambda ctx, x, y: x + y):
     [
         (wrong(), RuntimeError, r"function WrongBackward returned an incorrect number of gradients \(expected 2, got 1\)"),
         (wrong(lambda ctx, g: (g, g, g)), RuntimeError, r"expected 2, got 3"),
-        (wrong(lambda ctx, g: (g, 3)), TypeError, "function WrongBackward returned a int as gradient 1"),
+        (wrong(lambda ctx, g: (g, 3)), RuntimeError, r"expected Variable or None \(got int\) as gradient 1"),
         (wrong(lambda ctx, g: (rl.ones(5), g)), RuntimeError, r"returned an invalid gradient - got \[5\] but expected shape"),
         (wrong(forward=lambda ctx, x, y: ctx.save_for_backward(3) or x), TypeError, "save_for_backward can only save variables"),
     ],

@@ -108,6 +108,30 @@ def test_view_kernels_give_what_the_general_ones_give(name, arguments, source):
     assert made._impl.storage is source._impl.storage and made._impl.version is source._impl.version
 
 
+LISTS = [
+    ([WHOLE, WHOLE], 0), ([WHOLE, WHOLE + 1, WHOLE], 1), ((WHOLE, WHOLE), -1), ([WHOLE, WHOLE[:1]], 0), ([WHOLE, WHOLE[:, :1].clone()], 1),
+    ([rl.arange(3), rl.arange(4)], 0), ([WHOLE > 3, WHOLE > 5], 1), ([WHOLE], 0), ([WHOLE, WHOLE.double()], 0), ([WHOLE, PART], 0),
+    ([WHOLE.t(), WHOLE.t()], 0), ([WHOLE, rl.ones(0)], 0), ([rl.ones(0, 3), rl.ones(2, 3)], 0), ([WHOLE, WHOLE], 2),
+    ([WHOLE, rl.ones(3, 5)], 0), ([], 0), ([WHOLE, 1], 0), ([rl.tensor(1.0)], 0), ([WHOLE.half(), WHOLE.half()], 1),
+    ([rl.ones(2, 1, 3, 3), rl.ones(2, 1, 3, 3)], 0), ([rl.ones(2, 3, 4, 5)] * 2, 1), ([rl.ones(2, 3, 400, 50)] * 2, -2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tensors", "dim"), LISTS, ids=range(len(LISTS)))
+def test_the_concatenating_kernel_gives_what_the_general_one_gives(tensors, dim):
+    kernel = kernel_of("cat")
+    try:
+        expected = kernel.general(tensors, dim)
+    except (RuntimeError, IndexError, ValueError, TypeError) as error:
+        with pytest.raises(type(error)) as found:
+            kernel(tensors, dim)
+        assert str(found.value) == str(error)
+        return
+    made = kernel(tensors, dim)
+    assert (made.shape, made.stride(), made.dtype) == (expected.shape, expected.stride(), expected.dtype)
+    np.testing.assert_array_equal(made.float().numpy(), expected.float().numpy())
+
+
 def test_packets_tell_lists_by_their_elements():
     assert _C.argument_types((1, [2, 3], (), (1.0,))) == (int, (int,), (), (float,))
     assert _C.argument_types(([1, 2.0],)) is None

@@ -296,6 +296,10 @@ CONVOLUTIONS = [
     ((3, 16, 5, 6), (20, 16, 1, 1), (1, 1), (0, 0), (1, 1), 1),
     ((2, 3, 30), (4, 3, 5), (2,), (4,), (1,), 1),
     ((1, 2, 6, 6), (3, 2, 2, 2), (1, 1), (3, 3), (1, 1), 1),
+    ((3, 6, 20, 33), (24, 3, 3, 3), (1, 1), (1, 1), (1, 1), 2),
+    ((2, 5, 14, 40), (17, 5, 3, 5), (1, 1), (2, 0), (2, 1), 1),
+    ((2, 300, 8, 9), (16, 300, 3, 3), (1, 1), (1, 1), (1, 1), 1),
+    ((4, 8, 9, 9), (40, 8, 1, 1), (1, 1), (0, 0), (1, 1), 1),
 ]
 
 
@@ -384,6 +388,22 @@ def test_adding_at_repeated_places():
     np.testing.assert_array_equal(target, wanted)
 
 
+def test_likelihoods_of_labels_that_exist():
+    x = np.random.default_rng(0).standard_normal((6, 4)).astype(np.float32)
+    labels, weights = np.array([0, 3, 1, -7, 2, 2]), np.array([1, 2, 3, 4], np.float32)
+    counted = labels != -7
+    wanted = np.where(counted, -x[np.arange(6), labels * counted] * weights[labels * counted], 0)
+    losses = np.zeros(6, np.float32)
+    sums = kernels.nll_loss(x, labels, weights, -7, losses)
+    np.testing.assert_allclose(losses, wanted, rtol=1e-6)
+    assert sums == (pytest.approx(wanted.sum(), rel=1e-5), weights[labels[counted]].sum())
+    back = np.ones_like(x)
+    assert kernels.nll_loss_backward(back, labels, weights, -7, np.array([2], np.float32), 4.0)
+    np.testing.assert_allclose(back.sum(1), np.where(counted, -weights[labels * counted] / 2, 0))
+    assert kernels.nll_loss(x, labels, None, -100, None) is None
+    assert not kernels.nll_loss_backward(back, labels, None, -100, np.array([2], np.float32), 4.0)
+
+
 def test_the_table_of_operators_is_what_numpy_functions_stand_for():
     assert {"add", "exp", "gelu", "where"} <= set(kernels.codes)
     assert native.STANDS_FOR[np.add] == kernels.codes["add"]
@@ -393,14 +413,15 @@ JUNK = [None, 1, -1, 2.5, "x", (), (1, 2), np.zeros(3), np.zeros((2, 3), np.comp
         np.zeros((2, 2, 2, 2), np.float32), np.zeros(4, ">f4"), np.zeros((2, 3), np.int64), object(), 1 << 80]  # fmt: skip
 FUNCTIONS = ["pointwise", "copy", "matmul", "reduce", "softmax", "layer_norm", "layer_norm_backward", "convolution",
              "convolution_input", "convolution_weight", "sort", "cumsum", "take", "add_at", "along", "max_pool",
-             "max_pool_backward", "channel_moments", "channel_products", "channel_affine", "attention"]  # fmt: skip
+             "max_pool_backward", "channel_moments", "channel_products", "channel_affine", "attention",
+             "nll_loss", "nll_loss_backward"]  # fmt: skip
 
 
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(FUNCTIONS), st.lists(st.sampled_from(range(len(JUNK))), max_size=9))
 def test_wrong_arguments_are_refused(name, chosen):
     try:
-        assert getattr(kernels, name)(*[JUNK[index] for index in chosen]) in (True, False)
+        assert getattr(kernels, name)(*[JUNK[index] for index in chosen]) in (True, False, None)
     except (TypeError, ValueError, OverflowError):
         pass
 

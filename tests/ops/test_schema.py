@@ -6,7 +6,16 @@ import pytest
 
 from rushlight.core.layout import contiguous_format
 from rushlight.ops.dispatcher import OpOverload, all_operators
-from rushlight.ops.schema import NO_DEFAULT, FunctionSchema, Type, parse_schema
+from rushlight.ops.packet import OpOverloadPacket, namespaces
+from rushlight.ops.return_types import has_named_results, return_type_of
+from rushlight.ops.schema import (
+    NO_DEFAULT,
+    FunctionSchema,
+    Type,
+    in_place_declaration,
+    parse_schema,
+    split_declaration,
+)
 
 ATEN = [op for op in all_operators() if op.namespace == "aten"]
 # ATen has an overload with a generator beside the one without; here one overload takes both.
@@ -65,6 +74,30 @@ def test_what_is_parsed():
 def test_malformed_text_is_named(text, message):
     with pytest.raises(ValueError, match=message):
         parse_schema(text)
+
+
+@pytest.mark.parametrize("op", ATEN, ids=str)
+def test_what_is_cut_out_of_the_text_is_what_the_schema_says(op: OpOverload):
+    schema = op._schema
+    assert (op._opname, op._overloadname) == (schema.name, schema.overload) == split_declaration(str(schema))[:2]
+    assert op._takes_lists == any(argument.type.is_tensor_list for argument in schema.arguments)
+    assert op._names_device == ("device" in schema.positions)
+    assert not op._names_device or schema.arguments[op._device_position].name == "device"
+
+
+def test_named_results_are_found_in_the_text():
+    packets = [packet for packet in vars(namespaces.aten).values() if isinstance(packet, OpOverloadPacket)]
+    assert [has_named_results(packet) for packet in packets] == [return_type_of(packet) is not None for packet in packets]
+
+
+def test_in_place_declarations():
+    text = "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    assert in_place_declaration(text) == "add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"
+    assert in_place_declaration("neg(Tensor self) -> Tensor") == "neg_(Tensor(a!) self) -> Tensor(a!)"
+    assert in_place_declaration("f.a(Tensor self) -> Tensor", "b") == "f_.b(Tensor(a!) self) -> Tensor(a!)"
+    for text in ("sum(Tensor[] all) -> Tensor", "max(Tensor self, int dim) -> (Tensor, Tensor)"):
+        with pytest.raises(ValueError, match="no in-place variant of"):
+            in_place_declaration(text)
 
 
 def _without_generator(schema: FunctionSchema) -> tuple:

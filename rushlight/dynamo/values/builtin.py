@@ -9,11 +9,12 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
@@ -26,6 +27,7 @@ from rushlight.dynamo.values.containers import (
     SequenceValue,
     SetValue,
     SliceValue,
+    WrappedIteratorValue,
     iterate,
     sort_values,
 )
@@ -114,8 +116,6 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     plain = symbol[:-1] if in_place else symbol
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         if not isinstance(left, ObjectValue) and not isinstance(right, ObjectValue):
-            if in_place and isinstance(left, TensorValue):
-                tx.effects.writes_tensor(left)
             return tx.call_in_graph("call_function", function, [left, right], {})
     if left.is_constant() and right.is_constant():
         return fold(BINARY[plain], left, right)
@@ -378,43 +378,64 @@ def _iter(tx: Translator, value: Value) -> Value:
 
 @handles(next)
 def _next(tx: Translator, iterator: Value, *default: Value) -> Value:
-    found = tx.next(iterator)
-    if found is not None:
-        return found
-    if default:
-        return default[0]
-    raise raised(StopIteration())
+    try:
+        return tx.next_or_raise(iterator)
+    except Raised as error:
+        if default and issubclass(error.value.python_type(), StopIteration):
+            return default[0]
+        raise
 
 
 @handles(reversed)
 def _reversed(tx: Translator, values: Value) -> Value:
-    return IteratorValue(iter(values.items_of(tx)[::-1]))
+    if isinstance(values, ObjectValue):
+        return values.method(tx, "__reversed__", [], {})
+    is_list = isinstance(values, SequenceValue) and values.is_mutable
+    return IteratorValue(iter(values.items_of(tx)[::-1]), runs_code=is_list)
 
 
 @handles(enumerate)
 def _enumerate(tx: Translator, values: Value, start: Value = ConstantValue(0)) -> Value:  # noqa: B008
-    first = start.constant()
-    source = tx.lazily(values)
-    return IteratorValue(SequenceValue([ConstantValue(first + i), value], tuple) for i, value in enumerate(source))
+    first, inner = start.constant(), _iter(tx, values)
+    pairs = (SequenceValue([ConstantValue(first + i), value], tuple) for i, value in enumerate(tx.drain(inner)))
+    return WrappedIteratorValue(enumerate, pairs, [inner], start=first)
 
 
 @handles(zip)
 def _zip(tx: Translator, *values: Value, strict: Value = ConstantValue(False)) -> Value:  # noqa: B008
-    sources = [tx.lazily(value) for value in values]
-    pairs = zip(*sources, strict=strict.truth(tx))
-    return IteratorValue(SequenceValue(list(pair), tuple) for pair in pairs)
+    inner = [_iter(tx, value) for value in values]
+    if strict.truth(tx):
+        return IteratorValue(_strictly(zip(*map(tx.drain, inner), strict=True)), zip, runs_code=True)
+    groups = zip(*map(tx.drain, inner), strict=False)
+    return WrappedIteratorValue(zip, (SequenceValue(list(group), tuple) for group in groups), inner)
+
+
+def _strictly(groups: Iterator[tuple]) -> Iterator[Value]:
+    try:
+        for group in groups:
+            yield SequenceValue(list(group), tuple)
+    except ValueError as error:
+        raise raised(error) from None
 
 
 @handles(map)
 def _map(tx: Translator, function: Value, *values: Value) -> Value:
-    return IteratorValue(function.call(tx, list(group), {}) for group in zip(*map(tx.lazily, values), strict=False))
+    inner = [_iter(tx, value) for value in values]
+    results = (function.call(tx, list(group), {}) for group in zip(*map(tx.drain, inner), strict=False))
+    return WrappedIteratorValue(map, results, inner, function)
 
 
 @handles(filter)
 def _filter(tx: Translator, function: Value, values: Value) -> Value:
     keeps_true = function.is_constant() and function.constant() is None
-    source = tx.lazily(values)
-    return IteratorValue(v for v in source if (v if keeps_true else function.call(tx, [v], {})).truth(tx))
+    inner = _iter(tx, values)
+    kept = (v for v in tx.drain(inner) if (v if keeps_true else function.call(tx, [v], {})).truth(tx))
+    return WrappedIteratorValue(filter, kept, [inner], function)
+
+
+def _runs_code(values: Value) -> bool:
+    """Whether iterating runs code of the program, or may see a change before the next value is taken."""
+    return not (isinstance(values, RangeValue) or (isinstance(values, SequenceValue) and not values.is_mutable))
 
 
 @handles(sorted)
@@ -487,7 +508,8 @@ def _reduce(tx: Translator, function: Value, values: Value, *start: Value) -> Va
 
 @handles(itertools.chain)
 def _chain(tx: Translator, *values: Value) -> Value:
-    return IteratorValue(itertools.chain.from_iterable(map(tx.lazily, values)))
+    chained = itertools.chain.from_iterable(map(tx.lazily, values))
+    return IteratorValue(chained, itertools.chain, any(map(_runs_code, values)))
 
 
 @handles(itertools.product)
@@ -498,7 +520,8 @@ def _product(tx: Translator, *values: Value, repeat: Value = ConstantValue(1)) -
 
 @handles(itertools.islice)
 def _islice(tx: Translator, values: Value, *bounds: Value) -> Value:
-    return IteratorValue(itertools.islice(tx.lazily(values), *[bound.constant() for bound in bounds]))
+    taken = itertools.islice(tx.lazily(values), *[bound.constant() for bound in bounds])
+    return IteratorValue(taken, itertools.islice, _runs_code(values))
 
 
 @handles(itertools.accumulate)
@@ -506,12 +529,18 @@ def _accumulate(tx: Translator, values: Value, function: Value | None = None) ->
     def combine(left: Value, right: Value) -> Value:
         return binary(tx, "+", left, right) if function is None else function.call(tx, [left, right], {})
 
-    return IteratorValue(itertools.accumulate(tx.lazily(values), combine))
+    return IteratorValue(itertools.accumulate(tx.lazily(values), combine), itertools.accumulate, runs_code=True)
 
 
-@handles(print, input, open, eval, exec, compile, globals, locals, vars, dir, breakpoint)
+@handles(eval, exec, globals, locals, vars, dir, breakpoint, sys._getframe, sys.exc_info, sys._current_frames)
+def _frame(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+    kind = FrameNeeded if tx.parent is None else GraphBreak
+    raise kind("a call that looks at the frame", "move it out of the compiled function")
+
+
+@handles(print, input, open, compile)
 def _effect(tx: Translator, *args: Value, **kwargs: Value) -> Value:
-    raise GraphBreak("a call with an effect on the world, or that looks at the frame", "move it out of the compiled function")
+    raise GraphBreak("a call with an effect on the world", "move it out of the compiled function")
 
 
 @handles(copy.copy)

@@ -769,6 +769,26 @@ class DictIteratorValue(IteratorValue):
         return f"{writer.name_of(advanced, 'advanced')}(iter({writer.expression(self.owner)}.{self.which}()), {self.index})"
 
 
+class WrappedIteratorValue(IteratorValue):
+    """`enumerate`, `zip`, `map` or `filter` over the iterators `inner`; `count` is how many values were taken."""
+
+    def __init__(self, kind: type, items: Iterator[Value], inner: list[Value], function: Value | None = None, start: int = 0):
+        super().__init__(self._counted(items), kind)
+        self.inner = inner
+        self.function = function
+        self.count = start
+
+    def _counted(self, items: Iterator[Value]) -> Iterator[Value]:
+        for item in items:
+            self.count += 1
+            yield item
+
+    def write(self, writer: ProgramWriter) -> str:
+        parts = [writer.expression(value) for value in (*([self.function] if self.function else []), *self.inner)]
+        parts += [str(self.count)] if self.kind is enumerate else []
+        return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(parts)})"
+
+
 def advanced(iterator: Iterator, count: int) -> Iterator:
     """An iterator from which `count` values have been taken."""
     for _ in range(count):

@@ -65,6 +65,16 @@ class ExceptionValue(Value):
         return f"{self.kind.__name__}({', '.join(map(str, self.arguments))})"
 
 
+class HandledValue(Value):
+    """What the stack keeps below an exception that is being handled: here, the exception itself."""
+
+    def __init__(self, error: Value) -> None:
+        self.error = error
+
+    def write(self, writer: ProgramWriter) -> str:
+        return writer.expression(self.error)
+
+
 def _unknown(value: Value, name: str) -> Any:
     return Value.attribute(value, None, name)
 

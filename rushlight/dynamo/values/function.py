@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute, Item, Source
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import Value, realized
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.containers import DictValue, SequenceValue
 
@@ -30,6 +30,7 @@ class CellValue(Value):
         if self.content is None:
             where = "where it is not associated with a value in enclosing scope"
             raise raised(NameError(f"cannot access free variable '{name}' {where}"))
+        self.content = realized(self.content)
         return self.content
 
     def store(self, tx: Translator, value: Value | None) -> None:
@@ -49,7 +50,11 @@ class CellValue(Value):
 
 
 class FunctionValue(Value):
-    """A function written in Python: its code, globals, defaults and cells."""
+    """A function written in Python: its code, globals, defaults and cells.
+
+    `function` is the real one where there is one. With `by_code` only its code is guarded, not its identity: functions that
+    a program makes at each call are other ones each time.
+    """
 
     def __init__(
         self,
@@ -61,6 +66,7 @@ class FunctionValue(Value):
         cells: list[CellValue],
         source: Source | None = None,
         function: types.FunctionType | None = None,
+        by_code: bool = False,
     ) -> None:
         self.code = code
         self.globals = module_globals
@@ -70,7 +76,7 @@ class FunctionValue(Value):
         self.cells = cells
         self.source = source
         self.function = function
-        self.annotations: Value | None = None
+        self.by_code = by_code
         self.attributes: dict[str, Value] = {}
 
     def python_type(self) -> type:
@@ -85,10 +91,10 @@ class FunctionValue(Value):
         return self is other
 
     def is_constant(self) -> bool:
-        return self.function is not None
+        return self.function is not None and not self.by_code
 
     def constant(self) -> Any:
-        if self.function is None:
+        if not self.is_constant():
             raise GraphBreak(f"{self} is made by the program, so it is no constant")
         return self.function
 
@@ -185,26 +191,42 @@ def signature_of(code: types.CodeType, default_count: int, keyword_defaults: dic
     return inspect.Signature(found)
 
 
-def wrap_function(tx: Translator, function: types.FunctionType, source: Source | None) -> FunctionValue:
-    """A real function. Its code is guarded by the identity of the function; defaults and cells are read where they are used."""
-    def inner(name: str) -> Source | None:
-        return Attribute(source, name) if source is not None else None
-
+def wrap_function(tx: Translator, function: types.FunctionType, source: Source | None, by_code: bool) -> FunctionValue:
+    """A real function. Its identity is guarded, or with `by_code` its code; defaults and cells are read where they are used."""
+    base = source if source is not None else tx.held(function)
     defaults = [
-        tx.wrap(value, Item(inner("__defaults__"), index) if source is not None else None)
-        for index, value in enumerate(function.__defaults__ or ())
+        tx.later(value, Item(Attribute(base, "__defaults__"), index)) for index, value in enumerate(function.__defaults__ or ())
     ]
     keyword_defaults = {
-        name: tx.wrap(value, Item(inner("__kwdefaults__"), name) if source is not None else None)
+        name: tx.later(value, Item(Attribute(base, "__kwdefaults__"), name))
         for name, value in (function.__kwdefaults__ or {}).items()
     }
     cells = [
-        tx.wrap_cell(cell, Item(inner("__closure__"), index) if source is not None else tx.held(cell), name)
+        tx.wrap_cell(cell, Item(Attribute(base, "__closure__"), index), name)
         for index, (cell, name) in enumerate(zip(function.__closure__ or (), function.__code__.co_freevars, strict=True))
     ]
+    if by_code:
+        _guard_by_code(tx, function, base)
+    code, name = function.__code__, function.__qualname__
     return FunctionValue(
-        function.__code__, function.__globals__, function.__qualname__, defaults, keyword_defaults, cells, source, function
+        code, function.__globals__, name, defaults, keyword_defaults, cells, source, function, by_code
     )
+
+
+def _guard_by_code(tx: Translator, function: types.FunctionType, source: Source) -> None:
+    guards = tx.guards
+    guards.same_type(source, function)
+    guards.same_object(Attribute(source, "__code__"), function.__code__)
+    if function.__globals__ is tx.session.module_globals:
+        guards.add(f"{source}.__globals__ is __globals", source, "globals of a function")
+    else:
+        guards.same_object(Attribute(source, "__globals__"), function.__globals__)
+    for name in ("__defaults__", "__kwdefaults__"):
+        held = getattr(function, name)
+        if held:
+            guards.add(f"len({source}.{name}) == {len(held)}", source, "number of defaults")
+        else:
+            guards.add(f"not {source}.{name}", source, "number of defaults")
 
 
 class BoundMethodValue(Value):

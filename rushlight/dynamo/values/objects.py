@@ -55,6 +55,8 @@ class ObjectValue(Value):
         return self is other
 
     def attribute(self, tx: Translator, name: str) -> Value:
+        if name == "__class__":
+            return tx.wrap_class(self.kind)
         if isinstance(look_up(self.kind, "__getattribute__"), types.FunctionType):
             raise GraphBreak(f"class {self.kind.__name__} defines __getattribute__")
         found = look_up(self.kind, name)
@@ -65,19 +67,14 @@ class ObjectValue(Value):
             return own
         if found is not _MISSING:
             return self._class_attribute(tx, name, found)
-        if name == "__class__":
-            return tx.wrap_class(self.kind)
         fallback = look_up(self.kind, "__getattr__")
         if isinstance(fallback, types.FunctionType):
-            return tx.wrap(fallback, None).call(tx, [self, ConstantValue(name)], {})
+            return tx.class_member(self.kind, "__getattr__", fallback).call(tx, [self, ConstantValue(name)], {})
         raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
 
     def _own_attribute(self, tx: Translator, name: str) -> Value | None:
         if name in self.written:
-            written = self.written[name]
-            if written is None:
-                raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
-            return written
+            return self.written[name]
         held = getattr(self.real, "__dict__", {}) if self.real is not None else {}
         if name == "__dict__":
             raise GraphBreak(f"the __dict__ of {self}")
@@ -93,29 +90,37 @@ class ObjectValue(Value):
         if isinstance(found, property):
             if not isinstance(found.fget, types.FunctionType):
                 raise GraphBreak(f"property {name!r} of {self}")
+            tx.guard_member(self.kind, name, found)
             return tx.wrap_constant(found.fget).call(tx, [self], {})
         if isinstance(found, types.MemberDescriptorType):  # a slot
             if name in self.written:
-                return self.written[name]
+                written = self.written[name]
+                if written is None:
+                    raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
+                return written
             if self.real is not None and hasattr(self.real, name):
                 return tx.wrap(getattr(self.real, name), Attribute(self.source, name) if self.source else None)
-            raise raised(AttributeError(name))
+            if self.source is not None:
+                tx.guards.add(f"not hasattr({self.source}, {name!r})", self.source, "no such attribute")
+            raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
         getter = look_up(type(found), "__get__")
         if isinstance(getter, types.FunctionType):
-            owner = tx.wrap_constant(found)
-            return tx.wrap_constant(getter).call(tx, [owner, self, tx.wrap_class(self.kind)], {})
+            tx.guard_member(self.kind, name, found)
+            return tx.wrap_constant(getter).call(tx, [tx.wrap_constant(found), self, tx.wrap_class(self.kind)], {})
         if name == "__dict__":
             raise GraphBreak(f"the __dict__ of {self}")
         raise GraphBreak(f"descriptor {name!r} of {self}")
 
     def _class_attribute(self, tx: Translator, name: str, found: Any) -> Value:
+        member = tx.class_member(self.kind, name, found)
         if isinstance(found, types.FunctionType):
-            return BoundMethodValue(self, tx.wrap_constant(found))
-        if isinstance(found, staticmethod):
-            return tx.wrap_constant(found.__func__)
+            return BoundMethodValue(self, member)
         if isinstance(found, classmethod):
-            return BoundMethodValue(tx.wrap_class(self.kind), tx.wrap_constant(found.__func__))
+            return BoundMethodValue(tx.wrap_class(self.kind), member)
+        if member is not None:
+            return member
         if hasattr(type(found), "__get__"):
+            tx.guard_member(self.kind, name, found)
             getter = look_up(type(found), "__get__")
             if isinstance(getter, types.FunctionType):
                 return tx.wrap_constant(getter).call(tx, [tx.wrap_constant(found), self, tx.wrap_class(self.kind)], {})
@@ -125,7 +130,7 @@ class ObjectValue(Value):
     def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
         setter = look_up(self.kind, "__setattr__")
         if isinstance(setter, types.FunctionType) and setter is not Module.__setattr__:
-            tx.wrap_constant(setter).call(tx, [self, ConstantValue(name), value], {})
+            tx.class_member(self.kind, "__setattr__", setter).call(tx, [self, ConstantValue(name), value], {})
             return
         self.set_plainly(tx, name, value)
 
@@ -135,15 +140,28 @@ class ObjectValue(Value):
         if isinstance(found, property):
             if found.fset is None:
                 raise raised(AttributeError(f"property '{name}' of '{self.kind.__name__}' object has no setter"))
+            tx.guard_member(self.kind, name, found)
             tx.wrap_constant(found.fset).call(tx, [self, value], {})
             return
         if found is not _MISSING and hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType):
-            raise GraphBreak(f"writing descriptor {name!r} of {self}")
+            setter = look_up(type(found), "__set__")
+            if name == "__dict__" or not isinstance(setter, types.FunctionType):
+                raise GraphBreak(f"writing descriptor {name!r} of {self}")
+            tx.guard_member(self.kind, name, found)
+            tx.wrap_constant(setter).call(tx, [tx.wrap_constant(found), self, value], {})
+            return
+        if not self.kind.__dictoffset__ and found is _MISSING:
+            raise GraphBreak(f"writing attribute {name!r} of {self}, which has slots")
         tx.effects.mutates(self)
         self.written[name] = value
 
     def delete_attribute(self, tx: Translator, name: str) -> None:
+        if isinstance(look_up(self.kind, "__delattr__"), types.FunctionType) or isinstance(look_up(self.kind, name), property):
+            raise GraphBreak(f"deleting attribute {name!r} of {self}")
         self.attribute(tx, name)
+        is_own = self.written.get(name) is not None or name in getattr(self.real, "__dict__", {})
+        if not is_own and not isinstance(look_up(self.kind, name), types.MemberDescriptorType):
+            raise GraphBreak(f"deleting attribute {name!r} of {self}")
         tx.effects.mutates(self)
         self.written[name] = None
 
@@ -186,7 +204,8 @@ class ObjectValue(Value):
         raise raised(TypeError(f"'{self.kind.__name__}' object is not iterable"))
 
     def write(self, writer: ProgramWriter) -> str:
-        made = writer.keep(f"{writer.name_of(object, 'object')}.__new__({writer.name_of(self.kind, self.kind.__name__)})")
+        kind = writer.name_of(self.kind, self.kind.__name__)
+        made = writer.begin(self, f"{writer.name_of(object, 'object')}.__new__({kind})")
         for line in self.write_back(writer, made):
             writer.statement(line)
         return made
@@ -197,7 +216,8 @@ class ObjectValue(Value):
         lines = []
         for name, value in self.written.items():
             if value is None:
-                lines.append(f"{plain}.__delattr__({target}, {name!r})")
+                is_real = name in getattr(self.real, "__dict__", ()) or name in getattr(self.kind, "__slots__", ())
+                lines += [f"{plain}.__delattr__({target}, {name!r})"] if self.real is not None and is_real else []
             else:
                 lines.append(f"{plain}.__setattr__({target}, {name!r}, {writer.expression(value)})")
         return lines
@@ -278,11 +298,9 @@ class ClassValue(Value):
     def attribute(self, tx: Translator, name: str) -> Value:
         found = look_up(self.kind, name)
         if isinstance(found, classmethod):
-            return BoundMethodValue(self, tx.wrap_constant(found.__func__))
-        if isinstance(found, staticmethod):
-            return tx.wrap_constant(found.__func__)
-        if isinstance(found, types.FunctionType):
-            return tx.wrap_constant(found)
+            return BoundMethodValue(self, tx.class_member(self.kind, name, found))
+        if isinstance(found, staticmethod | types.FunctionType):
+            return tx.class_member(self.kind, name, found)
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return ConstantValue(getattr(self.kind, name))
         if found is _MISSING and not hasattr(self.kind, name):
@@ -347,22 +365,25 @@ class SuperValue(Value):
         order = (self.owner.kind if is_class else self.owner.python_type()).__mro__
         for base in order[order.index(self.after) + 1 :]:
             if name in base.__dict__:
-                return self._bound(tx, name, base.__dict__[name])
+                return self._bound(tx, base, name, base.__dict__[name])
         raise raised(AttributeError(f"'super' object has no attribute '{name}'"))
 
-    def _bound(self, tx: Translator, name: str, found: Any) -> Value:
+    def _bound(self, tx: Translator, base: type, name: str, found: Any) -> Value:
+        member = tx.class_member(base, name, found)
         if isinstance(found, types.FunctionType):
-            return BoundMethodValue(self.owner, tx.wrap_constant(found))
+            is_class = isinstance(self.owner, ClassValue) and name not in ("__new__",)
+            return member if is_class else BoundMethodValue(self.owner, member)
         if isinstance(found, classmethod):
             owner = self.owner if isinstance(self.owner, ClassValue) else tx.wrap_class(self.owner.python_type())
-            return BoundMethodValue(owner, tx.wrap_constant(found.__func__))
-        if isinstance(found, staticmethod):
-            return tx.wrap_constant(found.__func__)
+            return BoundMethodValue(owner, member)
+        if member is not None:
+            return member
         if isinstance(found, property):
+            tx.guard_member(base, name, found)
             return tx.wrap_constant(found.fget).call(tx, [self.owner], {})
         if inspect.isroutine(found):
             return PlainMethodValue(self.owner, name)
-        return tx.wrap_constant(found)
+        return tx.wrap(found, Attribute(tx.class_source(base), name))
 
 
 class PlainMethodValue(Value):

@@ -13,7 +13,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.constant import ConstantValue, from_python, is_constant_value, raised
+from rushlight.dynamo.values.constant import ConstantValue, fold, from_python, is_constant_value, raised
 from rushlight.dynamo.values.containers import SequenceValue
 from rushlight.fx.node import Node
 from rushlight.fx.targets import TORCH
@@ -56,6 +56,7 @@ class TensorValue(Value):
         self.fake = fake
         self.source = source
         self.kind = kind
+        self.own_attributes: frozenset[str] = frozenset()
 
     def python_type(self) -> type:
         return self.kind
@@ -77,6 +78,8 @@ class TensorValue(Value):
         return isinstance(other, TensorValue) and self.graph_node is other.graph_node
 
     def attribute(self, tx: Translator, name: str) -> Value:
+        if name == "is_leaf" and self.source is not None and self.fake.requires_grad:
+            raise GraphBreak("whether a tensor from outside is a leaf")
         if name in _KNOWN_ATTRIBUTES:
             return from_python(getattr(self.fake, name))
         if name in ("grad", "data") and self.source is not None:
@@ -85,22 +88,28 @@ class TensorValue(Value):
             return tx.call_in_graph("call_function", getattr, [self, ConstantValue(name)], {})
         if name == "__class__":
             return tx.wrap_class(self.kind)
+        if name in self.own_attributes or name == "__dict__":
+            raise GraphBreak(f"attribute {name!r}, which the program gave a tensor")
         if not hasattr(Tensor, name):
-            raise raised(AttributeError(f"'Tensor' object has no attribute '{name}'"))
+            self._guard_missing(tx, name)
+            raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
         if isinstance(getattr(Tensor, name), property):
             raise GraphBreak(f"attribute {name!r} of a tensor")
         return tx.bound_method(self, name)
 
+    def _guard_missing(self, tx: Translator, name: str) -> None:
+        if self.source is not None and name.isidentifier():
+            tx.guards.add(f"not hasattr({self.source}, {name!r})", self.source, "no such attribute")
+
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name in self.own_attributes:
+            raise GraphBreak(f"attribute {name!r}, which the program gave a tensor")
         if name in _NEEDS_VALUES:
             raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
         if not hasattr(Tensor, name):
             raise raised(AttributeError(f"'Tensor' object has no attribute '{name}'"))
         if name in _KNOWN_METHODS and not any(isinstance(value, TensorValue) for value in args):
-            values = [value.constant() for value in args]
-            return from_python(getattr(self.fake, name)(*values, **{key: value.constant() for key, value in kwargs.items()}))
-        if name.endswith("_") and not name.endswith("__"):
-            tx.effects.writes_tensor(self)
+            return fold(lambda *a, **k: getattr(self.fake, name)(*a, **k), *args, **kwargs)
         return tx.call_in_graph("call_method", name, [self, *args], kwargs)
 
     def item(self, tx: Translator, key: Value) -> Value:
@@ -175,7 +184,7 @@ def is_library_function(value: object) -> bool:
 def wrap_result(tx: Translator, node: Node, result: Any) -> Value:
     """The tracked value of a node's result."""
     if isinstance(result, Tensor):
-        return TensorValue(node, result)
+        return tx.graph.tensor_value(node, result)
     if is_constant_value(result):
         return ConstantValue(result)
     if isinstance(result, Size):

@@ -47,8 +47,20 @@ def _key(arrays: list[np.ndarray | None]) -> tuple:
     return tuple(slice(None) if array is None else array for array in arrays)
 
 
+def _rows(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
+    """Rows of a row-major tensor at non-negative places, the frequent case; None for any other."""
+    first = indices[0] if len(indices) == 1 else None
+    if first is None or first._impl.dtype is not int64 or not self._impl.sizes or not first.is_contiguous():
+        return None
+    out = empty((*first._impl.sizes, *self._impl.sizes[1:]), self.dtype)
+    return out if native_indexing.take(out._impl.array, self._impl.array, first._impl.array, 0) else None
+
+
 @cpu("index.Tensor")
 def index(self, indices):
+    found = _rows(self, indices)
+    if found is not None:
+        return found
     whole = _integer_indices(self, indices)
     sizes, strides = index_geometry(self, whole)
     out = empty(sizes, self.dtype, strides)

@@ -38,7 +38,9 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
         fill_value = fill_value.item()
     kind = dtype or of_number(fill_value)
     made = empty(check_sizes(size), kind)
-    made._impl.array.fill(number(fill_value, kind.numpy))
+    # 0 and 1 are right in every dtype as they are.
+    plain = type(fill_value) is int and 0 <= fill_value <= 1
+    made._impl.array.fill(fill_value if plain else number(fill_value, kind.numpy))
     return made
 
 

@@ -63,7 +63,12 @@ def reduce(operation: int, array: np.ndarray, axes: tuple[int, ...], out: np.nda
 
     Sums of integers are computed in int64, those of 16-bit floats in float32. `mean`, for DEVIATION, has the size of `out`.
     """
-    if native.kernels is None or not array.size or not out.flags.c_contiguous:
+    extra = () if mean is None else (mean,)
+    if native.kernels is None:
+        return False
+    if native.kernels.reduce(operation, out, array, axes, *extra):  # as they are, in the frequent case
+        return True
+    if not array.size or not out.flags.c_contiguous:
         return False
     kinds = _computed(operation, array.dtype, out.dtype)
     if kinds is None:
@@ -76,7 +81,6 @@ def reduce(operation: int, array: np.ndarray, axes: tuple[int, ...], out: np.nda
             return False
         found = converted, found[1]
     target = out if out.dtype == result else np.empty(out.shape, result)
-    extra = () if mean is None else (mean,)
     if not native.kernels.reduce(operation, target, *found, *extra):
         return False
     if target is not out:

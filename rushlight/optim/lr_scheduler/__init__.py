@@ -19,6 +19,9 @@ from rushlight.optim.lr_scheduler.one_cycle import OneCycleLR
 from rushlight.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from rushlight.optim.lr_scheduler.scheduler import LRScheduler
 
+# The base's name in older programs.
+_LRScheduler = LRScheduler
+
 __all__ = [
     "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "ExponentialLR",
     "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "OneCycleLR", "PolynomialLR",

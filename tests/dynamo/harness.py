@@ -1,0 +1,173 @@
+"""Programs run in eager and captured, and everything that may tell the two apart.
+
+In: a function, arguments and the globals of its module. Out: what it returned or raised, with lines; its arguments, the module's
+variables in capitals and the grad mode afterwards.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import rushlight as torch
+from rushlight import dynamo
+
+
+@dataclass
+class Program:
+    """A function and how it is called. `graphs` is how many graphs its first call must make, None where it does not matter."""
+
+    function: Callable
+    args: tuple
+    graphs: int | None
+
+
+@dataclass
+class Programs:
+    """The programs of a topic."""
+
+    found: list[Program] = field(default_factory=list)
+
+    def __call__(self, *args: Any, graphs: int | None = None) -> Callable[[Callable], Callable]:
+        """Register a function with arguments, which each call gets a copy of."""
+
+        def register(function: Callable) -> Callable:
+            self.found.append(Program(function, args, graphs))
+            return function
+
+        return register
+
+    def one(self, *args: Any) -> Callable[[Callable], Callable]:
+        """The same for a function that must be captured as one graph, without a break."""
+        return self(*args, graphs=1)
+
+
+@dataclass
+class Recorder:
+    """A backend that runs graphs as they are."""
+
+    graphs: list = field(default_factory=list)
+
+    def __call__(self, module: Any, inputs: list) -> Any:
+        self.graphs.append(module)
+        return module
+
+
+def check(program: Program, calls: int = 3) -> Recorder:
+    """Assert that a program does captured what it does in eager, at the first call and at later ones."""
+    backend = Recorder()
+    dynamo.reset()
+    captured = dynamo.optimize(dynamo.FrameCallback(backend))(program.function)
+    state = program.function.__globals__
+    before = {name: copy.deepcopy(value) for name, value in state.items() if _is_variable(name, value)}
+    fresh = None
+    for call in range(calls):
+        wanted = outcome(program.function, program, before)
+        found = outcome(captured, program, before)
+        difference = compare(wanted, found, "outcome")
+        assert difference is None, f"{program.function.__name__}, call {call}: {difference}\n{wanted}\n{found}"
+        fresh = len(backend.graphs) if fresh is None else fresh
+    if program.graphs is not None:
+        assert fresh == program.graphs, f"{program.function.__name__} made {fresh} graphs, expected {program.graphs}"
+        assert len(backend.graphs) == fresh, f"{program.function.__name__} was captured again"
+    restore(state, before)
+    return backend
+
+
+def outcome(function: Callable, program: Program, before: dict) -> dict:
+    """All that a call leaves behind."""
+    state = program.function.__globals__
+    restore(state, before)
+    args = copy.deepcopy(program.args)
+    torch.manual_seed(0)
+    found: dict[str, Any] = {"result": None, "error": None}
+    try:
+        found["result"] = function(*args)
+    except Exception as error:
+        found["error"] = described(error, program.function.__code__.co_filename)
+    found |= {"args": args, "grad": torch.is_grad_enabled(), "state": {name: state.get(name) for name in before}}
+    found["extra"] = sorted(name for name, value in state.items() if _is_variable(name, value) and name not in before)
+    torch.set_grad_enabled(True)
+    return copy.deepcopy(found) if found["error"] is None and _is_plain(found["result"]) else found
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, list | tuple | dict | torch.Tensor | int | float | str | type(None))
+
+
+def described(error: BaseException, filename: str) -> list:
+    """An exception's class, arguments, lines in a file, and those of what led to it."""
+    lines, step = [], error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == filename:
+            lines.append((step.tb_frame.f_code.co_name, step.tb_lineno))
+        step = step.tb_next
+    following = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return [type(error), error.args, lines, None if following is None else described(following, filename)[:2]]
+
+
+def _is_variable(name: str, value: Any) -> bool:
+    return name.isupper() and not isinstance(value, type | types.ModuleType | types.FunctionType | torch.nn.Module | Programs)
+
+
+def restore(state: dict, before: dict) -> None:
+    """Give a module's variables their values of before; lists, dicts and objects stay the same objects."""
+    for name in [name for name, value in state.items() if _is_variable(name, value) and name not in before]:
+        del state[name]
+    for name, value in before.items():
+        value, held = copy.deepcopy(value), state.get(name)
+        if type(held) is not type(value):
+            state[name] = value
+        elif isinstance(held, list):
+            held[:] = value
+        elif isinstance(held, dict | set):
+            held.clear()
+            held.update(value)
+        elif hasattr(held, "__dict__") and not isinstance(held, torch.Tensor):
+            vars(held).clear()
+            vars(held).update(vars(value))
+        else:
+            state[name] = value
+
+
+def compare(wanted: Any, found: Any, where: str) -> str | None:
+    """Where two values differ, None where they do not."""
+    if type(wanted) is not type(found) and not (_is_class_like(wanted, found)):
+        return f"{where}: {type(wanted)} and {type(found)}"
+    if isinstance(wanted, torch.Tensor):
+        alike = (wanted.shape, wanted.dtype, wanted.requires_grad, wanted.stride()) == (
+            found.shape, found.dtype, found.requires_grad, found.stride())  # fmt: skip
+        return None if alike and torch.equal(wanted.nan_to_num(), found.nan_to_num()) else f"{where}: {wanted} and {found}"
+    if isinstance(wanted, dict):
+        if list(wanted) != list(found):
+            return f"{where}: keys {list(wanted)} and {list(found)}"
+        return _first(compare(wanted[key], found[key], f"{where}[{key!r}]") for key in wanted)
+    if isinstance(wanted, list | tuple):
+        if len(wanted) != len(found):
+            return f"{where}: {wanted} and {found}"
+        return _first(compare(one, other, f"{where}[{i}]") for i, (one, other) in enumerate(zip(wanted, found, strict=True)))
+    if isinstance(wanted, set | frozenset):
+        return compare(list(wanted), list(found), where)
+    if isinstance(wanted, types.FunctionType):
+        return compare(wanted.__qualname__, found.__qualname__, where)
+    if isinstance(wanted, type):
+        return compare(wanted.__qualname__, found.__qualname__, where)
+    if type(wanted).__module__.startswith("tests.") and hasattr(wanted, "__dict__"):
+        return compare(vars(wanted), vars(found), where)
+    if hasattr(type(wanted), "__next__"):
+        return compare(list(wanted), list(found), where)
+    if type(wanted).__repr__ is object.__repr__:
+        return None
+    return None if wanted == found or repr(wanted) == repr(found) else f"{where}: {wanted!r} and {found!r}"
+
+
+def _is_class_like(wanted: Any, found: Any) -> bool:
+    """Classes that a program makes anew at each call differ in identity only."""
+    return type(wanted).__qualname__ == type(found).__qualname__ and "<locals>" in type(wanted).__qualname__
+
+
+def _first(differences: Any) -> str | None:
+    return next((difference for difference in differences if difference is not None), None)
