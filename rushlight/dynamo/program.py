@@ -123,6 +123,7 @@ def compile_function(text: str, original: types.CodeType, line: int) -> types.Co
         if hasattr(node, "lineno"):
             node.lineno = node.end_lineno = line
             node.col_offset = node.end_col_offset = 0
+    tree.body[0].lineno = original.co_firstlineno
     module = compile(tree, original.co_filename, "exec")
     code = next(constant for constant in module.co_consts if isinstance(constant, types.CodeType))
-    return code.replace(co_name=original.co_name, co_qualname=original.co_qualname, co_firstlineno=original.co_firstlineno)
+    return code.replace(co_name=original.co_name, co_qualname=original.co_qualname)

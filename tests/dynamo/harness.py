@@ -6,6 +6,7 @@ variables in capitals and the grad mode afterwards.
 
 from __future__ import annotations
 
+import collections
 import copy
 import types
 from collections.abc import Callable
@@ -56,11 +57,31 @@ class Recorder:
         return module
 
 
-def check(program: Program, calls: int = 3) -> Recorder:
-    """Assert that a program does captured what it does in eager, at the first call and at later ones."""
+def check(program: Program, calls: int = 3) -> None:
+    """Assert that a program does captured what it does in eager, at the first call and at later ones; on its own and inlined."""
+    direct = _check(program, program.function, calls)
+    inlined = _check(program, beside_a_graph(program.function), calls)
+    if program.graphs is not None:
+        counts = (direct, inlined)
+        assert direct in (0, program.graphs), f"{program.function.__name__} made {counts} graphs, expected {program.graphs}"
+        assert inlined == program.graphs, f"{program.function.__name__} made {counts} graphs, expected {program.graphs}"
+
+
+def beside_a_graph(function: Callable) -> Callable:
+    """A function that calls another one, and has a graph even where that has none."""
+
+    def run(*args: Any) -> Any:
+        torch.zeros(2) + 1
+        return function(*args)
+
+    return run
+
+
+def _check(program: Program, function: Callable, calls: int) -> int:
+    """Compare; how many graphs the first call made. Later calls must make none where the number is known."""
     backend = Recorder()
     dynamo.reset()
-    captured = dynamo.optimize(dynamo.FrameCallback(backend))(program.function)
+    captured = dynamo.optimize(dynamo.FrameCallback(backend))(function)
     state = program.function.__globals__
     before = {name: copy.deepcopy(value) for name, value in state.items() if _is_variable(name, value)}
     fresh = None
@@ -70,11 +91,9 @@ def check(program: Program, calls: int = 3) -> Recorder:
         difference = compare(wanted, found, "outcome")
         assert difference is None, f"{program.function.__name__}, call {call}: {difference}\n{wanted}\n{found}"
         fresh = len(backend.graphs) if fresh is None else fresh
-    if program.graphs is not None:
-        assert fresh == program.graphs, f"{program.function.__name__} made {fresh} graphs, expected {program.graphs}"
-        assert len(backend.graphs) == fresh, f"{program.function.__name__} was captured again"
     restore(state, before)
-    return backend
+    assert program.graphs is None or len(backend.graphs) == fresh, f"{program.function.__name__} was captured again"
+    return fresh
 
 
 def outcome(function: Callable, program: Program, before: dict) -> dict:
@@ -149,7 +168,7 @@ def compare(wanted: Any, found: Any, where: str) -> str | None:
         if len(wanted) != len(found):
             return f"{where}: {wanted} and {found}"
         return _first(compare(one, other, f"{where}[{i}]") for i, (one, other) in enumerate(zip(wanted, found, strict=True)))
-    if isinstance(wanted, set | frozenset):
+    if isinstance(wanted, set | frozenset | collections.deque):
         return compare(list(wanted), list(found), where)
     if isinstance(wanted, types.FunctionType):
         return compare(wanted.__qualname__, found.__qualname__, where)

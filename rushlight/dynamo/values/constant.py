@@ -50,8 +50,9 @@ class ConstantValue(Value):
         raise raised(TypeError(f"'{type(self.value).__name__}' object is not iterable"))
 
     def attribute(self, tx: Translator, name: str) -> Value:
-        found = fold(getattr, self, ConstantValue(name))
-        return found
+        if isinstance(getattr(self.value, name, None), types.BuiltinMethodType | types.MethodWrapperType):
+            return tx.bound_method(self, name)
+        return fold(getattr, self, ConstantValue(name))
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "join" and isinstance(self.value, str) and len(args) == 1:
