@@ -15,8 +15,9 @@ TORCH_PIP_FLAGS ?=
 PYTEST_FLAGS ?=
 
 # make test-pythons TEST_PYTHONS=/opt/python3.13/bin/python3 TEST_PATHS=tests/fx
-TEST_PYTHONS ?= python3.12 python3.13
-TEST_PATHS ?= tests
+TEST_PYTHONS ?= $(shell tools/find-pythons 3.12 3.13)
+TEST_PATHS ?= tests/csrc tests/dynamo
+EXTRAS ?= test,demo
 
 SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/inductor/include/rushlight/*.h)
 
@@ -33,7 +34,7 @@ help:
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
 	@echo "fuzz          random programs, compiled against eager; chains of views against PyTorch"
 	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
-	@echo "test-pythons  pytest $(TEST_PATHS) under each of: $(TEST_PYTHONS)"
+	@echo "test-pythons  the capture's tests under each of: $(TEST_PYTHONS)"
 	@echo "clean         remove $(VENV), builds and caches"
 
 $(BIN)/python:
@@ -41,7 +42,7 @@ $(BIN)/python:
 
 $(VENV)/.installed: $(SOURCES) setup.py pyproject.toml | $(BIN)/python
 	$(PIP) "setuptools>=77" "numpy>=2.0"
-	$(PIP) --no-build-isolation --editable ".[test,demo]"
+	$(PIP) --no-build-isolation --editable ".[$(EXTRAS)]"
 	@touch $@
 
 # The package of the weights asks for PyTorch, which is not needed to read them.
@@ -95,14 +96,13 @@ fuzz: oracle
 
 test-pythons:
 	@for python in $(TEST_PYTHONS); do \
-	    $$python -c 'pass' 2>/dev/null || { echo "skipping $$python: not here"; continue; }; \
 	    echo "== $$python"; \
-	    $(MAKE) --no-print-directory test-one-python PYTHON=$$python VENV=.venv-$$(basename $$python) || exit 1; \
+	    $(MAKE) --no-print-directory test-one-python PYTHON=$$python VENV=.venv-$$(basename $$python) EXTRAS=test || exit 1; \
 	done
 
 .PHONY: test-one-python
-test-one-python: setup
-	$(BIN)/python -m pytest -n auto $(TEST_PATHS)
+test-one-python: $(VENV)/.installed
+	$(BIN)/python -m pytest -n auto -q $(TEST_PATHS)
 
 clean:
 	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so

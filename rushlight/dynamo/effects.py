@@ -48,7 +48,10 @@ class SideEffects:
             lines += value.write_back(writer, target)
         for (_, name), (namespace, value) in self._globals.items():
             target = f"{writer.globals_of(namespace)}[{name!r}]"
-            lines.append(f"del {target}" if value is None else f"{target} = {writer.expression(value)}")
+            if value is not None:
+                lines.append(f"{target} = {writer.expression(value)}")
+            elif name in namespace:
+                lines.append(f"del {target}")
         writer.lines += lines
 
 

@@ -612,9 +612,10 @@ def _send(tx: Translator, instruction: Instruction) -> None:
     if found is not None:
         tx.push(found)
         return
+    result = tx.result_of(tx.stack[-1])
     if PYTHON < (3, 12):
         tx.pop()
-    tx.push(ConstantValue(None))
+    tx.push(result)
     tx.jump(instruction.target)
 
 

@@ -171,7 +171,7 @@ class Session:
         kwargs = {name: self.wrap(tx, item, Item(keywords, name) if source else None) for name, item in value.keywords.items()}
         if source is not None:
             self.guards.same_length(Attribute(source, "args"), value.args)
-            self.guards.same_keys(Attribute(source, "keywords"), value.keywords)
+            self.guards.same_items(Attribute(source, "keywords"), list(value.keywords), "keywords")
         return PartialValue(functools.partial, function, args, kwargs, source)
 
     def _items(self, tx: Translator, values: Any, source: Source | None) -> list[Value]:

@@ -6,6 +6,7 @@ In: a code object and tracked values for its parameters. Out: the tracked result
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from rushlight.dynamo.session import Session, is_stable
 from rushlight.dynamo.sources import Attribute, Global, Held, Source
 from rushlight.dynamo.values import builtin
 from rushlight.dynamo.values.base import Value, realized
-from rushlight.dynamo.values.constant import ConstantValue, is_constant_value, raised
+from rushlight.dynamo.values.constant import ConstantValue, fold, is_constant_value, raised
 from rushlight.dynamo.values.containers import IteratorValue, SequenceValue, iterate
 from rushlight.dynamo.values.contexts import GradModeValue, set_grad_enabled
 from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
@@ -68,6 +69,7 @@ class Translator:
         self.keyword_names: tuple[str, ...] = ()
         self.handled: list[Value] = []
         self.statements: list[int] = []
+        self.result: Value = ConstantValue(None)
         self.raised_at: dict[int, int] = {}
         self.steps = 0
 
@@ -248,7 +250,9 @@ class Translator:
     def item(self, owner: Value, key: Value) -> Value:
         """`owner[key]`."""
         if isinstance(owner, ClassValue):
-            raise GraphBreak("a subscripted class")
+            if type(owner.kind) is not type or not is_stable(owner.kind):
+                raise GraphBreak("a subscripted class")
+            return fold(operator.getitem, owner, key)
         return owner.item(self, key)
 
     def next(self, iterator: Value) -> Value | None:
@@ -284,6 +288,10 @@ class Translator:
             return
         while (found := self.next(iterator)) is not None:
             yield found
+
+    def result_of(self, iterator: Value) -> Value:
+        """What an iterator that is at its end returned: the value of `yield from`."""
+        return iterator.frame.result if isinstance(iterator, GeneratorValue) else ConstantValue(None)
 
     def set_grad_mode(self, enabled: bool) -> None:
         """Switch the grad mode from here on, in the graph and for what follows."""
@@ -362,7 +370,7 @@ class Translator:
         child = Translator(self.session, function.code, function.globals, self)
         child.start(function.bind(self, args, kwargs), function.cells)
         if function.code.co_flags & _GENERATOR:
-            return IteratorValue(child.generate(), types.GeneratorType, runs_code=True)
+            return GeneratorValue(child)
         return child.run()
 
     def start(self, arguments: dict[str, Value], free_cells: list[CellValue]) -> None:
@@ -394,7 +402,8 @@ class Translator:
             except Yielded as yielded:
                 yield yielded.value
                 self.push(ConstantValue(None))
-            except Returned:
+            except Returned as returned:
+                self.result = returned.value
                 return
 
     def step(self) -> None:
@@ -491,6 +500,14 @@ class Translator:
 def guards_name(guards: Guards, kind: type) -> str:
     """A name for a class in guards."""
     return guards.name(kind, kind.__name__ if kind.__name__.isidentifier() else "class")
+
+
+class GeneratorValue(IteratorValue):
+    """A generator whose function is followed when values are asked for."""
+
+    def __init__(self, frame: Translator) -> None:
+        super().__init__(frame.generate(), types.GeneratorType, runs_code=True)
+        self.frame = frame
 
 
 @contextmanager

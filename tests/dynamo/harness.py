@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import copy
 import types
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -80,6 +81,7 @@ def beside_a_graph(function: Callable) -> Callable:
 def _check(program: Program, function: Callable, calls: int) -> int:
     """Compare; how many graphs the first call made. Later calls must make none where the number is known."""
     backend = Recorder()
+    warnings.filterwarnings("error", message="compile: capturing")
     dynamo.reset()
     captured = dynamo.optimize(dynamo.FrameCallback(backend))(function)
     state = program.function.__globals__
@@ -110,11 +112,10 @@ def outcome(function: Callable, program: Program, before: dict) -> dict:
     found |= {"args": args, "grad": torch.is_grad_enabled(), "state": {name: state.get(name) for name in before}}
     found["extra"] = sorted(name for name, value in state.items() if _is_variable(name, value) and name not in before)
     torch.set_grad_enabled(True)
-    return copy.deepcopy(found) if found["error"] is None and _is_plain(found["result"]) else found
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, list | tuple | dict | torch.Tensor | int | float | str | type(None))
+    try:
+        return copy.deepcopy(found)
+    except (TypeError, RuntimeError):  # a generator, or a tensor with a history
+        return found
 
 
 def described(error: BaseException, filename: str) -> list:

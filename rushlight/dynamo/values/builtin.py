@@ -550,6 +550,40 @@ def _copy(tx: Translator, value: Value) -> Value:
     raise GraphBreak(f"a copy of {value}")
 
 
+class GetterValue(Value):
+    """`operator.itemgetter` or `operator.attrgetter`."""
+
+    def __init__(self, kind: type, keys: list[Value]) -> None:
+        self.kind = kind
+        self.keys = keys
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if len(args) != 1 or kwargs:
+            raise GraphBreak(f"{self.kind.__name__} with these arguments")
+        found = [self._get(tx, args[0], key) for key in self.keys]
+        return found[0] if len(found) == 1 else SequenceValue(found, tuple)
+
+    def _get(self, tx: Translator, value: Value, key: Value) -> Value:
+        if self.kind is operator.itemgetter:
+            return tx.item(value, key)
+        for name in key.constant().split("."):
+            value = value.attribute(tx, name)
+        return value
+
+    def write(self, writer: ProgramWriter) -> str:
+        return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(writer.expression(key) for key in self.keys)})"
+
+
+HANDLERS[operator.itemgetter] = lambda tx, key, *more: GetterValue(operator.itemgetter, [key, *more])
+HANDLERS[operator.attrgetter] = lambda tx, name, *more: GetterValue(operator.attrgetter, [name, *more])
+
+
 def _operator_handler(symbol: str, function: Callable) -> Callable:
     return lambda tx, left, right: function(tx, symbol, left, right)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Types whose values are compared by value where they come from outside.
 BY_VALUE = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented))
 # Types whose values are compared by identity.
-BY_IDENTITY = (dtype, layout, memory_format, types.CodeType)
+BY_IDENTITY = (dtype, layout, memory_format, types.CodeType, types.UnionType, types.GenericAlias)
 
 
 class ConstantValue(Value):

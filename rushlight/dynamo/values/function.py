@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak
@@ -111,6 +112,14 @@ class FunctionValue(Value):
         if name == "__get__":
             return tx.bound_method(self, name)
         if self.function is None:
+            if name == "__defaults__":
+                return SequenceValue(list(self.defaults), tuple) if self.defaults else ConstantValue(None)
+            if name == "__kwdefaults__":
+                return DictValue(dict(self.keyword_defaults), dict) if self.keyword_defaults else ConstantValue(None)
+            if name == "__dict__":
+                return DictValue(self.attributes, dict)
+            if name in ("__closure__", "__globals__", "__annotations__", "__type_params__"):
+                raise GraphBreak(f"attribute {name!r} of {self}")
             if name in ("__doc__", "__module__"):
                 found = self.code.co_consts[0] if name == "__doc__" else self.globals.get("__name__")
                 return ConstantValue(found if isinstance(found, str) else None)
@@ -135,7 +144,7 @@ class FunctionValue(Value):
         try:
             bound = parameters.bind(*args, **kwargs)
         except TypeError as error:
-            raise raised(TypeError(f"{self.name}() {error}")) from None
+            raise raised(self._refusal(len(args), kwargs) or error) from None
         found: dict[str, Value] = {}
         positional = self.code.co_varnames[: self.code.co_argcount]
         defaults = dict(zip(positional[len(positional) - len(self.defaults) :], self.defaults, strict=True))
@@ -149,6 +158,18 @@ class FunctionValue(Value):
             else:
                 found[name] = defaults.get(name) or self.keyword_defaults[name]
         return found
+
+    def _refusal(self, count: int, names: Iterable[str]) -> TypeError | None:
+        """The interpreter's own error for arguments that do not fit, from a function that therefore does not begin to run."""
+        cells = tuple(types.CellType() for _ in self.code.co_freevars)
+        defaults = (None,) * len(self.defaults)
+        twin = types.FunctionType(self.code, {}, self.name, defaults, cells)
+        twin.__kwdefaults__ = dict.fromkeys(self.keyword_defaults)
+        try:
+            twin(*[None] * count, **dict.fromkeys(names))
+        except TypeError as error:
+            return error
+        return None
 
     def write(self, writer: ProgramWriter) -> str:
         if self.function is not None:

@@ -30,4 +30,5 @@ fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_fa
          "linalg_pinv.atol_rtol_tensor", "linalg_det", "linalg_slogdet", "linalg_matrix_exp")  # fmt: skip
 fallback("holds differences of all pairs", "_cdist_forward", "_cdist_backward", "_pdist_forward", "_pdist_backward")
 fallback("draws random numbers from the eager generator", "cauchy_", "exponential_", "geometric_", "log_normal_", "random_",
-         "bernoulli_.Tensor", "multinomial", "poisson", "binomial")  # fmt: skip
+         "bernoulli_.Tensor", "multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet")  # fmt: skip
+fallback("integrates numerically", "_standard_gamma_grad", "_dirichlet_grad")
