@@ -126,7 +126,7 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "aot", "backends", "compiler", "cpu", "cuda", "fft", "func", "fx", "inductor", "linalg", "masked", "nn", "optim",
+    "_dynamo", "aot", "backends", "compiler", "cpu", "cuda", "fft", "func", "fx", "inductor", "linalg", "masked", "nn", "optim",
     "overrides", "serialization", "signal", "special", "testing", "utils", "version",
 )  # fmt: skip
 _FUNCTIONS = {

@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/OVERVIEW.md")
-MADE_BY_RUNS = {"00_graph.py", "04_code.cpp", "results.md"}
-OF_USERS = {"attend.py", "script.py", "my_script.py", "python-gdb.py"}
+MADE_BY_RUNS = {"00_graph.py", "04_code.cpp", "06_guards.py", "07_bytecode.py", "results.md"}
+OF_USERS = {"attend.py", "choose.py", "script.py", "my_script.py", "python-gdb.py"}
 
 
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):

@@ -1,7 +1,16 @@
-"""The compiler: `compile()`, backends, the list of passes, settings, logs and dumps. It wires the stages together."""
+"""The compiler: `compile()`, backends, the list of passes, settings, logs and dumps. It wires the stages together.
+
+For users it is `torch.compiler`: what a program says to the compiler.
+"""
 
 from rushlight.compiler.backends import list_backends, register_backend
-from rushlight.compiler.compile import Compiled, OptimizedModule, compile
+from rushlight.compiler.compile import OptimizedModule, compile
+from rushlight.compiler.control import allow_in_graph, disable, graph_break, is_compiling, reset, substitute_in_graph
 from rushlight.compiler.settings import Settings, from_environment
 
-__all__ = ["Compiled", "OptimizedModule", "Settings", "compile", "from_environment", "list_backends", "register_backend"]
+is_dynamo_compiling = is_compiling
+
+__all__ = [
+    "OptimizedModule", "Settings", "allow_in_graph", "compile", "disable", "from_environment", "graph_break", "is_compiling",
+    "is_dynamo_compiling", "list_backends", "register_backend", "reset", "substitute_in_graph",
+]  # fmt: skip

@@ -1,15 +1,23 @@
-"""Backends: `(GraphModule, example_inputs) -> callable` over flat tensors, by name."""
+"""Backends, by name: `(GraphModule, example_inputs) -> callable`.
+
+In: dynamo's GraphModule, a graph of library calls, and tensors like those that it will be called with. Out: a callable over
+such tensors that returns what the graph returns, a tuple. A user's backend may edit the module, `recompile()` it and return
+its `forward`. "aot_eager" and "inductor" go on to a graph of aten operators.
+"""
 
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable
 
+from rushlight.compiler.aten import compile_to_aten
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.inductor.build import BuildError, CompilerMissing
@@ -23,30 +31,26 @@ def eager(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
     return module.forward
 
 
-def aot_eager(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
-    """Run the captured graph's nodes one by one through the interpreter, after the graph passes."""
+def interpreted(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
+    """Run the nodes of a graph of aten operators one by one."""
     return lambda *tensors: Interpreter(module).run(*tensors)
 
 
-def inductor(settings: Settings, log: StageLog) -> Backend:
-    """Native code. Where none can be made, a warning says why and the interpreter runs the graph."""
-
-    def compile_module(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
-        reason = module.meta.get("keep_eager")
-        if reason:
-            log("graph_breaks", lambda: f"run as eager kernels: {reason}")
-            return aot_eager(module, example_inputs)
-        try:
-            return compile_fx(module, Options(settings.threads or get_num_threads(), settings.debug_cpp), log)
-        except CompilerMissing as error:
-            _warn_once(str(error))
-        except BuildError as error:
-            _warn(str(error))
-        except Exception as error:  # the program is right whatever is wrong with its compilation
-            _warn(f"of an error in the compiler, which should be reported: {type(error).__name__}: {error}")
-        return aot_eager(module, example_inputs)
-
-    return compile_module
+def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
+    """Native code for a graph of aten operators. Where none can be made, a warning says why and the interpreter runs it."""
+    reason = module.meta.get("keep_eager")
+    if reason:
+        log("graph_breaks", lambda: f"run as eager kernels: {reason}")
+        return interpreted(module, [])
+    try:
+        return compile_fx(module, Options(settings.threads or get_num_threads(), settings.debug_cpp), log)
+    except CompilerMissing as error:
+        _warn_once(str(error))
+    except BuildError as error:
+        _warn(str(error))
+    except Exception as error:  # the program is right whatever is wrong with its compilation
+        _warn(f"of an error in the compiler, which should be reported: {type(error).__name__}: {error}")
+    return interpreted(module, [])
 
 
 def _warn(reason: str) -> None:
@@ -58,26 +62,62 @@ def _warn_once(reason: str) -> None:
     _warn(reason)
 
 
-_BACKENDS: dict[str, Backend] = {"eager": eager, "aot_eager": aot_eager}
+_BUILT_IN = ("aot_eager", "eager", "inductor")
+_registered: dict[str, Backend] = {}
+_lock = threading.Lock()
 
 
-def register_backend(function: Backend, name: str | None = None) -> Backend:
-    """Make a backend known by its name."""
-    _BACKENDS[name or function.__name__] = function
+def register_backend(function: Backend | None = None, name: str | None = None, tags: tuple[str, ...] = ()) -> Backend:
+    """Make a backend known by its name, which is the function's by default. Usable as a decorator; `tags` have no effect.
+
+    ValueError for a name that is taken.
+    """
+    if function is None:
+        return functools.partial(register_backend, name=name, tags=tags)
+    name = name or function.__name__
+    with _lock:
+        if name in _BUILT_IN or _registered.get(name, function) is not function:
+            raise ValueError(f"a backend named {name!r} exists already; give register_backend another name")
+        _registered[name] = function
     return function
 
 
-def list_backends() -> list[str]:
+def unregister_backend(name: str) -> None:
+    """Forget a registered backend; KeyError where there is none of that name."""
+    with _lock:
+        del _registered[name]
+
+
+def list_backends(exclude_tags: tuple[str, ...] | None = ()) -> list[str]:
     """The names that `compile(backend=...)` takes."""
-    return sorted([*_BACKENDS, "inductor"])
+    return sorted([*_BUILT_IN, *_registered])
 
 
-def find_backend(backend: str | Backend, settings: Settings, log: StageLog) -> Backend:
-    """The backend for a name or a callable; ValueError lists the names."""
+def check_backend(backend: str | Backend) -> None:
+    """ValueError for a name that no backend has, TypeError for what is neither a name nor a callable."""
     if callable(backend):
-        return backend
-    if backend == "inductor":
-        return inductor(settings, log)
-    if backend not in _BACKENDS:
+        return
+    if not isinstance(backend, str):
+        raise TypeError(f"compile expects a backend's name or a callable, got {type(backend).__name__}")
+    if backend not in list_backends():
         raise ValueError(f"Invalid backend: {backend!r}, see list_backends(): {', '.join(list_backends())}")
-    return _BACKENDS[backend]
+
+
+def name_of_backend(backend: str | Backend) -> str:
+    """What messages call a backend."""
+    return backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
+
+
+def make_backend(backend: str | Backend, settings: Settings, names: dict[TensorImpl, str], log: StageLog) -> Backend:
+    """The backend for a name or a callable that was checked; `names` are the qualified names of parameters and buffers."""
+    if backend == "inductor":
+        return lambda module, inputs: compile_to_aten(module, inputs, lambda aten, _: native(aten, settings, log), names, log)
+    if backend == "aot_eager":
+        return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log)
+    chosen = backend if callable(backend) else _registered.get(backend, eager)
+
+    def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
+        log("graph", lambda: module.print_readable(print_output=False))
+        return chosen(module, inputs)
+
+    return run_backend

@@ -1,173 +1,81 @@
-"""`compile`: capture a function or module at the first call for a signature, run the passes, build, and call.
+"""`compile`: have the frame hook capture a function or module while it runs, and a backend run what was captured.
 
-A signature is what was assumed of the arguments: the structure and values of those that are not tensors; sizes, strides
-and dtypes of tensors; which of them are the same tensor; grad mode and default dtype; a module's mode and parameters; the
-values that a function itself names outside (closure cells, globals, attributes of its object). Python control flow is
-followed once per signature. What cannot be captured, or not told apart by a signature, runs in eager, and a warning says so.
+In: a function or module, a backend and settings. Out: the same to the eye; its calls, and what they call, go through dynamo.
+Python that cannot be captured runs as Python between two graphs.
 """
 
 from __future__ import annotations
 
 import functools
-import threading
-import warnings
+import inspect
+import types
+import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import fields, replace
+from typing import Any
 
-from rushlight.compiler.backends import Backend, find_backend
+from rushlight.compiler.backends import Backend, check_backend, make_backend, name_of_backend
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.passes import PIPELINE, depends_on_placement
 from rushlight.compiler.settings import Settings, from_environment
-from rushlight.compiler.signature import (
-    ModuleState,
-    NotComparable,
-    Surroundings,
-    ambient,
-    describe,
-    distinct,
-    placement,
-    sharing,
-)
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
-from rushlight.core.thread_state import state
-from rushlight.fx.fake_tensor import DataDependentError
-from rushlight.fx.proxy_tensor import Capture, capture
-from rushlight.inductor.compiled import ConstantChanged
+from rushlight.dynamo.errors import BackendCompilerFailed
+from rushlight.dynamo.frames import FrameCallback, Log
+from rushlight.dynamo.regions import CALL_MODEL, is_compiled_wrapper, optimize
+from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
-from rushlight.utils.pytree import tree_flatten
+
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
-@dataclass
-class Entry:
-    """What was compiled for one signature. `run` is None where calls run in eager, for `reason`."""
+class CompileCallback(FrameCallback):
+    """Captures frames for one compiled function, with its backend and settings."""
 
-    run: Callable | None
-    capture: Capture | None
-    reason: str = ""
-
-
-class Compiled:
-    """A compiled function: entries by signature. Safe to call from several threads."""
-
-    def __init__(self, function: Callable, module: Module | None, backend: str | Backend, settings: Settings,
-                 fullgraph: bool = False):  # fmt: skip
-        self.function = function
-        self.module = module
-        self.backend = backend
+    def __init__(self, model: Callable, backend: str | Backend, settings: Settings, fullgraph: bool):
+        super().__init__(make_backend(backend, settings, {}, StageLog(settings, "")), fullgraph, settings.recompile_limit)
+        owner = model if isinstance(model, Module) else getattr(model, "__self__", None)
+        self.chosen = backend
         self.settings = settings
-        self.fullgraph = fullgraph
-        self.entries: dict[tuple, Entry] = {}
-        self._outside = Surroundings(function) if module is None else ModuleState(module)
-        self._looks_at_placement = False
-        self._lock = threading.Lock()
-        self._warned: set[str] = set()
-        named = module if module is not None and function is module else function
-        self.name = getattr(named, "__qualname__", type(named).__name__)
+        self.name = getattr(model, "__qualname__", type(model).__name__)
+        self._module = weakref.ref(owner) if isinstance(owner, Module) else lambda: None
 
-    def __call__(self, *args, **kwargs):
-        leaves, spec = tree_flatten((args, kwargs))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        if state.modes:  # part of another capture
-            return self.function(*args, **kwargs)
-        if self._needs_grad(tensors):
-            return self._eager(_TRAINING, args, kwargs)
-        try:
-            signature = self._signature(leaves, spec, tensors)
-            entry = self.entries.get(signature)
-        except NotComparable as error:
-            return self._eager(str(error), args, kwargs)
-        except TypeError:
-            return self._eager("an argument is neither a tensor nor hashable", args, kwargs)
-        if entry is None:
-            entry = self._compile(signature, args, kwargs, tensors)
-        if entry.run is None:
-            return self._eager(entry.reason, args, kwargs)
-        try:
-            return entry.capture.unflatten(entry.run(*distinct(tensors)))
-        except ConstantChanged:
-            self.entries.pop(signature, None)
-            return self(*args, **kwargs)
+    def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
+        """The backend, which raises BackendCompilerFailed for its errors, and the log of one capture."""
+        log = StageLog(self.settings, self.name if code.co_name == CALL_MODEL else code.co_qualname)
 
-    def _signature(self, leaves: list, spec: object, tensors: list[Tensor]) -> tuple:
-        found = (spec, *map(describe, leaves), sharing(tensors), ambient(), self._outside())
-        return (*found, placement(tensors)) if self._looks_at_placement else found
+        def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
+            try:
+                made = make_backend(self.chosen, self.settings, self._names(), log)(module, inputs)
+            except Exception as error:
+                raise BackendCompilerFailed(name_of_backend(self.chosen), error) from error
+            if not callable(made):
+                raise BackendCompilerFailed(
+                    name_of_backend(self.chosen), TypeError(f"a backend returns a callable, got {type(made).__name__}")
+                )
+            return made
 
-    def _needs_grad(self, tensors: list[Tensor]) -> bool:
-        if not state.grad_enabled:
-            return False
-        return any(tensor.requires_grad for tensor in tensors) or any(
-            tensor.requires_grad for tensor in self._outside.tensors()
-        )
-
-    def _eager(self, reason: str, args: tuple, kwargs: dict):
-        result = self.function(*args, **kwargs)  # first: an error of the program's own needs no warning
-        self._warn(reason)
-        return result
-
-    def _warn(self, reason: str) -> None:
-        if reason not in self._warned:
-            self._warned.add(reason)
-            warnings.warn(f"compile: {self.name} runs in eager, because {reason}", stacklevel=4)
-
-    def _compile(self, signature: tuple, args: tuple, kwargs: dict, tensors: list[Tensor]) -> Entry:
-        with self._lock:
-            entry = self.entries.get(signature)
-            if entry is not None:
-                return entry
-            limit = self.settings.recompile_limit
-            if len(self.entries) >= limit:
-                return Entry(None, None, f"it was already compiled for {limit} signatures (RUSHLIGHT_RECOMPILE_LIMIT)")
-            entry = self._make_entry(args, kwargs, tensors)
-            if entry.run is not None and depends_on_placement(entry.capture.module) and not self._looks_at_placement:
-                self._looks_at_placement = True
-                self.entries.clear()
-                signature = (*signature, placement(tensors))
-            self.entries[signature] = entry
-        return entry
-
-    def _make_entry(self, args: tuple, kwargs: dict, tensors: list[Tensor]) -> Entry:
-        log = StageLog(self.settings, self.name)
-        if self.entries:
-            count, limit = len(self.entries) + 1, self.settings.recompile_limit
-            log("recompiles", lambda: f"{self.name}: signature {count} of at most {limit}")
-        try:
-            captured = capture(self.function, args, kwargs, self._names())
-        except Exception as error:
-            if self.fullgraph:
-                raise
-            known = isinstance(error, DataDependentError)
-            return Entry(None, None, str(error) if known else f"its capture failed: {type(error).__name__}: {error}")
-        if state.grad_enabled and any(tensor.requires_grad for tensor in captured.constants.values()):
-            return Entry(None, None, _TRAINING)
-        for graph_pass in PIPELINE:
-            graph_pass(captured.module)
-        log("graph", lambda: captured.module.print_readable(print_output=False))
-        return Entry(find_backend(self.backend, self.settings, log)(captured.module, distinct(tensors)), captured)
+        return run_backend, log
 
     def _names(self) -> dict[TensorImpl, str]:
-        if self.module is None:
+        module = self._module()
+        if module is None:
             return {}
-        named = [*self.module.named_parameters(), *self.module.named_buffers()]
-        return {tensor._impl: name for name, tensor in named}
-
-
-_TRAINING = "gradients are needed and training is not compiled yet: call it under no_grad or inference_mode"
+        return {tensor._impl: name for name, tensor in [*module.named_parameters(), *module.named_buffers()]}
 
 
 class OptimizedModule(Module):
     """A module whose calls run compiled. Parameters, state dict and attributes are the original's."""
 
-    def __init__(self, module: Module, compiled: Compiled):
+    def __init__(self, module: Module, compiled: Callable):
         super().__init__()
         self._orig_mod = module
         object.__setattr__(self, "_compiled", compiled)
 
-    def forward(self, *args, **kwargs):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The original module's result."""
         return self._compiled(*args, **kwargs)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
             return super().__getattr__(name)
         return getattr(self._orig_mod, name)
@@ -176,37 +84,70 @@ class OptimizedModule(Module):
 def compile(
     model: Callable | Module | None = None,
     *,
-    backend: str | Backend = "inductor",
     fullgraph: bool = False,
     dynamic: bool | None = None,
+    backend: str | Backend = "inductor",
     mode: str | None = None,
     options: dict | None = None,
     disable: bool = False,
 ) -> Callable | Module:
-    """`model` (a function or an nn.Module), compiled on first use for each signature of its arguments.
+    """`model` (a callable or an nn.Module), whose calls, and the Python functions that they call, are captured and compiled.
 
-    `backend` is "inductor", "eager", "aot_eager", a registered name, or a callable
-    `(GraphModule, example_inputs) -> callable` over flat tensors that returns a tuple. `options` overrides settings by
-    name. Usable as a decorator. Calls that need gradients run in eager and say so. With `fullgraph` an error tells why a
-    call cannot be captured, where otherwise it would run in eager.
+    What was captured is guarded: another size, dtype, value or module makes a further capture, at most
+    `options["recompile_limit"]` times. Where something cannot be captured (a branch on a tensor's value, `print`), Python runs
+    it between two graphs; with `fullgraph` that is an error, which says what, where, and what to do.
+
+    `backend` is a name of `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
+    settings by name. `mode` and `dynamic` are those of torch: every mode compiles alike, and sizes specialise: a call with
+    others compiles again. Usable as a decorator, also of a class, whose instances' calls are compiled then. A graph through
+    which gradients are needed runs as captured.
+
+    Raises TypeError for what cannot be called, ValueError for an unknown backend or mode, RuntimeError for an unknown option.
     """
     if model is None:
-        return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode,
-                                 options=options, disable=disable)  # fmt: skip
-    if disable:
-        return model
-    settings = replace(from_environment(), **(options or {}))
-    find_backend(backend, settings, StageLog(settings, ""))
-    if isinstance(model, Module):
-        return OptimizedModule(model, Compiled(model, model, backend, settings, fullgraph))
+        return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
+                                 disable=disable)  # fmt: skip
     if not callable(model):
         raise TypeError(f"compile expects a function or an nn.Module, got {type(model).__name__}")
-    owner = getattr(model, "__self__", None)
-    compiled = Compiled(model, owner if isinstance(owner, Module) else None, backend, settings, fullgraph)
+    check_backend(backend)
+    settings = _settings(mode, options)
+    if disable:
+        return model
+    if inspect.isclass(model):
+        return _compile_class(model, functools.partial(compile, fullgraph=fullgraph, backend=backend, options=options))
+    model = innermost(model)
+    callback = CompileCallback(model, backend, settings, fullgraph)
+    compiled = optimize(callback)(model)
+    weakref.finalize(compiled, callback.forget).atexit = False
+    return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled
 
-    @functools.wraps(model)
-    def run(*args, **kwargs):
-        return compiled(*args, **kwargs)
 
-    run._compiled = compiled
-    return run
+def innermost(model: Callable) -> Callable:
+    """`model` itself for what `compile` made of it."""
+    if isinstance(model, OptimizedModule):
+        return model._orig_mod
+    if is_compiled_wrapper(model):
+        return model._rushlight_original
+    return model
+
+
+def _compile_class(kind: type, decorate: Callable) -> type:
+    """Have the calls of a class's instances compiled."""
+    name = "forward" if issubclass(kind, Module) else "__call__"
+    method = getattr(kind, name, None)
+    if not isinstance(method, types.FunctionType):
+        raise TypeError(f"compile expects a class whose instances can be called, got {kind.__name__}")
+    setattr(kind, name, decorate(method))
+    return kind
+
+
+def _settings(mode: str | None, options: dict | None) -> Settings:
+    if mode is not None and mode not in MODES:
+        raise ValueError(f"Unrecognized mode={mode!r}, should be one of: {', '.join(MODES)}")
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    known = [field.name for field in fields(Settings)]
+    unknown = [name for name in options or {} if name not in known]
+    if unknown:
+        raise RuntimeError(f"Unexpected optimization option {unknown[0]}, known options are {known}")
+    return replace(from_environment(), **(options or {}))

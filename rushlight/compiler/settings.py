@@ -11,7 +11,8 @@ class Settings:
     """What the compiler does beside its arguments."""
 
     logs: frozenset[str] = frozenset()
-    """RUSHLIGHT_LOGS: stages to print, comma-separated, from: graph, graph_breaks, recompiles, loops, fusion, memory, code."""
+    """RUSHLIGHT_LOGS: stages to print, comma-separated, from: graph, guards, graph_breaks, recompiles, bytecode, loops, fusion,
+    memory, code, library."""
 
     dump: str = ""
     """RUSHLIGHT_DUMP: a folder for numbered files of every stage of every graph."""
@@ -23,11 +24,11 @@ class Settings:
     """RUSHLIGHT_THREADS: threads of compiled code; 0 for `get_num_threads()` at the time of compilation."""
 
     recompile_limit: int = 16
-    """RUSHLIGHT_RECOMPILE_LIMIT: signatures that one function is compiled for; calls beyond run in eager."""
+    """RUSHLIGHT_RECOMPILE_LIMIT: how often one function is captured; calls that no guard fits then run in eager."""
 
 
 STAGES = frozenset(
-    ("graph", "guards", "graph_breaks", "recompiles", "loops", "fusion", "memory", "code", "library")
+    ("graph", "guards", "graph_breaks", "recompiles", "bytecode", "loops", "fusion", "memory", "code", "library")
 )
 
 

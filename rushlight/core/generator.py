@@ -6,13 +6,12 @@ Definition of the raw draws: M. Matsumoto and T. Nishimura, "Mersenne Twister" (
 
 from __future__ import annotations
 
-import math
 import struct
 import threading
-from functools import cached_property
 
 import numpy as np
 
+from rushlight._C import MersenneTwister
 from rushlight.core.device import as_device, device
 from rushlight.core.dtype import uint8
 from rushlight.core.lazy_module import LazyModule
@@ -29,7 +28,8 @@ _STATE = struct.Struct(f"<Qii Q {_WORDS}Q ddd i4x f?3x")
 class Generator:
     """A source of random numbers. The same seed gives the numbers that torch's CPU generator gives.
 
-    Every method takes the generator's lock. A kernel that draws several times holds `lock` throughout.
+    Every method takes the generator's lock. A kernel that draws several times holds `lock` throughout; `twister` fills
+    tensors at once, for callers that hold it.
     """
 
     def __init__(self, device: device | str | None = "cpu"):
@@ -37,14 +37,17 @@ class Generator:
         if self.device.type != "cpu":
             raise RuntimeError(f"Generator: expected device 'cpu', but got device type: {self.device.type}")
         self.lock = threading.RLock()
+        self.twister = MersenneTwister()
         self.manual_seed(DEFAULT_SEED)
 
-    @cached_property
-    def _bits(self) -> np.random.MT19937:
-        # Made when it is first used, under the lock: NumPy imports its `random` then, which takes a while.
-        made = np.random.MT19937(0)
-        made._legacy_seeding(self._seed & 0xFFFFFFFF)
-        return made
+    @property
+    def kept_normal(self) -> float | None:
+        """A normal number that the last pair left over."""
+        return self.twister.kept_normal
+
+    @kept_normal.setter
+    def kept_normal(self, value: float | None) -> None:
+        self.twister.kept_normal = value
 
     def manual_seed(self, seed: int) -> Generator:
         """Start again from `seed`, an int of 64 bits of which the low 32 count; RuntimeError when it is larger."""
@@ -55,8 +58,7 @@ class Generator:
             raise RuntimeError(f"manual_seed expected a seed in [-2**63, 2**64), but got {seed}")
         with self.lock:
             self._seed = seed % (1 << 64)
-            self.__dict__.pop("_bits", None)
-            self.kept_normal: float | None = None
+            self.twister = MersenneTwister(self._seed & 0xFFFFFFFF)
         return self
 
     def seed(self) -> int:
@@ -71,12 +73,11 @@ class Generator:
     def get_state(self) -> Tensor:
         """The state as 5056 bytes, in the layout of torch's CPU generator."""
         with self.lock:
-            twister = self._bits.state["state"]
-            position = int(twister["pos"])
+            words, position = self.twister.get_state()
             kept = self.kept_normal
             fresh = position == _WORDS
             packed = _STATE.pack(
-                self._seed, _WORDS + 1 - position, 1, 0 if fresh else position, *map(int, twister["key"]),
+                self._seed, _WORDS + 1 - position, 1, 0 if fresh else position, *np.frombuffer(words, np.uint32).tolist(),
                 0.0, kept or 0.0, 0.0, kept is not None, 0.0, False,
             )  # fmt: skip
         return tensor_from_array(np.frombuffer(packed, np.uint8).copy(), uint8)
@@ -98,8 +99,7 @@ class Generator:
             raise RuntimeError("Generator.set_state: the bytes are not a state of the Mersenne Twister")
         with self.lock:
             self._seed, self.kept_normal = seed, kept if is_kept else None
-            key = np.array(words, np.uint32)
-            self._bits.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _WORDS + 1 - left}}
+            self.twister.set_state(np.array(words, np.uint32).tobytes(), _WORDS + 1 - left)
         return self
 
     def clone_state(self) -> Generator:
@@ -108,8 +108,10 @@ class Generator:
 
     def draw32(self, count: int) -> np.ndarray:
         """`count` 32-bit draws as uint64."""
+        drawn = np.empty(count, np.uint64)
         with self.lock:
-            return self._bits.random_raw(count)
+            self.twister.raw(drawn)
+        return drawn
 
     def draw64(self, count: int) -> np.ndarray:
         """`count` 64-bit draws as uint64, each of two 32-bit draws, the high half first."""
@@ -126,17 +128,10 @@ class Generator:
 
     def normal(self, count: int) -> np.ndarray:
         """`count` standard normal float64 numbers by Box and Muller's method; a number left over is kept for later."""
+        numbers = np.empty(count)
         with self.lock:
-            kept = [] if self.kept_normal is None else [self.kept_normal]
-            pairs = (count - len(kept) + 1) // 2
-            uniform = self.uniform64(2 * max(pairs, 0))
-            radius = np.sqrt(-2.0 * np.log1p(-uniform[1::2]))
-            angle = 2.0 * math.pi * uniform[0::2]
-            drawn = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)
-            numbers = np.concatenate([np.array(kept), drawn])
-            if count:
-                self.kept_normal = float(numbers[count]) if len(numbers) > count else None
-            return numbers[:count]
+            self.twister.standard_normal(numbers)
+        return numbers
 
     def __repr__(self) -> str:
         return f"<Generator device={self.device} seed={self._seed}>"

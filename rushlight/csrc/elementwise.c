@@ -406,6 +406,12 @@ static PyObject *use_kernels(PyObject *Py_UNUSED(module), PyObject *arguments)
 
 const RushlightKernels *native_kernels(void) { return kernels; }
 
+int native_unary(int code, DtypeCode dtype, void *values, Py_ssize_t count)
+{
+    const void *inputs[RL_MOST_INPUTS] = {values};
+    return kernels && codes[code] >= 0 && kernels->pointwise(codes[code], dtype, inputs, 0, values, count, NULL);
+}
+
 PyMethodDef elementwise_methods[] = {
     {"use_kernels", use_kernels, METH_VARARGS,
      "use_kernels(table, codes, /) -> None\n\nTake the native kernels of rushlight._kernels, under its numbers, from now on.\n"

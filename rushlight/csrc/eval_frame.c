@@ -7,6 +7,7 @@
 #include "frame_internals.h"
 
 #include "module.h"
+#include "thread_state.h"
 
 enum CodeState { ASK, LEAVE, LEAVE_RECURSIVELY, RUN_DIRECTLY };
 
@@ -63,6 +64,7 @@ typedef struct {
     PyObject *code;
     PyObject *function; /* of `code`, with the globals that the callback gave */
     PyObject *data;     /* the callback's result, for inspection */
+    PyObject *owner;    /* the callback that made it; it serves this one only */
 } CacheEntry;
 
 static int entry_traverse(CacheEntry *self, visitproc visit, void *arg)
@@ -72,6 +74,7 @@ static int entry_traverse(CacheEntry *self, visitproc visit, void *arg)
     Py_VISIT(self->code);
     Py_VISIT(self->function);
     Py_VISIT(self->data);
+    Py_VISIT(self->owner);
     return 0;
 }
 
@@ -81,6 +84,7 @@ static int entry_clear(CacheEntry *self)
     Py_CLEAR(self->code);
     Py_CLEAR(self->function);
     Py_CLEAR(self->data);
+    Py_CLEAR(self->owner);
     return 0;
 }
 
@@ -96,11 +100,13 @@ static void entry_dealloc(CacheEntry *self)
 static PyObject *entry_check_fn(CacheEntry *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->check_fn); }
 static PyObject *entry_code(CacheEntry *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->code); }
 static PyObject *entry_data(CacheEntry *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->data); }
+static PyObject *entry_owner(CacheEntry *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->owner); }
 
 static PyGetSetDef entry_attributes[] = {
     {"check_fn", (getter)entry_check_fn, NULL, "Called with the frame's parameters, globals and closure; true where the code may run.", NULL},
     {"code", (getter)entry_code, NULL, "The code that runs in the place of the function's own.", NULL},
     {"guarded_code", (getter)entry_data, NULL, "What the callback returned.", NULL},
+    {"owner", (getter)entry_owner, NULL, "The callback.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -125,13 +131,29 @@ static PyObject *take_attribute(PyObject *object, const char *name)
     return PyObject_GetAttrString(object, name);
 }
 
-static PyObject *entry_new(PyObject *guarded)
+/* An entry that has its owner never asked about the code again. */
+static PyObject *entry_leaving_alone(PyObject *owner)
+{
+    CacheEntry *entry = PyObject_GC_New(CacheEntry, cache_entry_type);
+    if (!entry)
+        return NULL;
+    entry->function = NULL;
+    entry->check_fn = Py_NewRef(Py_None);
+    entry->code = Py_NewRef(Py_None);
+    entry->data = Py_NewRef(Py_False);
+    entry->owner = Py_NewRef(owner);
+    PyObject_GC_Track(entry);
+    return (PyObject *)entry;
+}
+
+static PyObject *entry_new(PyObject *guarded, PyObject *owner)
 {
     CacheEntry *entry = PyObject_GC_New(CacheEntry, cache_entry_type);
     if (!entry)
         return NULL;
     entry->function = NULL;
     entry->data = Py_NewRef(guarded);
+    entry->owner = Py_NewRef(owner);
     entry->check_fn = take_attribute(guarded, "check_fn");
     entry->code = entry->check_fn ? take_attribute(guarded, "code") : NULL;
     PyObject *globals = entry->code ? take_attribute(guarded, "globals") : NULL;
@@ -139,7 +161,7 @@ static PyObject *entry_new(PyObject *guarded)
     if (globals && PyCode_Check(entry->code) && PyCallable_Check(entry->check_fn) && PyDict_Check(globals))
         entry->function = PyFunction_New(entry->code, globals);
     else if (globals)
-        PyErr_SetString(PyExc_TypeError, "the frame callback must return None or an object with `code`, a code object, `globals`, "
+        PyErr_SetString(PyExc_TypeError, "the frame callback must return None, False or an object with `code`, a code object, `globals`, "
                                          "a dict, and `check_fn`, a callable");
     Py_XDECREF(globals);
     if (!entry->function)
@@ -376,11 +398,16 @@ static PyObject *run_entry(PyThreadState *thread, InterpreterFrame *frame, PyCod
     return result;
 }
 
-/* The first entry whose guard holds, as a new reference; NULL where there is none, or with an error set. */
-static CacheEntry *find_entry(CodeSlot *slot, InterpreterFrame *frame, PyCodeObject *code)
+/* The first entry of the callback whose guard holds, as a new reference; NULL where there is none, or with an error set. */
+static CacheEntry *find_entry(CodeSlot *slot, InterpreterFrame *frame, PyCodeObject *code, PyObject *callback)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(slot->entries); i++) {
-        CacheEntry *entry = (CacheEntry *)Py_NewRef(PyList_GET_ITEM(slot->entries, i));
+        CacheEntry *entry = (CacheEntry *)PyList_GET_ITEM(slot->entries, i);
+        if (entry->owner != callback && callback != Py_False)
+            continue;
+        Py_INCREF(entry);
+        if (!entry->function)
+            return entry;
         PyObject *answer = call_with_frame(entry->check_fn, frame, code);
         int holds = answer ? PyObject_IsTrue(answer) : -1;
         Py_XDECREF(answer);
@@ -411,8 +438,14 @@ static CacheEntry *ask(PyThreadState *thread, InterpreterFrame *frame, PyCodeObj
         Py_XDECREF(entries);
     }
     Py_XDECREF(view);
-    if (answer && answer != Py_None) {
-        entry = entry_new(answer);
+    if (answer && Py_IS_TYPE(answer, cache_entry_type)) { /* another thread made it meanwhile */
+        entry = Py_NewRef(answer);
+    } else if (answer == Py_False) {
+        entry = entry_leaving_alone(callback);
+        if (entry && PyList_Insert(slot->entries, 0, entry) < 0)
+            Py_CLEAR(entry);
+    } else if (answer && answer != Py_None) {
+        entry = entry_new(answer, callback);
         CodeSlot *own = entry ? slot_make((PyCodeObject *)((CacheEntry *)entry)->code) : NULL;
         if (own)
             own->state = RUN_DIRECTLY;
@@ -447,6 +480,9 @@ static PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int 
     expected_code = NULL;
     if (!callback || throwing || !frame_is_fresh(frame))
         return frame_default(thread, frame, throwing);
+    /* Under a dispatch mode the program is part of another capture, or somebody watches its operators. */
+    if (current_thread_record && modes_active(current_thread_record))
+        return frame_default(thread, frame, throwing);
     PyCodeObject *code = frame_code(frame);
     /* Module and class bodies have locals of their own; generators and coroutines are made here and run elsewhere. */
     if ((code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) || !(code->co_flags & CO_NEWLOCALS) ||
@@ -464,11 +500,15 @@ static PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int 
     /* Guards and the callback are Python code, which must not be captured itself. */
     Py_INCREF(callback);
     set_thread_callback(thread, NULL);
-    CacheEntry *entry = find_entry(slot, frame, code);
+    CacheEntry *entry = find_entry(slot, frame, code, callback);
     if (!entry && !PyErr_Occurred() && callback != Py_False)
         entry = ask(thread, frame, code, slot, callback);
     set_thread_callback(thread, callback);
     Py_DECREF(callback);
+    if (entry && !entry->function) {
+        Py_DECREF(entry);
+        return frame_default(thread, frame, throwing);
+    }
     if (entry) {
         PyObject *result = run_entry(thread, frame, code, entry, followed == (PyObject *)code);
         Py_DECREF(entry);
@@ -555,11 +595,12 @@ static PyObject *remove_entry(PyObject *Py_UNUSED(module), PyObject *args)
 PyMethodDef eval_frame_methods[] = {
     {"set_eval_frame", set_eval_frame, METH_O,
      "set_eval_frame(callback, /)\n\nHave calls of Python functions in this thread go through `callback(frame, cache_entries,\n"
-     "frame_state)`, which returns None (the function runs as it is) or an object with `code`, `globals` and\n"
-     "`check_fn`. A function of that code and those globals runs in the place of the called one, now and\n"
-     "whenever `check_fn` is true. Both take the called function's parameters by position (`*args` and\n"
+     "frame_state)`, which returns None (the function runs as it is), False (so it does from now on, without\n"
+     "asking this callback) or an object with `code`, `globals` and `check_fn`. A function of that code and those globals runs in the place of the called one, now and\n"
+     "whenever `check_fn` is true and the callback is the same. Both take the called function's parameters by position (`*args` and\n"
      "`**kwargs` as a tuple and a dict), then its globals and its closure (None where it has none).\n"
-     "None sets no callback; False runs what is cached and asks nobody.\n"
+     "None sets no callback; False runs what is cached, whoever made it, and asks nobody. Under a dispatch mode\n"
+     "all runs as it is.\n"
      "Returns the callback that was set before. Generators, coroutines, module and class bodies are left alone."},
     {"skip_code", skip_code, METH_VARARGS,
      "skip_code(code, recursively=False, /)\n\nNever ask the callback about this code again; with `recursively`, nor about\n"

@@ -14,6 +14,7 @@ static PyTypeObject *const types[] = {
     &TensorBase_Type,     &ThreadState_Type,       &OperatorBase_Type,      &PacketBase_Type, &BinaryMethod_Type,
     &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
     &SavedTensorBase_Type, &AccumulateNode_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
+    &MersenneTwister_Type,
 };
 
 static int execute(PyObject *module)

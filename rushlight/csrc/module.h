@@ -50,6 +50,7 @@ extern PyTypeObject ViewOrWriteKernel_Type;
 extern PyTypeObject ElementwiseKernel_Type;
 extern PyTypeObject ViewKernel_Type;
 extern PyTypeObject ConcatenateKernel_Type;
+extern PyTypeObject MersenneTwister_Type;
 extern PyTypeObject NodeBase_Type;
 extern PyTypeObject OperatorNode_Type;
 extern PyTypeObject SavedTensorBase_Type;

@@ -1,6 +1,11 @@
 """dynamo: Python functions as graphs, captured from their bytecode while they run."""
 
 from rushlight.dynamo.capture import GuardedCode, Unsupported
-from rushlight.dynamo.frames import FrameCallback, debug_cache_entries, disable, optimize, reset
+from rushlight.dynamo.errors import BackendCompilerFailed
+from rushlight.dynamo.frames import FrameCallback, debug_cache_entries, reset
+from rushlight.dynamo.regions import disable, optimize
 
-__all__ = ["FrameCallback", "GuardedCode", "Unsupported", "debug_cache_entries", "disable", "optimize", "reset"]
+__all__ = [
+    "BackendCompilerFailed", "FrameCallback", "GuardedCode", "Unsupported", "debug_cache_entries", "disable", "optimize",
+    "reset",
+]  # fmt: skip

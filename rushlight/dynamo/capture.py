@@ -15,7 +15,7 @@ from typing import Any
 from rushlight._C import skip_code, tail_call
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak
 from rushlight.dynamo.graph_builder import Backend
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.instructions import Instruction, live_locals, parameter_names
@@ -58,7 +58,7 @@ class Unsupported(RuntimeError):
 
 
 def capture_frame(frame: Any, backend: Backend, fullgraph: bool = False, name: str = "graph") -> GuardedCode | None:
-    """Capture a frame; None where there is nothing to gain or no way to go on."""
+    """Capture a frame; None where there is nothing to gain or no way to go on. Raised where the frame raises an exception."""
     stop: Break | None = None
     while True:
         with restored_grad_mode():
@@ -66,13 +66,12 @@ def capture_frame(frame: Any, backend: Backend, fullgraph: bool = False, name: s
             try:
                 return capture.run()
             except GraphBreak as reason:
+                reason.user_stack = reason.user_stack or capture.translator.user_stack()
                 if fullgraph:
-                    raise Unsupported(_explanation(capture.translator, reason)) from None
+                    raise Unsupported(reason.text()) from None
                 stop = _earlier(capture, reason, stop)
                 if stop is None:
                     return None
-            except Raised:
-                return None
 
 
 def _earlier(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break | None:
@@ -87,12 +86,6 @@ def _earlier(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break
     if made:  # the handler needs the exception with its traceback: let Python raise it
         steps = capture.translator.raised_at[id(made[0])] + 1
     return Break(steps - 1, reason) if steps else None
-
-
-def _explanation(translator: Translator, reason: GraphBreak) -> str:
-    lines = [f"  {line.filename}:{line.lineno} in {line.name}" for line in translator.user_stack()]
-    hint = f"\nHint: {reason.hint}" if reason.hint else ""
-    return f"{reason.reason}\nfrom user code:\n" + "\n".join(lines) + hint
 
 
 class _Capture:

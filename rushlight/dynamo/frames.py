@@ -1,131 +1,126 @@
-"""The frame hook at work: `optimize` has a function's frames captured while it runs; `disable` leaves functions out.
+"""What the frame hook asks: a callback that captures frames, within its limits, and keeps what it made.
 
-In: a backend and a function. Out: the function, whose calls (and those that it makes) are captured as they happen.
+In: a frame that none of the entries fits. Out: an entry for it, or that it runs as it is.
 """
 
 from __future__ import annotations
 
-import functools
-import sysconfig
 import threading
 import types
 import warnings
 from collections.abc import Callable
 from typing import Any
 
-import rushlight
-from rushlight._C import cache_entries, reset_code, set_eval_frame, skip_code
+from rushlight._C import CacheEntry, cache_entries, remove_entry, reset_code, skip_code
 from rushlight.core.thread_state import state
 from rushlight.dynamo.capture import GuardedCode, Unsupported, capture_frame
+from rushlight.dynamo.errors import BackendCompilerFailed, Raised
 from rushlight.dynamo.graph_builder import Backend
-from rushlight.dynamo.instructions import parameter_names
+from rushlight.dynamo.regions import is_compiled_wrapper, is_left_alone
 
-_PACKAGE = rushlight.__path__[0]
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+Log = Callable[[str, Callable[[], str]], None]
+
+# Capture changes the state of its thread only, but a function that two threads ask for is to be captured once.
 _lock = threading.RLock()
 _captured: set[types.CodeType] = set()
 
 
-def _is_left_alone(code: types.CodeType) -> bool:
-    path = code.co_filename
-    if not all(name.isidentifier() for name in parameter_names(code)):
-        return True  # a comprehension, whose frame goes on with an iterator that nobody else sees
-    if path.startswith(_PACKAGE):
-        return not path.startswith(f"{_PACKAGE}/nn/modules/")
-    return path.startswith(_LIBRARIES) or path.startswith("<frozen")
-
-
 class FrameCallback:
-    """Captures the frames that the hook asks about."""
+    """Captures the frames that the hook asks about. What it made serves the functions optimized with it, and no others.
 
-    def __init__(self, backend: Backend, fullgraph: bool = False, recompile_limit: int = 8,
-                 log: Callable[[str, str], None] | None = None) -> None:  # fmt: skip
+    `fullgraph` makes a graph break an error. A function that was captured `recompile_limit` times runs in eager when none of
+    its guards holds.
+    """
+
+    def __init__(self, backend: Backend, fullgraph: bool = False, recompile_limit: int = 8) -> None:
         self.backend = backend
         self.fullgraph = fullgraph
         self.recompile_limit = recompile_limit
-        self.log = log or (lambda stage, text: None)
+        self._codes: set[types.CodeType] = set()
 
-    def __call__(self, frame: Any, entries: list, frame_state: dict) -> GuardedCode | None:
+    def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
+        """The backend for one capture, and where its stages are logged."""
+        return self.backend, _no_log
+
+    def finished(self, code: types.CodeType, found: GuardedCode) -> None:
+        """Called with what was captured."""
+
+    def __call__(self, frame: Any, entries: list[CacheEntry], frame_state: dict) -> GuardedCode | CacheEntry | bool | None:
+        """What the hook asks: an entry for the frame, None to run it as it is, False to do so from now on."""
         code = frame.f_code
         if state.modes:
             return None
-        if _is_left_alone(code):
-            skip_code(code)
-            return None
-        if entries:
-            self._log_recompile(frame, entries)
-        if len(entries) >= self.recompile_limit:
-            warnings.warn(
-                f"compile: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) was compiled {len(entries)} times "
-                "and now runs in eager; the log 'recompiles' says what changed each time", stacklevel=2,
-            )  # fmt: skip
+        if is_left_alone(code, frame.f_globals):
             skip_code(code)
             return None
         with _lock:
-            found = self._capture(frame)
-            _captured.add(code)
-        if found is None:
-            skip_code(code)
-            return None
-        self.log("guards", found.guards.text())
-        self.log("bytecode", found.source)
-        if found.break_reason is not None:
-            self.log("graph_breaks", f"{code.co_filename}: {code.co_qualname}: {found.break_reason.reason}")
+            values = _values_of(frame)
+            own = [entry for entry in cache_entries(code) if entry.owner is self]
+            for entry in own:  # another thread may have been here while this one waited
+                if entry.check_fn is None or entry.check_fn(*values.values()):
+                    return entry
+            return self._new_entry(frame, own, values)
+
+    def forget(self) -> None:
+        """Remove all that was captured."""
+        with _lock:
+            for code in self._codes:
+                for entry in cache_entries(code):
+                    if entry.owner is self:
+                        remove_entry(code, entry)
+            self._codes.clear()
+
+    def _new_entry(self, frame: Any, own: list[CacheEntry], values: dict) -> GuardedCode | bool | None:
+        code = frame.f_code
+        backend, log = self.begin(code)
+        _captured.add(code)
+        self._codes.add(code)
+        if own:
+            failed = [entry.guarded_code.guards.explain(values) for entry in own]
+            log("recompiles", lambda: f"{_described(code)} is captured again: " + "; ".join(failed))
+            if len(own) >= self.recompile_limit:
+                warnings.warn(
+                    f"compile: {_described(code)} was compiled {len(own)} times, the limit (RUSHLIGHT_RECOMPILE_LIMIT), and "
+                    f"now runs in eager where no guard holds. The last guard that failed: {failed[0]}", stacklevel=3,
+                )  # fmt: skip
+                return False
+        found = self._capture(frame, backend)
+        if isinstance(found, GuardedCode):
+            self.finished(code, found)
+            log("guards", found.guards.text)
+            log("bytecode", lambda: found.source)
+            if found.break_reason is not None:
+                log("graph_breaks", lambda: found.break_reason.text())
         return found
 
-    def _capture(self, frame: Any) -> GuardedCode | None:
+    def _capture(self, frame: Any, backend: Backend) -> GuardedCode | bool | None:
         try:
-            return capture_frame(frame, self.backend, self.fullgraph)
-        except Unsupported:
+            return capture_frame(frame, backend, self.fullgraph) or False
+        except Raised:
+            return None  # the frame itself raises it
+        except (Unsupported, BackendCompilerFailed):
             raise
         except Exception as error:
             if self.fullgraph:
                 raise
             warnings.warn(
-                f"compile: capturing {frame.f_code.co_qualname} failed, so it runs in eager: {type(error).__name__}: {error}. "
-                "This is an error of Rushlight; please report it with the function.", stacklevel=3,
+                f"compile: capturing {_described(frame.f_code)} failed, so it runs in eager: {type(error).__name__}: {error}. "
+                "This is an error of Rushlight; please report it with the function.", stacklevel=4,
             )  # fmt: skip
-            return None
-
-    def _log_recompile(self, frame: Any, entries: list) -> None:
-        values = {name: frame.f_locals[name] for name in parameter_names(frame.f_code)}
-        values |= {"__globals": frame.f_globals, "__closure": frame.closure}
-        reasons = [entry.guarded_code.guards.explain(values) for entry in entries]
-        self.log("recompiles", f"{frame.f_code.co_qualname} is captured again: " + "; ".join(reasons))
+            return False
 
 
-def optimize(callback: Callable) -> Callable[[Callable], Callable]:
-    """A decorator that has `callback` asked about the function's frames and those below them."""
-
-    def decorate(function: Callable) -> Callable:
-        @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> Any:
-            before = set_eval_frame(callback)
-            try:
-                return function(*args, **kwargs)
-            finally:
-                set_eval_frame(before)
-
-        skip_code(run.__code__)
-        return run
-
-    return decorate
+def _no_log(stage: str, text: Callable[[], str]) -> None:
+    """Nobody reads the stages."""
 
 
-def disable(function: Callable) -> Callable:
-    """`function`, which is never captured, nor what it calls."""
+def _described(code: types.CodeType) -> str:
+    return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
 
-    @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        before = set_eval_frame(None)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            set_eval_frame(before)
 
-    run._rushlight_disabled = True
-    skip_code(run.__code__)
-    return run
+def _values_of(frame: Any) -> dict[str, Any]:
+    """What guards of a frame look at, in the order of their parameters."""
+    return {**frame.f_locals, "__globals": frame.f_globals, "__closure": frame.closure or None}
 
 
 def reset() -> None:
@@ -136,8 +131,20 @@ def reset() -> None:
         _captured.clear()
 
 
-def debug_cache_entries(function: Callable) -> list:
-    """The cache entries of a function, the latest first."""
-    return cache_entries(getattr(function, "__wrapped__", function).__code__)
+def code_of(function: Callable | types.CodeType) -> types.CodeType:
+    """The code that runs when a function is called; of a compiled function, the code that is captured."""
+    if isinstance(function, types.CodeType):
+        return function
+    if is_compiled_wrapper(function):
+        function = function._rushlight_followed
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None:
+        raise TypeError(f"expected a function written in Python or its code, got {type(function).__name__}")
+    return code
 
 
+def debug_cache_entries(function: Callable | types.CodeType) -> list[CacheEntry]:
+    """The cache entries of a function, the latest first; of a compiled function, its own. TypeError for other callables."""
+    owner = function._rushlight_callback if is_compiled_wrapper(function) else None
+    entries = [entry for entry in cache_entries(code_of(function)) if entry.check_fn is not None]
+    return [entry for entry in entries if owner is None or entry.owner is owner]

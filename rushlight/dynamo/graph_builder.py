@@ -79,6 +79,7 @@ class GraphBuilder:
         """
         node = self.graph.create_node(op, target, args, kwargs)
         node.stack_trace = "".join(traceback.format_list(stack))
+        versions = [value._version for value in map(_fake, node.all_input_nodes) if isinstance(value, Tensor)]
         try:
             result = self.run(node)
         except DataDependentError as error:
@@ -88,6 +89,8 @@ class GraphBuilder:
             self.graph.erase_node(node)
             raise
         node.meta["example_value"] = node.meta["val"] = result
+        if versions != [value._version for value in map(_fake, node.all_input_nodes) if isinstance(value, Tensor)]:
+            node.meta["writes_arguments"] = True
         self.calls += 1
         return node, result
 
@@ -117,6 +120,10 @@ class GraphBuilder:
         used = {node.target for node in self.graph.nodes if node.op == "get_attr"}
         self.graph.lint()
         return GraphModule({name: tensor for name, tensor in self.attributes.items() if name in used}, self.graph, name)
+
+
+def _fake(node: Node) -> Any:
+    return node.meta["example_value"]
 
 
 def _thawed(value: Any) -> Any:

@@ -565,11 +565,12 @@ def _make_function(tx: Translator, instruction: Instruction) -> None:
     code = tx.pop().constant()
     flags = instruction.arg or 0
     cells = [] if PYTHON >= (3, 13) or not flags & 8 else tx.pop().items_of(tx)
-    if PYTHON < (3, 13) and flags & 4:
-        tx.pop()
+    annotations = tx.pop().items_of(tx) if PYTHON < (3, 13) and flags & 4 else []
     keyword_defaults = _mapping(tx.pop()) if PYTHON < (3, 13) and flags & 2 else {}
     defaults = tx.pop().items_of(tx) if PYTHON < (3, 13) and flags & 1 else []
-    tx.push(FunctionValue(code, tx.module_globals, code.co_qualname, defaults, dict(keyword_defaults), cells))
+    made = FunctionValue(code, tx.module_globals, code.co_qualname, defaults, dict(keyword_defaults), cells)
+    made.annotate(annotations)
+    tx.push(made)
 
 
 @opcode("SET_FUNCTION_ATTRIBUTE")
@@ -579,6 +580,8 @@ def _set_function_attribute(tx: Translator, instruction: Instruction) -> None:
         function.defaults = value.items_of(tx)
     elif instruction.arg == 2:
         function.keyword_defaults = dict(_mapping(value))
+    elif instruction.arg == 4:
+        function.annotate(value.items_of(tx))
     elif instruction.arg == 8:
         function.cells = value.items_of(tx)
     tx.push(function)

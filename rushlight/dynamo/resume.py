@@ -28,7 +28,7 @@ def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, 
     an exception, is raised there instead of running the instruction. Cell variables become free variables, after the
     original's own. `is_plain` makes a code object of its own for callers that never have it captured.
     """
-    body = Bytecode.from_code(code)
+    body = _with_depths(Bytecode.from_code(code), code)
     cells = tuple(code.co_cellvars)
     freevars = [*code.co_freevars, *cells]
     values = [f"__stack{position}" for position, kind in enumerate(stack) if kind != "n"]
@@ -45,7 +45,22 @@ def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, 
     made.freevars, made.cellvars = freevars, []
     made.flags = body.flags & ~0x0C
     made.docstring = None if PYTHON < (3, 13) else made.docstring
-    return made.to_code()
+    # The stack depths are known; what would be computed does not know of the way in.
+    return made.to_code(stacksize=code.co_stacksize + len(stack) + 2, compute_exception_stack_depths=False)
+
+
+def _with_depths(body: Bytecode, code: CodeType) -> Bytecode:
+    """The body, whose handlers' stack depths are those of the code's exception table, which reading does not keep."""
+    position, begun = 0, []
+    for item in body:
+        if isinstance(item, TryBegin):
+            begun.append(item)
+        elif isinstance(item, Instr):
+            handler = decode(code)[position].handler
+            for entry in begun:
+                entry.stack_depth = handler.depth if handler is not None else 0
+            begun, position = [], position + 1
+    return body
 
 
 def _load(position: int, kind: str) -> list[Instr]:

@@ -6,20 +6,23 @@ import collections
 import functools
 import sys
 import types
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.grad_mode import enable_grad, no_grad
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
+from rushlight.dynamo.regions import is_compiled_wrapper
 from rushlight.dynamo.sources import Attribute, Global, Held, Item, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
-from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, is_constant_value
+from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, constant_of, is_constant_value
 from rushlight.dynamo.values.containers import DictValue, RangeValue, SequenceValue, SetValue, SliceValue
-from rushlight.dynamo.values.contexts import GradModeValue
+from rushlight.dynamo.values.contexts import GradModeValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
 from rushlight.dynamo.values.objects import ModuleValue, ObjectValue, OpaqueValue, PythonModuleValue
@@ -104,8 +107,8 @@ class Session:
             return ConstantValue(value)
         if kind is Size or isinstance(value, BY_IDENTITY) or is_constant_value(value):
             if source is not None:
-                (self.guards.same_object if isinstance(value, BY_IDENTITY) else self.guards.same_value)(source, value)
-            return ConstantValue(value) if kind is not Size else SequenceValue([ConstantValue(n) for n in value], Size, source)
+                (self.guards.same_object if isinstance(value, (*BY_IDENTITY, Enum)) else self.guards.same_value)(source, value)
+            return constant_of(value) if kind is not Size else SequenceValue([ConstantValue(n) for n in value], Size, source)
         callable_value = self._callable(tx, value, source)
         if callable_value is not None:
             return callable_value
@@ -140,6 +143,10 @@ class Session:
         if is_builtin(value):
             self._identity(source, value)
             return BuiltinValue(value)
+        if is_compiled_wrapper(value):  # its function becomes part of this graph
+            self._identity(source, value)
+            inner = Attribute(source, "_rushlight_followed") if source is not None else None
+            return self.wrap(tx, value._rushlight_followed, inner)
         if isinstance(value, types.FunctionType):
             by_code = not isinstance(source, Global | Held | None)
             if not by_code:
@@ -230,6 +237,8 @@ class Session:
         if isinstance(value, Module):
             self._identity(source, value)
             return ModuleValue(kind, value, source or self.hold(value))
+        if value is state:
+            return ThreadStateValue(source)
         if kind in _GRAD_KINDS:
             return self._grad_mode(value, source)
         if isinstance(value, BaseException) and source is None:

@@ -22,7 +22,7 @@ from rushlight.dynamo.session import Session, is_stable
 from rushlight.dynamo.sources import Attribute, Global, Held, Source
 from rushlight.dynamo.values import builtin
 from rushlight.dynamo.values.base import Value, realized
-from rushlight.dynamo.values.constant import ConstantValue, fold, is_constant_value, raised
+from rushlight.dynamo.values.constant import ConstantValue, constant_of, fold, is_constant_value, raised
 from rushlight.dynamo.values.containers import IteratorValue, SequenceValue, iterate
 from rushlight.dynamo.values.contexts import GradModeValue, set_grad_enabled
 from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
@@ -101,7 +101,7 @@ class Translator:
     def wrap_constant(self, value: Any) -> Value:
         """The tracked value of an object that the frame always finds the same."""
         if is_constant_value(value):
-            return ConstantValue(value)
+            return constant_of(value)
         lasting = types.FunctionType | type | types.ModuleType | types.BuiltinFunctionType
         if isinstance(value, lasting) or builtin.is_builtin(value):
             return self.wrap(value, None)
@@ -420,6 +420,9 @@ class Translator:
             handler(self, instruction)
         except Raised as error:
             self._handle(instruction, error)
+        except GraphBreak as reason:
+            reason.user_stack = reason.user_stack or self.user_stack()
+            raise
 
     def _handle(self, instruction: Instruction, error: Raised) -> None:
         handler = instruction.handler

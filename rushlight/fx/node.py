@@ -213,7 +213,8 @@ class Node:
     def mutates_state(self) -> bool:
         """Whether running the node may change a value that other nodes see, or the outside world."""
         if self.op == "call_function":
-            return mutates_arguments(self.target) or self.target in _SIDE_EFFECTS
+            is_marked = self.meta.get("writes_arguments", False) or getattr(self.target, "_is_impure", False)
+            return is_marked or mutates_arguments(self.target) or self.target in _SIDE_EFFECTS
         if self.op == "call_method":
             return self.target == "__setitem__" or (self.target.endswith("_") and not self.target.endswith("__"))
         if self.op == "call_module" and self.graph.owning_module is not None:

@@ -23,6 +23,7 @@ from rushlight.core.thread_state import ExcludeKeys
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
@@ -42,6 +43,7 @@ class ProxyMode(DispatchMode):
         self.names = names
         self.nodes: dict[TensorImpl, Node] = {}
         self.constants: dict[str, Tensor] = {}
+        self.user_line = ""
 
     def track(self, tensor: Tensor, node: Node) -> None:
         """Say that `node` produces `tensor`."""
@@ -58,7 +60,7 @@ class ProxyMode(DispatchMode):
         with ExcludeKeys(AUTOGRAD_BITS):
             result = op(*args, **kwargs)
         node = self.graph.create_node("call_function", op, node_args, node_kwargs, name=op._schema.name)
-        node.meta["stack_trace"] = user_frame(sys._getframe(1))
+        node.meta["stack_trace"] = self.user_line or user_frame(sys._getframe(1))
         return self._record(op, node, args, result)
 
     def _same_value(self, tensor: Tensor) -> Tensor:
@@ -130,6 +132,25 @@ def user_frame(frame: FrameType | None) -> str:
     return f'File "{path}", line {line}, in {name}\n    {linecache.getline(path, line).strip()}'
 
 
+class _ModuleRunner(Interpreter):
+    """Runs a GraphModule's nodes, and says which line of the user's program each comes from."""
+
+    def __init__(self, module: GraphModule, mode: ProxyMode):
+        super().__init__(module)
+        self.mode = mode
+
+    def run_node(self, node: Node) -> object:
+        """The node's result."""
+        self.mode.user_line = innermost_user_line(node.stack_trace or "")
+        return super().run_node(node)
+
+
+def innermost_user_line(stack_trace: str) -> str:
+    """Of frames in a traceback's form, outermost first, the last one outside the package."""
+    frames = [frame for frame in re.split(r"^  (?=File )", stack_trace, flags=re.MULTILINE) if frame.startswith("File ")]
+    return next((frame.rstrip() for frame in reversed(frames) if not frame.startswith(f'File "{_PACKAGE}')), "")
+
+
 @dataclass
 class Capture:
     """A captured program: its graph over flat tensor inputs, and how its results are put together again.
@@ -156,13 +177,16 @@ def capture(
     """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
 
     `names` gives the qualified names of tensors that may be met inside. Whatever Python decides while it runs is decided
-    once. DataDependentError when it asks for a value.
+    once. DataDependentError when it asks for a value. A GraphModule is run node by node, so that the new nodes know the
+    user's lines that theirs come from.
     """
     leaves, spec = tree_flatten((args, kwargs or {}))
     graph, fakes = Graph(), FakeTensorMode()
     mode = ProxyMode(graph, fakes, names or {})
     replaced = [_placeholder(mode, leaf, index) if isinstance(leaf, Tensor) else leaf for index, leaf in enumerate(leaves)]
     fake_args, fake_kwargs = tree_unflatten(replaced, spec)
+    if isinstance(function, GraphModule):
+        function = _ModuleRunner(function, mode).run
     with ExitStack() as stack:
         stack.enter_context(fakes)
         stack.enter_context(mode)

@@ -117,7 +117,7 @@ def _gather_sizes(args: tuple, position: int) -> tuple:
 
 
 def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> object:
-    known = {argument.name for op in packet._overloads for argument in op._schema.arguments}
+    known = packet.argument_names
     kwargs = {name if name in known else _RENAMED.get(name, name): value for name, value in kwargs.items()}
     out = kwargs.pop("out", None) if "out" not in known else None
     wants_grad = kwargs.pop("requires_grad", False) if "device" in known else False

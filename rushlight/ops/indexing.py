@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import INTEGRAL, bool_, dtype, uint8
+from rushlight.core.dtype import INTEGRAL, bool_, dtype, int64, uint8
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.cpu.common import number
@@ -21,9 +21,14 @@ ZERO_DIM = (
 
 def getitem(self: Tensor, index: object) -> Tensor:
     """The elements at `index`: a view for ints, slices, None and Ellipsis; a copy when tensors or lists are among them."""
-    if type(index) is int:
+    kind = type(index)
+    if kind is int:
         return _select(self, 0, index, 0)
-    if type(index) is tuple and len(index) <= len(self._impl.sizes) and _NUMBERS_AND_SLICES.issuperset(map(type, index)):
+    if kind is slice and self._impl.sizes:
+        view, advanced = _slice(self, 0, index), None
+    elif kind is Tensor and _is_plain_index(self, index):
+        return aten.index.Tensor(self, [index])
+    elif kind is tuple and len(index) <= len(self._impl.sizes) and _NUMBERS_AND_SLICES.issuperset(map(type, index)):
         view, advanced = _of_numbers_and_slices(self, index), None
     else:
         view, advanced = _basic(self, index)
@@ -33,6 +38,14 @@ def getitem(self: Tensor, index: object) -> Tensor:
 
 
 _NUMBERS_AND_SLICES = {int, slice}
+
+
+def _is_plain_index(self: Tensor, index: Tensor) -> bool:
+    """Whether a tensor selects along the first dimensions of `self`, and stands as it is for an index of them."""
+    impl = index._impl
+    if not impl.sizes or not self._impl.sizes:
+        return False
+    return impl.dtype is int64 or (impl.dtype is bool_ and len(impl.sizes) <= len(self._impl.sizes))
 
 
 def _of_numbers_and_slices(self: Tensor, index: tuple[int | slice, ...]) -> Tensor:
@@ -49,7 +62,13 @@ def _of_numbers_and_slices(self: Tensor, index: tuple[int | slice, ...]) -> Tens
 
 def setitem(self: Tensor, index: object, value: object) -> None:
     """Write `value`, broadcast, to the elements at `index`."""
-    view, advanced = _basic(self, index)
+    if type(index) is Tensor and _is_plain_index(self, index):
+        view, advanced = self, {0: index}
+        if type(value) in (int, float) and index._impl.sizes == self._impl.sizes and index._impl.dtype is bool_:
+            aten.masked_fill_.Scalar(self, index, value)
+            return
+    else:
+        view, advanced = _basic(self, index)
     if not isinstance(value, Tensor):
         if not advanced and isinstance(value, bool | int | float | complex):
             aten.fill_.Scalar(view, value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -84,12 +84,18 @@ class OpOverloadPacket(_C.PacketBase):
 
     def _forget_choices(self) -> None:
         self.__dict__.pop("_overloads", None)
+        self.__dict__.pop("argument_names", None)
         self._resolved = {}
 
     @cached_property
     def _overloads(self) -> list[OpOverload]:
         # In the order in which calls try them.
         return sorted(self._declared, key=_specificity) if len(self._declared) > 1 else list(self._declared)
+
+    @cached_property
+    def argument_names(self) -> frozenset[str]:
+        """The names of all overloads' arguments."""
+        return frozenset(argument.name for op in self._overloads for argument in op._schema.arguments)
 
     def overloads(self) -> list[str]:
         """The overload names."""
@@ -103,6 +109,10 @@ class OpOverloadPacket(_C.PacketBase):
             op = self._resolved_by_elements(args)
             if op is not None:
                 return op(*args)
+        else:
+            op = self._resolved_with_keywords(args, kwargs)
+            if op is not None:
+                return op(*args, **kwargs)
         op = self.resolve(args, kwargs)
         args = [_as_schema_says(value, argument) for value, argument in zip(args, op._schema.arguments, strict=False)]
         positions, arguments = op._schema.positions, op._schema.arguments
@@ -120,6 +130,22 @@ class OpOverloadPacket(_C.PacketBase):
         if op is None:
             op = self.resolve(args, {})
             if not _decided_by_types(op, args):
+                return None
+            self._resolved[key] = op
+        return op
+
+    def _resolved_with_keywords(self, args: tuple, kwargs: dict) -> OpOverload | None:
+        """The overload for arguments some of which are named, kept by their names and types; None where these do not decide."""
+        values = tuple(kwargs.values())
+        key = (_C.argument_types(args), tuple(kwargs), _C.argument_types(values))
+        if key[0] is None or key[2] is None:
+            return None
+        op = self._resolved.get(key)
+        if op is None:
+            op = self.resolve(args, kwargs)
+            arguments, positions = op._schema.arguments, op._schema.positions
+            named = [arguments[positions[name]] for name in kwargs]
+            if not (_decided_by_types(op, args) and _decide_by_types(named, values)):
                 return None
             self._resolved[key] = op
         return op
@@ -167,8 +193,12 @@ def _specificity(op: OpOverload) -> tuple:
 
 
 def _decided_by_types(op: OpOverload, args: tuple) -> bool:
+    return _decide_by_types(op._schema.arguments, args)
+
+
+def _decide_by_types(arguments: Iterable[Argument], values: tuple) -> bool:
     # A tensor stands for a number only when it is 0-dim, which does not show in the type.
-    for value, argument in zip(args, op._schema.arguments, strict=False):
+    for value, argument in zip(values, arguments, strict=False):
         values = value if isinstance(value, list | tuple) else (value,)
         if argument.type.base != "Tensor" and any(isinstance(item, Tensor | list | tuple) for item in values):
             return False

@@ -154,7 +154,9 @@ def restore(state: dict, before: dict) -> None:
 
 
 def compare(wanted: Any, found: Any, where: str) -> str | None:
-    """Where two values differ, None where they do not."""
+    """Where two values differ, None where they do not. Values that contain themselves are followed some way."""
+    if where.count("[") > 12:
+        return None
     if type(wanted) is not type(found) and not (_is_class_like(wanted, found)):
         return f"{where}: {type(wanted)} and {type(found)}"
     if isinstance(wanted, torch.Tensor):
@@ -171,12 +173,14 @@ def compare(wanted: Any, found: Any, where: str) -> str | None:
         return _first(compare(one, other, f"{where}[{i}]") for i, (one, other) in enumerate(zip(wanted, found, strict=True)))
     if isinstance(wanted, set | frozenset | collections.deque):
         return compare(list(wanted), list(found), where)
+    if isinstance(wanted, types.MethodType):
+        return compare([wanted.__func__, wanted.__self__], [found.__func__, found.__self__], where)
     if isinstance(wanted, types.FunctionType):
         return compare(wanted.__qualname__, found.__qualname__, where)
     if isinstance(wanted, type):
         return compare(wanted.__qualname__, found.__qualname__, where)
     if type(wanted).__module__.startswith("tests.") and hasattr(wanted, "__dict__"):
-        return compare(vars(wanted), vars(found), where)
+        return compare(vars(wanted), vars(found), f"{where}[vars]")
     if hasattr(type(wanted), "__next__"):
         return compare(list(wanted), list(found), where)
     if type(wanted).__repr__ is object.__repr__:

@@ -11,7 +11,15 @@ namespace rl {
 template <class Op, class From, class T> void reduce_row(const void* in, int64_t n, void* out, const void*) {
   accumulator<Op, T> total;
   const From* p = (const From*)in;
-  for_each(n, [&](auto lane, long i) { total.add(lane, cast<T, From>(lane.load(p + i))); });
+  const auto load = [&](auto lane, long i) { return cast<T, From>(lane.load(p + i)); };
+  long first = 0;
+  for (; first + 4 * lanes <= n; first += 4 * lanes) {  // four at once, or each would wait for the one before
+    const vector_lane lane;
+    const auto low = Op::combine(load(lane, first), load(lane, first + lanes));
+    const auto high = Op::combine(load(lane, first + 2 * lanes), load(lane, first + 3 * lanes));
+    total.add(lane, Op::combine(low, high));
+  }
+  for_each(n - first, [&](auto lane, long i) { total.add(lane, load(lane, first + i)); });
   *(T*)out = total.finish();
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import collections
 import copy
@@ -10,6 +11,7 @@ import itertools
 import math
 import operator
 import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -597,15 +599,29 @@ HANDLERS[operator.is_] = lambda tx, one, other: ConstantValue(one.same_as(other)
 HANDLERS[operator.is_not] = lambda tx, one, other: ConstantValue(not one.same_as(other))
 HANDLERS[operator.truth] = _bool
 HANDLERS[operator.contains] = lambda tx, values, value: tx.contains(values, value)
+HANDLERS[callable] = lambda tx, value: ConstantValue("__call__" in dir(value.python_type()))
+HANDLERS[object] = lambda tx: ObjectValue(object)
+
+
+@handles(object.__setattr__)
+def _plain_setattr(tx: Translator, owner: Value, name: Value, value: Value) -> Value:
+    if not isinstance(owner, ObjectValue):
+        raise GraphBreak(f"object.__setattr__ of {owner}")
+    owner.set_plainly(tx, name.constant(), value)
+    return NONE
+
+
+_CALLABLES = frozenset({
+    type, abc.ABCMeta, types.BuiltinFunctionType, types.FunctionType, types.WrapperDescriptorType, types.MethodDescriptorType,
+})  # fmt: skip
 BUILTIN_NAMES = frozenset(value for value in vars(builtins).values() if callable(value) and type(value).__hash__)
 
 
 def is_builtin(value: object) -> bool:
     """Whether a callable is one of Python's own that this module handles."""
-    try:
-        return value in HANDLERS or value in PURE or value in BUILTIN_NAMES
-    except TypeError:
+    if type(value) not in _CALLABLES:  # whose equality may be the program's
         return False
+    return value in HANDLERS or value in PURE or value in BUILTIN_NAMES
 
 
 def unary(tx: Translator, symbol: str, value: Value) -> Value:

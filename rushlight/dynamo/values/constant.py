@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.device import device
@@ -84,7 +85,15 @@ def constant_list(values: list[Value]) -> Value:
 
 def is_constant_value(value: object) -> bool:
     """Whether a Python value may be tracked as a constant."""
-    return isinstance(value, (*BY_VALUE, *BY_IDENTITY, device)) and type(value).__hash__ is not None
+    kind = type(value)
+    if isinstance(value, BY_VALUE):  # a subclass of the user's may mean anything
+        return kind in BY_VALUE or kind.__module__ == "numpy" or isinstance(value, Enum)
+    return isinstance(value, (*BY_IDENTITY, device, Enum))
+
+
+def constant_of(value: Any) -> Value:
+    """The tracked value of an object for which `is_constant_value` holds."""
+    return MAKERS[Enum](value) if isinstance(value, Enum) else ConstantValue(value)
 
 
 def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
@@ -101,7 +110,7 @@ def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
 def from_python(result: Any) -> Value:
     """A fresh Python value of plain parts as a tracked value."""
     if is_constant_value(result):
-        return ConstantValue(result)
+        return constant_of(result)
     maker = MAKERS.get(type(result))
     if maker is not None:
         return maker(result)

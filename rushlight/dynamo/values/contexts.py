@@ -21,10 +21,30 @@ def set_grad_enabled(enabled: bool) -> None:
     state.grad_enabled = enabled
 
 
+set_grad_enabled._is_impure = True  # its node stays, though nothing uses its result
+
+
 def entered(manager: no_grad, previous: bool) -> no_grad:
     """`manager` as it is inside its block: what a resumed function finds on its stack."""
     manager.previous = previous
     return manager
+
+
+class ThreadStateValue(Value):
+    """The record of the thread's modes. They are guarded from the start."""
+
+    def __init__(self, source: Source | None) -> None:
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(state)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        if name == "autocast":
+            return tx.wrap_constant(state.autocast) if state.autocast and state.autocast.enabled else ConstantValue(None)
+        if name in ("grad_enabled", "inference"):
+            return ConstantValue(getattr(state, name))
+        return super().attribute(tx, name)
 
 
 class GradModeValue(Value):

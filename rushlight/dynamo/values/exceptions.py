@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import MAKERS, Value
 from rushlight.dynamo.values.constant import ConstantValue, from_python_or_text
 from rushlight.dynamo.values.containers import SequenceValue
@@ -35,7 +36,9 @@ class ExceptionValue(Value):
             return SequenceValue(list(self.arguments), tuple)
         if name in self.attributes:
             return self.attributes[name]
-        if name in ("__cause__", "__context__", "__traceback__"):
+        if name in ("__context__", "__traceback__", "__suppress_context__"):
+            raise GraphBreak(f"attribute {name!r} of an exception")
+        if name == "__cause__":
             return ConstantValue(None)
         if name == "__class__":
             return tx.wrap_class(self.kind)

@@ -80,6 +80,12 @@ class FunctionValue(Value):
         self.by_code = by_code
         self.attributes: dict[str, Value] = {}
 
+    def annotate(self, values: list[Value]) -> None:
+        """Set the annotations: names and values in turn."""
+        if values:
+            names = [value.constant() for value in values[::2]]
+            self.attributes["__annotations__"] = DictValue(dict(zip(names, values[1::2], strict=True)), dict)
+
     def python_type(self) -> type:
         return types.FunctionType
 
@@ -118,7 +124,9 @@ class FunctionValue(Value):
                 return DictValue(dict(self.keyword_defaults), dict) if self.keyword_defaults else ConstantValue(None)
             if name == "__dict__":
                 return DictValue(self.attributes, dict)
-            if name in ("__closure__", "__globals__", "__annotations__", "__type_params__"):
+            if name == "__annotations__":
+                return DictValue({}, dict)
+            if name in ("__closure__", "__globals__", "__type_params__"):
                 raise GraphBreak(f"attribute {name!r} of {self}")
             if name in ("__doc__", "__module__"):
                 found = self.code.co_consts[0] if name == "__doc__" else self.globals.get("__name__")

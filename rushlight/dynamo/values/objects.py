@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import types
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute, Source
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import MAKERS, Value
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.function import BoundMethodValue, NamedMethodValue
 from rushlight.nn.modules.module import Module
@@ -226,6 +227,28 @@ class ObjectValue(Value):
         return f"an object of class {self.kind.__name__}"
 
 
+class EnumValue(ConstantValue):
+    """A member of an enumeration."""
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        kind = type(self.value)
+        found = look_up(kind, name)
+        if name in ("name", "value") or found is _MISSING or not isinstance(found, types.FunctionType | property):
+            return super().attribute(tx, name)
+        tx.guard_member(kind, name, found)
+        if isinstance(found, property):
+            return tx.wrap_constant(found.fget).call(tx, [self], {})
+        return BoundMethodValue(self, tx.wrap_constant(found))
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if isinstance(look_up(type(self.value), name), types.FunctionType):
+            return self.attribute(tx, name).call(tx, args, kwargs)
+        return super().method(tx, name, args, kwargs)
+
+
+MAKERS[Enum] = EnumValue
+
+
 class OpaqueValue(Value):
     """An object that is passed on as it is: every operation on it breaks the graph."""
 
@@ -363,6 +386,8 @@ class SuperValue(Value):
     def attribute(self, tx: Translator, name: str) -> Value:
         is_class = isinstance(self.owner, ClassValue)
         order = (self.owner.kind if is_class else self.owner.python_type()).__mro__
+        if self.after not in order:
+            raise GraphBreak("super() of a metaclass")
         for base in order[order.index(self.after) + 1 :]:
             if name in base.__dict__:
                 return self._bound(tx, base, name, base.__dict__[name])
@@ -394,7 +419,7 @@ class PlainMethodValue(Value):
         self.name = name
 
     def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if self.name == "__init__":
+        if self.name == "__init__" and isinstance(self.owner, ObjectValue):
             return ConstantValue(None)
         if self.name == "__setattr__" and isinstance(self.owner, ObjectValue):
             self.owner.set_plainly(tx, args[0].constant(), args[1])

@@ -163,6 +163,10 @@ class LibraryFunctionValue(Value):
         return f"torch.{getattr(self.function, '__name__', self.function)}"
 
 
+# Functions of users whose calls become nodes, by their id. Nothing is removed, so each id stays that of its function.
+ALLOWED_IN_GRAPH: dict[int, Callable] = {}
+
+
 @lru_cache(maxsize=1)
 def _library_functions() -> frozenset[int]:
     """The ids of the library's public functions on tensors."""
@@ -178,7 +182,9 @@ def _library_functions() -> frozenset[int]:
 
 def is_library_function(value: object) -> bool:
     """Whether calls of a function become nodes."""
-    return isinstance(value, OpOverload | OpOverloadPacket) or id(value) in _library_functions()
+    if isinstance(value, OpOverload | OpOverloadPacket):
+        return True
+    return id(value) in _library_functions() or id(value) in ALLOWED_IN_GRAPH
 
 
 def wrap_result(tx: Translator, node: Node, result: Any) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import int64
+from rushlight.core.dtype import bool_, int64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native_indexing
 from rushlight.ops.cpu.common import empty
@@ -56,11 +56,23 @@ def _rows(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
     return out if native_indexing.take(out._impl.array, self._impl.array, first._impl.array, 0) else None
 
 
+def _mask_of(self: Tensor, indices: Sequence[Tensor | None]) -> np.ndarray | None:
+    """The only index, where it is a mask over the first dimensions of `self`; None for any other."""
+    first = indices[0] if len(indices) == 1 else None
+    if first is None or first._impl.dtype is not bool_ or not first._impl.sizes:
+        return None
+    sizes = first._impl.sizes
+    return first._impl.array if sizes == self._impl.sizes[: len(sizes)] else None
+
+
 @cpu("index.Tensor")
 def index(self, indices):
     found = _rows(self, indices)
     if found is not None:
         return found
+    mask = _mask_of(self, indices)
+    if mask is not None and self._impl.is_contiguous():
+        return contiguous(self._impl.array[mask], self.dtype)
     whole = _integer_indices(self, indices)
     sizes, strides = index_geometry(self, whole)
     out = empty(sizes, self.dtype, strides)
@@ -75,10 +87,27 @@ def index(self, indices):
     return out
 
 
+def _put_plainly(self: Tensor, indices: Sequence[Tensor | None], values: Tensor) -> bool:
+    """Write at a single mask or tensor of integers, the frequent case. NumPy checks all before it writes anything."""
+    first = indices[0] if len(indices) == 1 else None
+    if first is None or not self._impl.sizes or self.dtype is not values.dtype:
+        return False
+    places = first._impl.array if first._impl.dtype is int64 else _mask_of(self, indices)
+    if places is None:
+        return False
+    try:
+        self._impl.array[places] = values._impl.array
+    except (IndexError, ValueError):
+        return False
+    return True
+
+
 @cpu("index_put_")
 def index_put_(self, indices, values, accumulate=False):
     check_writable(self, "index_put_")
     check_operands(self, "index_put_", (values, *indices), reads_later=True)
+    if not accumulate and _put_plainly(self, indices, values):
+        return self
     whole = _integer_indices(self, indices)
     sizes, _ = index_geometry(self, whole)
     check_index_put(self, values, sizes)

@@ -132,7 +132,8 @@ def nonzero(self):
     found = np.nonzero(array)
     # The result is laid out column by column, as torch has it.
     out = empty((len(found[0]), array.ndim), int64, (1, max(len(found[0]), 1)))
-    out._impl.array[...] = np.stack(found, axis=1)
+    for column, places in enumerate(found):
+        out._impl.array[:, column] = places
     return out
 
 

@@ -55,6 +55,9 @@ def uniform_(self, *bounds, generator=None, **named):
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
     check_writable(self, "uniform_")
     source = generator or default_generator
+    with source.lock:
+        if source.twister.uniform(self, low, high):
+            return self
     draw = source.uniform64 if self.dtype is float64 else source.uniform32
     # torch fuses the multiplication and the addition: float64 has room for the exact product of two float32.
     if self.dtype is not float64:
@@ -88,6 +91,8 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     check_writable(self, "normal_")
     source, impl = generator or default_generator, self._impl
     with source.lock:
+        if source.twister.normal(self, mean, std):
+            return self
         if impl.numel < _BLOCK or not impl.is_contiguous():
             return fill_random(self, lambda count: source.normal(count) * std + mean)
         numbers = _normal_blocks(source, impl.numel, self.dtype, mean, std)
@@ -148,6 +153,8 @@ def random_from(self, *bounds, generator=None, **named):
         low, end = _representable_bounds(low, end, kind)
     source = generator or default_generator
     with source.lock:
+        if source.twister.integers(self, low, end - low):
+            return self
         return fill_random(self, lambda count: _integers(source, low, end - low, count))
 
 
@@ -184,6 +191,8 @@ def bernoulli_(self, p=0.5, *, generator=None):
 def fill_bernoulli(self: Tensor, p: float, source: Generator) -> Tensor:
     """Write 1 with probability `p` and 0 otherwise."""
     with source.lock:
+        if source.twister.bernoulli(self, p):
+            return self
         return fill_random(self, lambda count: source.uniform64(count) < p)
 
 

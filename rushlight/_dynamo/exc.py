@@ -1,0 +1,6 @@
+"""The errors of capture."""
+
+from rushlight.dynamo.capture import Unsupported
+from rushlight.dynamo.errors import BackendCompilerFailed
+
+__all__ = ["BackendCompilerFailed", "Unsupported"]

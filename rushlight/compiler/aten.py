@@ -1,0 +1,126 @@
+"""From dynamo's graph to one of aten operators, and to what runs it.
+
+In: a GraphModule of library calls, example inputs, and a builder of callables from aten graphs. Out: a callable over the same
+inputs. Dynamo's guards hold when it is called; what the graph of aten operators assumes beyond them is looked at here.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+
+from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.compiler.logs import StageLog
+from rushlight.compiler.passes import PIPELINE, depends_on_placement
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import state
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.compiled import ConstantChanged
+from rushlight.utils.pytree import tree_flatten
+
+Builder = Callable[[GraphModule, list[Tensor]], Callable]
+_PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this runs in eager for the others
+
+
+def compile_to_aten(
+    module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog
+) -> Callable:
+    """What runs `module` by way of aten operators; `module.forward` where gradients are needed, or capture fails."""
+    if needs_gradients(module):
+        log("graph", lambda: module.print_readable(print_output=False))
+        log("graph_breaks", lambda: "gradients are needed, so the graph runs as captured, by eager's autograd")
+        return module.forward
+    graph = AtenGraph(module, build, names, log)
+    try:
+        graph.compile(inputs)
+    except Exception as error:  # the program is right whatever is wrong with its compilation
+        warnings.warn(
+            f"compile: running {log.name} as captured, because making its graph of aten operators failed, which should be "
+            f"reported: {type(error).__name__}: {error}", stacklevel=2,
+        )  # fmt: skip
+        return module.forward
+    return graph.run
+
+
+def needs_gradients(module: GraphModule) -> bool:
+    """Whether a value that the graph computes is to be differentiated."""
+    calls = (node for node in module.graph.nodes if node.op.startswith("call_"))
+    return any(tensor.requires_grad for node in calls for tensor in _tensors(node.meta.get("example_value")))
+
+
+def _tensors(value: object) -> Iterator[Tensor]:
+    return (leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, Tensor))
+
+
+class AtenGraph:
+    """Runs a module as aten operators: captured again when a parameter's size, strides or dtype changed, and, where it
+    writes to memory, once for each way in which the inputs share it. Safe to call from several threads."""
+
+    def __init__(self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog):
+        self.module = module
+        self.build = build
+        self.names = names
+        self.log = log
+        self.run: Callable = self._run
+        targets = [node.target for node in module.graph.nodes if node.op == "get_attr"]
+        self._attributes = {target: getattr(module, target) for target in targets}
+        self._compiled: Callable | None = None
+        self._placed: dict[tuple, Callable] | None = None
+        self._lock = threading.RLock()
+
+    def compile(self, inputs: list[Tensor]) -> Callable:
+        """Capture and build for inputs that lie in memory as these do."""
+        with set_grad_enabled(state.grad_enabled):  # the graph may switch it
+            captured = capture(self.module, tuple(inputs), names=self._names())
+        for graph_pass in PIPELINE:
+            graph_pass(captured.module)
+        self.log("graph", lambda: captured.module.print_readable(print_output=False))
+        made = self.build(captured.module, inputs)
+        if depends_on_placement(captured.module):
+            self._placed = self._placed or {}
+            self._placed[self._placement(inputs)] = made
+            self.run = self._run_placed
+        elif not captured.constants:
+            self.run = made
+        self._compiled = made
+        return made
+
+    def _names(self) -> dict[TensorImpl, str]:
+        return {tensor._impl: name for name, tensor in self._attributes.items()} | self.names
+
+    def _run(self, *tensors: Tensor) -> tuple:
+        compiled = self._compiled
+        try:
+            return compiled(*tensors)
+        except ConstantChanged:
+            return self._again(compiled, tensors)(*tensors)
+
+    def _again(self, stale: Callable, tensors: tuple[Tensor, ...]) -> Callable:
+        with self._lock:
+            return self.compile(list(tensors)) if self._compiled is stale else self._compiled
+
+    def _run_placed(self, *tensors: Tensor) -> tuple:
+        place = self._placement(tensors)
+        compiled = self._placed.get(place)
+        if compiled is None:
+            with self._lock:
+                compiled = self._placed.get(place) or self._place_anew(tensors)
+        try:
+            return compiled(*tensors)
+        except ConstantChanged:
+            with self._lock:
+                return self.compile(list(tensors))(*tensors)
+
+    def _place_anew(self, tensors: tuple[Tensor, ...]) -> Callable:
+        return self.compile(list(tensors)) if len(self._placed) < _PLACEMENTS else self.module.forward
+
+    def _placement(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple:
+        """Which tensors share memory, and where in it each begins."""
+        first: dict[int, int] = {}
+        return tuple([
+            (first.setdefault(id(tensor._impl.storage), position), tensor._impl.storage_offset)
+            for position, tensor in enumerate((*tensors, *self._attributes.values()))
+        ])  # fmt: skip

@@ -1,0 +1,117 @@
+"""What a program says to the compiler: `torch.compiler`. Functions that are left out, put into graphs whole, or replaced.
+
+In: the user's functions. Out: the same functions, or ones in their place.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.compiler.compile import OptimizedModule, innermost
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo import frames, regions
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.builtin import HANDLERS
+from rushlight.dynamo.values.constant import ConstantValue
+from rushlight.dynamo.values.tensor import ALLOWED_IN_GRAPH
+from rushlight.nn.modules.module import Module
+
+
+def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None) -> Callable:
+    """`fn`, a function, module or class, which is never captured; nor, if `recursive`, what it calls. Usable as a decorator.
+
+    A compiled function that calls it has a graph break there. `reason` is for the reader. TypeError for what cannot be called.
+    """
+    if fn is None:
+        return lambda function: disable(function, recursive, reason=reason)
+    if not callable(fn):
+        raise TypeError(f"disable expects a function, module or class, got {type(fn).__name__}")
+    fn = innermost(fn)
+    if inspect.isclass(fn):
+        name = "forward" if issubclass(fn, Module) else "__call__"
+        setattr(fn, name, regions.disable(getattr(fn, name), recursive))
+        return fn
+    if isinstance(fn, Module):
+        return OptimizedModule(fn, regions.disable(fn if recursive else fn.forward, recursive))
+    return regions.disable(fn, recursive)
+
+
+def graph_break(msg: str = "") -> None:
+    """Nothing; in a compiled function, the graph ends here and another one begins behind."""
+
+
+def is_compiling() -> bool:
+    """False; in a compiled function, True."""
+    return False
+
+
+def allow_in_graph(fn: Callable | list | tuple) -> Callable | list | tuple:
+    """`fn`, or several functions: their calls become nodes of the graph as they are, and are not followed into.
+
+    They must compute with tensors only, and do the same for the same arguments. TypeError for what cannot be called.
+    """
+    for function in fn if isinstance(fn, list | tuple) else [fn]:
+        if not callable(function):
+            raise TypeError(f"allow_in_graph expects a function, got {type(function).__name__}")
+        ALLOWED_IN_GRAPH[id(function)] = function
+    return fn
+
+
+def substitute_in_graph(
+    original_fn: Callable, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
+) -> Callable[[Callable], Callable]:
+    """A decorator: where a compiled function calls `original_fn`, the decorated function is followed in its place.
+
+    For functions that cannot be captured, such as those written in C. Uncompiled calls are untouched. TypeError when the
+    parameters' names differ, unless `skip_signature_check`; ValueError when `original_fn` has a substitute already.
+    """
+    if not callable(original_fn):
+        raise TypeError(f"substitute_in_graph expects a function, got {type(original_fn).__name__}")
+
+    def decorate(function: Callable) -> Callable:
+        if original_fn in HANDLERS:
+            raise ValueError(f"Duplicate polyfill object for {original_fn}: it has a substitute, or is followed, already")
+        if not skip_signature_check:
+            _check_parameters(original_fn, function)
+        HANDLERS[original_fn] = lambda tx, *args, **kwargs: tx.wrap_constant(function).call(tx, list(args), kwargs)
+        return function
+
+    return decorate
+
+
+def _check_parameters(original: Callable, function: Callable) -> None:
+    try:
+        wanted, given = inspect.signature(original), inspect.signature(function)
+    except ValueError:  # a function written in C that does not say
+        return
+    if list(wanted.parameters) != list(given.parameters):
+        raise TypeError(f"Signature mismatch between {original} and its substitute: {wanted} and {given}")
+
+
+def reset() -> None:
+    """Forget everything that was compiled: compiled functions are captured again at their next call."""
+    frames.reset()
+
+
+def mark_dynamic(
+    t: Tensor, index: int | list[int] | tuple[int, ...], *, min: int | None = None, max: int | None = None
+) -> None:
+    """Say that sizes `index` of a tensor will change. Sizes specialise: another size compiles again, so this has no effect.
+
+    IndexError for a dimension that the tensor lacks.
+    """
+    for dim in index if isinstance(index, list | tuple) else [index]:
+        if not -t.dim() <= dim < t.dim():
+            raise IndexError(f"mark_dynamic got dimension {dim} of a tensor with {t.dim()} dimensions")
+
+
+def _break(tx: Any, msg: Value | None = None) -> Value:
+    text = f": {msg.constant()}" if msg is not None and msg.constant() else ""
+    raise GraphBreak(f"graph_break() was called{text}", "remove the call")
+
+
+HANDLERS[graph_break] = _break
+HANDLERS[is_compiling] = lambda tx: ConstantValue(True)

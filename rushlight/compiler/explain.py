@@ -1,0 +1,148 @@
+"""`explain`: what dynamo makes of a function: its graphs, where they break and why, guards, operators, times.
+
+In: a function and arguments. Out: an `Explanation`. The function is run once, captured anew, with the graphs run as captured.
+"""
+
+from __future__ import annotations
+
+import time
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from traceback import FrameSummary
+from typing import Any
+
+from rushlight.compiler.compile import innermost
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.capture import GuardedCode
+from rushlight.dynamo.frames import FrameCallback, Log
+from rushlight.dynamo.graph_builder import Backend
+from rushlight.dynamo.guards import Guard
+from rushlight.dynamo.regions import optimize
+from rushlight.fx.graph_module import GraphModule
+
+
+@dataclass(frozen=True)
+class BreakReason:
+    """Why a graph ended before its function did, and where: `file` and `line` are the innermost of `user_stack`."""
+
+    reason: str
+    user_stack: list[FrameSummary]
+    hint: str = ""
+
+    @property
+    def file(self) -> str:
+        """The program's file."""
+        return self.user_stack[-1].filename if self.user_stack else ""
+
+    @property
+    def line(self) -> int:
+        """The line in it."""
+        return self.user_stack[-1].lineno if self.user_stack else 0
+
+    def __str__(self) -> str:
+        lines = [f"    {frame.filename}:{frame.lineno} in {frame.name}: {frame.line}" for frame in self.user_stack]
+        return "\n".join([f"  {self.reason}", *lines, *([f"    Hint: {self.hint}"] if self.hint else [])])
+
+
+@dataclass
+class Explanation:
+    """What was captured in one run. `compile_times` are seconds for each captured frame, by its name."""
+
+    graphs: list[GraphModule] = field(default_factory=list)
+    break_reasons: list[BreakReason] = field(default_factory=list)
+    out_guards: list[Guard] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    compile_times: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def graph_count(self) -> int:
+        """How many graphs there are."""
+        return len(self.graphs)
+
+    @property
+    def graph_break_count(self) -> int:
+        """How often a graph ended before the function did."""
+        return len(self.break_reasons)
+
+    @property
+    def ops_per_graph(self) -> list[list[Any]]:
+        """The functions and methods that each graph calls, in order."""
+        return [[node.target for node in graph.graph.nodes if node.op.startswith("call_")] for graph in self.graphs]
+
+    @property
+    def op_count(self) -> int:
+        """How many calls the graphs hold."""
+        return sum(map(len, self.ops_per_graph))
+
+    @property
+    def guards(self) -> list[str]:
+        """The guards as Python expressions."""
+        return [guard.expression for guard in self.out_guards]
+
+    def __str__(self) -> str:
+        operators = [f"  graph {index}: {', '.join(map(_name, found))}" for index, found in enumerate(self.ops_per_graph)]
+        times = [f"  {name}: {seconds:.3f} s" for name, seconds in self.compile_times]
+        parts = [
+            f"Graph Count: {self.graph_count}\nGraph Break Count: {self.graph_break_count}\nOp Count: {self.op_count}",
+            "\n".join(["Break Reasons:", *map(str, self.break_reasons)]),
+            "\n".join(["Ops per Graph:", *operators]),
+            "\n".join(["Out Guards:", *(f"  {guard}" for guard in self.guards)]),
+            "\n".join(["Compile Times:", *times]),
+        ]
+        return "\n".join(parts)
+
+    def print_readable(self) -> None:
+        """Print each graph as Python."""
+        for graph in self.graphs:
+            graph.print_readable()
+
+
+def _name(target: Any) -> str:
+    return target if isinstance(target, str) else getattr(target, "__name__", str(target))
+
+
+class _Observer(FrameCallback):
+    """Keeps what each capture found."""
+
+    def __init__(self, explanation: Explanation):
+        super().__init__(self._keep_graph)
+        self.explanation = explanation
+        self._began = 0.0
+
+    def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
+        """Starts the clock."""
+        self._began = time.perf_counter()
+        return super().begin(code)
+
+    def _keep_graph(self, module: GraphModule, inputs: list[Tensor]) -> Callable:
+        self.explanation.graphs.append(module)
+        return module.forward
+
+    def finished(self, code: types.CodeType, found: GuardedCode) -> None:
+        """Adds a frame's guards, text, time, and why it broke."""
+        seen = self.explanation
+        seen.compile_times.append((code.co_qualname, time.perf_counter() - self._began))
+        seen.out_guards += found.guards.guards.values()
+        seen.sources.append(found.source)
+        if found.break_reason is not None:
+            reason = found.break_reason
+            seen.break_reasons.append(BreakReason(reason.reason, reason.user_stack, reason.hint))
+
+
+def explain(f: Callable) -> Callable[..., Explanation]:
+    """A function that, called with `f`'s arguments, runs `f` once and returns what was captured of it.
+
+    What `f` does to the world is done; what it raises goes through.
+    """
+
+    def run(*args: Any, **kwargs: Any) -> Explanation:
+        explanation = Explanation()
+        observer = _Observer(explanation)
+        try:
+            optimize(observer)(innermost(f))(*args, **kwargs)
+        finally:
+            observer.forget()
+        return explanation
+
+    return run

@@ -1,0 +1,109 @@
+"""Regions of a program in which frames are captured, or are not: functions that switch the hook around a call.
+
+In: a callback and a function. Out: the function, whose calls (and those that it makes) go through the callback.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sysconfig
+import types
+from collections.abc import Callable
+from typing import Any
+
+import rushlight
+from rushlight._C import set_eval_frame, skip_code
+from rushlight.dynamo.instructions import parameter_names
+
+_PACKAGE = rushlight.__name__
+_MODULES = f"{_PACKAGE}.nn.modules"
+_STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
+# Packages whose functions do no tensor arithmetic: following them gains nothing.
+_NOT_FOLLOWED = ("numpy", "scipy", "_pytest", "pluggy", "pytest", "hypothesis", "bytecode", "coverage", "torch")
+CALL_MODEL = "call_model"
+"""The name of functions that only call a model: what they are about is the model."""
+
+
+def is_left_alone(code: types.CodeType, namespace: dict[str, Any]) -> bool:
+    """Whether frames of a code object, with these globals, run as they are: those of comprehensions, of this library, and of
+    what does no tensor arithmetic."""
+    if not all(name.isidentifier() for name in parameter_names(code)):
+        return True  # a comprehension, whose frame goes on with an iterator that nobody else sees
+    module, path = namespace.get("__name__") or "", code.co_filename
+    if module.partition(".")[0] == _PACKAGE:
+        return not module.startswith(_MODULES) and code.co_name != CALL_MODEL
+    if path.startswith(_INSTALLED):
+        package = next(path[len(folder) :] for folder in _INSTALLED if path.startswith(folder)).split(os.sep)[0]
+        return package in _NOT_FOLLOWED
+    return path.startswith(_STANDARD) or path.startswith("<frozen")
+
+
+def followable(model: Callable) -> Callable:
+    """`model`, or a Python function that calls it where the hook would not see its own frame."""
+    function = model.__func__ if isinstance(model, types.MethodType) else model
+    if isinstance(function, types.FunctionType) and not is_left_alone(function.__code__, function.__globals__):
+        return model
+
+    def call_model(*args: Any, **kwargs: Any) -> Any:
+        return model(*args, **kwargs)
+
+    return call_model
+
+
+def optimize(callback: Callable) -> Callable[[Callable], Callable]:
+    """A decorator that has `callback` asked about the function's frames and those below them."""
+
+    def decorate(function: Callable) -> Callable:
+        followed = followable(function)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            before = set_eval_frame(callback)
+            try:
+                return followed(*args, **kwargs)
+            finally:
+                set_eval_frame(before)
+
+        _look_like(run, function)
+        run._rushlight_original = function
+        run._rushlight_followed = followed
+        run._rushlight_callback = callback
+        return run
+
+    return decorate
+
+
+_WRAPPER = next(
+    inner for outer in optimize.__code__.co_consts if isinstance(outer, types.CodeType)
+    for inner in outer.co_consts if isinstance(inner, types.CodeType) and inner.co_name == "run"
+)  # fmt: skip
+
+
+def is_compiled_wrapper(function: object) -> bool:
+    """Whether a function is what `optimize` returned. Others may have its attributes, which `functools.wraps` copies."""
+    return getattr(function, "__code__", None) is _WRAPPER
+
+
+def _look_like(wrapper: Callable, function: Callable) -> None:
+    skip_code(wrapper.__code__)
+    plain = isinstance(function, types.FunctionType | types.MethodType)
+    functools.update_wrapper(wrapper, function, updated=("__dict__",) if plain else ())
+
+
+def disable(function: Callable, recursive: bool = True) -> Callable:
+    """`function`, which is never captured, nor, if `recursive`, what it calls."""
+    if not recursive:
+        skip_code(function.__code__)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        before = set_eval_frame(None) if recursive else None
+        try:
+            return function(*args, **kwargs)
+        finally:
+            if recursive:
+                set_eval_frame(before)
+
+    _look_like(run, function)
+    run._rushlight_disabled = True
+    return run

@@ -1,0 +1,81 @@
+"""Looking at what was captured: `explain`, cache entries, guards, generated code, graphs."""
+
+from __future__ import annotations
+
+import dis
+import io
+from contextlib import redirect_stdout
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight._dynamo.eval_frame import _debug_get_cache_entry_list
+
+
+def toy(a, b):
+    x = a / (torch.abs(a) + 1)
+    if b.sum() < 0:
+        b = b * -1
+    return x * b
+
+
+def test_explain_counts_graphs_breaks_and_operators():
+    found = torch._dynamo.explain(toy)(torch.ones(3), -torch.ones(3))
+    assert (found.graph_count, found.graph_break_count) == (2, 1)
+    assert found.op_count == sum(map(len, found.ops_per_graph)) == 7
+    reason = found.break_reasons[0]
+    assert "value of a tensor" in reason.reason and reason.file == __file__
+    assert reason.line == toy.__code__.co_firstlineno + 2 and "torch.where" in reason.hint
+    assert any("(3,)" in guard for guard in found.guards) and len(found.out_guards) == len(found.guards)
+    assert [name for name, seconds in found.compile_times if seconds > 0] == ["toy", "toy"]
+
+
+def test_an_explanation_prints():
+    text = str(torch._dynamo.explain(toy)(torch.ones(3), torch.ones(3)))
+    for part in ("Graph Count: 2", "Graph Break Count: 1", "Break Reasons:", "if b.sum() < 0", "Hint: ", "Out Guards:", "abs",
+                 "Compile Times:"):  # fmt: skip
+        assert part in text
+    with redirect_stdout(io.StringIO()) as printed:
+        torch._dynamo.explain(toy)(torch.ones(3), torch.ones(3)).print_readable()
+    assert "def forward(self" in printed.getvalue() and "x = a / (torch.abs(a) + 1)" in printed.getvalue()
+
+
+def test_explain_runs_anew_what_was_compiled_and_leaves_nothing():
+    compiled = torch.compile(toy, backend="eager")
+    compiled(torch.ones(3), torch.ones(3))
+    assert torch._dynamo.explain(compiled)(torch.ones(3), torch.ones(3)).graph_count == 2
+    assert len(_debug_get_cache_entry_list(compiled)) == 1
+    with pytest.raises(TypeError, match="missing 1 required"):
+        torch._dynamo.explain(toy)(torch.ones(3))
+
+
+def test_cache_entries_of_a_function():
+    compiled = torch.compile(lambda x, k: (x + k).sum(), backend="eager")
+    x = torch.ones(3)
+    compiled(x, 1), compiled(x, 2)
+    latest, first = _debug_get_cache_entry_list(compiled)
+    values = (globals(), None)
+    assert latest.check_fn(x, 2, *values) and not latest.check_fn(x, 1, *values) and first.check_fn(x, 1, *values)
+    assert "__graph(x)" in latest.guarded_code.source and "k == 2" in latest.guarded_code.guards.text()
+    assert "__graph" in dis.Bytecode(latest.code).dis()
+
+
+def test_cache_entries_of_a_module_and_of_other_things():
+    model = torch.compile(nn.Linear(3, 2), backend="eager")
+    model(torch.ones(3))
+    assert len(_debug_get_cache_entry_list(model)) == 1
+    assert _debug_get_cache_entry_list(test_cache_entries_of_a_function.__code__) == []
+    with pytest.raises(TypeError, match="a function written in Python or its code, got int"):
+        _debug_get_cache_entry_list(3)
+
+
+def test_graphs_print():
+    graphs = []
+    torch.compile(lambda x: torch.relu(x) * 2, backend=lambda module, inputs: (graphs.append(module), module.forward)[1])(
+        torch.ones(3)
+    )
+    assert "relu" in graphs[0].print_readable(print_output=False)
+    with redirect_stdout(io.StringIO()) as printed:
+        graphs[0].graph.print_tabular()
+    assert "call_function" in printed.getvalue() and "relu" in printed.getvalue()
