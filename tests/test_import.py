@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +73,20 @@ def test_a_name_that_is_nowhere_is_an_attribute_error():
         rl.nothing  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         rl.return_types.nothing  # noqa: B018
+
+
+def test_no_module_of_the_library_imports_its_facade():
+    """What they need is in the module that defines it; the facade would close a circle."""
+    package = Path(rl.__file__).parent
+    extensions = {"_C", "_kernels"}
+    found = []
+    for path in sorted(package.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = {alias.name for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)}
+            facade = isinstance(node, ast.Import) and "rushlight" in names
+            if isinstance(node, ast.ImportFrom) and node.module == "rushlight" and node.level == 0:
+                modules = {name for name in names if any(package.glob(f"{name}.py")) or (package / name).is_dir()}
+                facade = bool(names - extensions - modules)
+            if facade:
+                found.append(f"{path.relative_to(package)}:{node.lineno}")
+    assert not found, found

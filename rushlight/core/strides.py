@@ -75,7 +75,9 @@ def may_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def storage_extent(sizes: Sequence[int], strides: Sequence[int], offset: int) -> int:
-    """The number of storage elements that a view reaches, counted from the storage's start."""
+    """The number of storage elements that a view reaches, counted from the storage's start; RuntimeError for odd lengths."""
+    if len(sizes) != len(strides):
+        raise RuntimeError(f"dimensionality of sizes ({len(sizes)}) must match dimensionality of strides ({len(strides)})")
     if 0 in sizes:
         return offset
     return offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))

@@ -31,6 +31,13 @@ NON_LEAF_GRAD = (
     "Tensor instead."
 )
 
+
+def _of_dimension(values: tuple[int, ...], dim: int) -> int:
+    if not values:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return values[wrap_dim(dim, len(values))]
+
+
 class Tensor(_C.TensorBase):
     """A multi-dimensional, strided view of a storage.
 
@@ -63,12 +70,12 @@ class Tensor(_C.TensorBase):
     def size(self, dim: int | None = None) -> Size | int:
         """All sizes, or the size of `dim`; IndexError when there is no such dimension."""
         sizes = self._impl.sizes
-        return Size(sizes) if dim is None else sizes[wrap_dim(dim, len(sizes))]
+        return Size(sizes) if dim is None else _of_dimension(sizes, dim)
 
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
         """The strides in elements, or that of `dim`."""
         strides = self._impl.strides
-        return strides if dim is None else strides[wrap_dim(dim, len(strides))]
+        return strides if dim is None else _of_dimension(strides, dim)
 
     def storage_offset(self) -> int:
         """The offset of the first element in the storage, in elements."""

@@ -13,8 +13,8 @@ static PyTypeObject *const types[] = {
     &StorageImpl_Type,    &VersionCounter_Type,    &AutogradMeta_Type,      &ViewMeta_Type,   &TensorImpl_Type,
     &TensorBase_Type,     &ThreadState_Type,       &OperatorBase_Type,      &PacketBase_Type, &BinaryMethod_Type,
     &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
-    &SavedTensorBase_Type, &AccumulateNode_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
-    &MersenneTwister_Type,
+    &SavedTensorBase_Type, &AccumulateNode_Type, &AttributeChecks_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
+    &MersenneTwister_Type, &CreationKernel_Type,
 };
 
 static int execute(PyObject *module)

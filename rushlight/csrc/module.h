@@ -51,9 +51,11 @@ extern PyTypeObject ElementwiseKernel_Type;
 extern PyTypeObject ViewKernel_Type;
 extern PyTypeObject ConcatenateKernel_Type;
 extern PyTypeObject MersenneTwister_Type;
+extern PyTypeObject CreationKernel_Type;
 extern PyTypeObject NodeBase_Type;
 extern PyTypeObject OperatorNode_Type;
 extern PyTypeObject SavedTensorBase_Type;
 extern PyTypeObject AccumulateNode_Type;
+extern PyTypeObject AttributeChecks_Type;
 
 #endif

@@ -137,7 +137,7 @@ class _Capture:
         stack = [self._on_stack(value) for value in translator.stack]
         ran = None
         if self.stop.runs_next and not translator.handled:
-            ran = native(instruction, index, stack, translator.keyword_names)
+            ran = native(instruction, index, stack, self._keyword_names(instruction))
         if ran is None and (not self.session.graph.calls or translator.keyword_names):
             return None
         values = {name: self.writer.expression(value) for name, value in translator.locals.items() if value is not NULL}
@@ -151,6 +151,10 @@ class _Capture:
         else:
             self._write_native(ran, instruction, index, stack, values, cells)
         return self._build(self.stop.reason)
+
+    def _keyword_names(self, instruction: Instruction) -> tuple[str, ...]:
+        """The names of a call's keyword arguments: from an instruction before, since 3.13 from the stack."""
+        return self.translator.stack[-1].constant() if instruction.opname == "CALL_KW" else self.translator.keyword_names
 
     def _on_stack(self, value: Value) -> str:
         if value is NULL:

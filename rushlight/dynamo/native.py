@@ -119,6 +119,7 @@ def _call(instruction: Instruction, following: int, stack: list[str], names: tup
         function = next(text for text in pair if text != NULL_TEXT)
         return Native([f"__r = {function}(*{args}{keywords})"], [(None, following, [*rest, "__r"])])
     count = instruction.arg
+    stack = stack[:-1] if instruction.opname == "CALL_KW" else stack
     values = stack[len(stack) - count :]
     first, second = stack[len(stack) - count - 2 : len(stack) - count]
     rest = stack[: len(stack) - count - 2]

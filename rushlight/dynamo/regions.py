@@ -12,11 +12,10 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-import rushlight
 from rushlight._C import set_eval_frame, skip_code
 from rushlight.dynamo.instructions import parameter_names
 
-_PACKAGE = rushlight.__name__
+_PACKAGE = __name__.partition(".")[0]
 _MODULES = f"{_PACKAGE}.nn.modules"
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})

@@ -16,7 +16,7 @@ from typing import Any
 from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
 from rushlight.dynamo.errors import GraphBreak, Raised
-from rushlight.dynamo.guards import Guards
+from rushlight.dynamo.guards import EMPTY, Guards
 from rushlight.dynamo.instructions import Instruction, decode
 from rushlight.dynamo.session import Session, is_stable
 from rushlight.dynamo.sources import Attribute, Global, Held, Source
@@ -163,16 +163,11 @@ class Translator:
         """A parameter, buffer or submodule: the graph keeps tensors, guarded by identity."""
         if found is None:
             return ConstantValue(None)
-        where = owner.source
-        text = f"{where}.{group}[{name!r}] is {self.guards.name(found, name)}"
-        self.guards.add(text, where, "the same member of a module")
+        self.guards.member(owner.source, group, name, found)
         if group == "_modules":
             return self.wrap(found, Held(self.session.hold(found).name))
         node = self.graph.known(found)
         if node is None:
-            self.guards.add(
-                f"{self.guards.name(found, name)}.requires_grad is {found.requires_grad}", where, "whether it is trained"
-            )
             node = self.graph.attribute(found, self._path_of(owner, name))
         return self.tensor_value(node, Held(self.session.hold(found).name), type(found))
 
@@ -215,7 +210,8 @@ class Translator:
         names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
         for name in names:
             if name in held and not held[name]:
-                self.guards.add(f"not {module.source}.{name}", module.source, "no hooks")
+                check = self.guards.check_of(module.source, name, EMPTY)
+                self.guards.add(f"not {module.source}.{name}", module.source, "no hooks", check)
         return any(held.get(name) for name in names)
 
     def bound_method(self, owner: Value, name: str) -> Value:

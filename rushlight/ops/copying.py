@@ -45,6 +45,8 @@ def _copied_storage(storage: StorageImpl, memo: dict) -> StorageImpl:
 def _copy(self: Tensor) -> Tensor:
     impl = self._impl
     made = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
+    if type(self) is not Tensor:
+        made = made.as_subclass(type(self))
     made.__dict__.update(self.__dict__)
     return made.requires_grad_(self.requires_grad)
 

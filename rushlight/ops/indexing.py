@@ -26,6 +26,8 @@ def getitem(self: Tensor, index: object) -> Tensor:
         return _select(self, 0, index, 0)
     if kind is slice and self._impl.sizes:
         view, advanced = _slice(self, 0, index), None
+    elif index is None:
+        return aten.unsqueeze.default(self, 0)
     elif kind is Tensor and _is_plain_index(self, index):
         return aten.index.Tensor(self, [index])
     elif kind is tuple and len(index) <= len(self._impl.sizes) and _NUMBERS_AND_SLICES.issuperset(map(type, index)):

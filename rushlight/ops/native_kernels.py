@@ -1,15 +1,16 @@
 """Operators whose plain cases native code does by itself: names of kernels, and how registered kernels are wrapped.
 
 In: the kernel of an operator, as it is registered. Out: an ElementwiseKernel (`csrc/elementwise.c`), which runs a native kernel
-on contiguous tensors of one shape and dtype, a ViewKernel (`csrc/view_kernel.c`), which makes views, or a ConcatenateKernel
-(`csrc/concatenate_kernel.c`). They call the general kernel, which was registered, in all other cases.
+on contiguous tensors of one shape and dtype, a ViewKernel (`csrc/view_kernel.c`), which makes views, a ConcatenateKernel
+(`csrc/concatenate_kernel.c`), or a CreationKernel (`csrc/creation_kernel.c`), which makes, fills and copies tensors. They call
+the general kernel, which was registered, in all other cases.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight._C import ConcatenateKernel, ElementwiseKernel, ViewKernel
+from rushlight._C import ConcatenateKernel, CreationKernel, ElementwiseKernel, ViewKernel
 
 # Operators under the name of their kernel, and those under another.
 _NATIVE = {
@@ -27,6 +28,10 @@ _VIEWS = {
     **dict.fromkeys(("alias", "detach", "lift_fresh"), "alias"),
     **{name: name for name in ("permute", "view", "expand", "unsqueeze")}, "select.int": "select", "slice.Tensor": "slice",
 }  # fmt: skip
+_CREATIONS = {
+    **{name: name for name in ("empty_strided", "full", "copy_")},
+    "empty.memory_format": "empty", "fill_.Scalar": "fill_", "arange.start_step": "arange",
+}  # fmt: skip
 # How many numbers follow the operands.
 _PARAMETERS = {"threshold_backward": 1}
 
@@ -35,6 +40,8 @@ def with_native(name: str, general: Callable, in_place: bool = False) -> Callabl
     """The CPU kernel `general` of the operator `name`, behind a native one where there is one; `in_place` for `name_`."""
     if name == "cat":
         return ConcatenateKernel(general)
+    if name in _CREATIONS:
+        return CreationKernel(_CREATIONS[name], general)
     if name not in _NATIVE:
         return general
     return ElementwiseKernel(_NATIVE[name] or name, general, in_place, _PARAMETERS.get(name, 0))

@@ -157,6 +157,8 @@ def unsqueeze(self, dim):
 @explicit("squeeze.dims")
 def squeeze(self, dim):
     impl = self._impl
+    if isinstance(dim, list | tuple) and not dim:
+        return _view(self, impl.sizes, impl.strides)
     dropped = {d for d in wrap_dims(dim, len(impl.sizes)) if impl.sizes and impl.sizes[d] == 1}
     kept = [d for d in range(len(impl.sizes)) if d not in dropped]
     return _view(self, [impl.sizes[d] for d in kept], [impl.strides[d] for d in kept])

@@ -80,8 +80,8 @@ def gaussian_process(torch):
         mean = kernel(z, x) @ alpha
         solved = torch.linalg.solve_triangular(factor, kernel(x, z), upper=False)
         variance = kernel(z, z).diag() - solved.pow(2).sum(0)
-        same = torch.distributions.MultivariateNormal(torch.zeros(12).double(), scale_tril=factor).log_prob(y)
-    return {"loss": loss, "raw": raw, "grad": raw.grad, "mean": mean, "variance": variance, "same": same, "logdet": torch.logdet(covariance)}
+        drawn = mean + torch.linalg.cholesky(torch.diag(variance)) @ torch.randn(7, 1, dtype=torch.float64)
+    return {"loss": loss, "raw": raw, "grad": raw.grad, "mean": mean, "variance": variance, "drawn": drawn, "logdet": torch.logdet(covariance)}
 
 
 def fourier_filter(torch):
@@ -101,13 +101,13 @@ def fourier_filter(torch):
 
 
 def spectrogram(torch):
-    wave = torch.sin(torch.cumsum(torch.linspace(0.05, 0.5, 800), 0)).requires_grad_()
-    window = torch.hann_window(64)
+    wave = torch.sin(torch.cumsum(torch.linspace(0.05, 0.5, 800, dtype=torch.float64), 0)).requires_grad_()
+    window = torch.hann_window(64, dtype=torch.float64)
     transformed = torch.stft(wave, n_fft=64, hop_length=16, window=window, center=True, return_complex=True)
     power = transformed.abs().pow(2)
     decibel = 10 * torch.log10(power.clamp_min(1e-10))
     bank = torch.clamp(1 - (torch.arange(33)[:, None] - torch.linspace(2, 30, 10)).abs() / 3, min=0)
-    mel = (bank.T @ power).add(1e-6).log()
+    mel = (bank.T.double() @ power).add(1e-6).log()
     mel.mean().backward()
     back = torch.istft(transformed, 64, 16, window=window, length=800)
     return {"mel": mel, "back": back, "decibel": torch.maximum(decibel, decibel.max() - 80), "shape": list(transformed.shape),
@@ -136,7 +136,7 @@ def metrics(torch):
     at_k = {k: correct[:, :k].any(1).float().sum().mul(100 / 20).item() for k in (1, 3, 5)}
     kth = score.kthvalue(10)
     return {"area": area, "confusion": confusion, "f1": f1, "values": values, "inverse": inverse, "counts": counts, "calibration": calibration,
-            "at_k": at_k, "kth": kth, "mode": classes.mode(), "search": torch.searchsorted(score.sort().values, torch.tensor([0.2, 0.7])),
+            "at_k": at_k, "kth": kth, "mode": classes.mode().values, "search": torch.searchsorted(score.sort().values, torch.tensor([0.2, 0.7])),
             "isin": torch.isin(values, torch.tensor([11, 22])), "nonzero": torch.nonzero(confusion > 5), "msort": score[:6].msort()}
 
 

@@ -155,7 +155,7 @@ def coupling_flow(torch):
 def style_transfer(torch):
     """The image itself is optimized with LBFGS, features taken by forward hooks."""
     nn, F = torch.nn, torch.nn.functional
-    network = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU()).requires_grad_(False)
+    network = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU()).requires_grad_(False).double()
     features = {}
     handles = [network[i].register_forward_hook(lambda module, args, out, i=i: features.__setitem__(i, out)) for i in (1, 4)]
 
@@ -164,7 +164,7 @@ def style_transfer(torch):
         flat = x.view(b * c, h * w)
         return torch.mm(flat, flat.t()).div(b * c * h * w)
 
-    content, style = torch.rand(1, 3, 8, 8), torch.rand(1, 3, 8, 8)
+    content, style = torch.rand(1, 3, 8, 8, dtype=torch.float64), torch.rand(1, 3, 8, 8, dtype=torch.float64)
     network(style)
     wanted = {i: gram(f).detach() for i, f in features.items()}
     network(content)

@@ -1,5 +1,6 @@
 """Programs of reinforcement learning, meta learning, graphs, recommendation and differential equations."""
 
+import math
 import random
 from collections import deque
 
@@ -7,7 +8,7 @@ from tests.programs.common import fit, gradients, parameters
 
 
 def policy_gradient(torch):
-    """REINFORCE with a baseline on a made-up environment, through torch.distributions."""
+    """REINFORCE with a baseline on a made-up environment."""
     nn = torch.nn
     policy = nn.Sequential(nn.Linear(4, 16), nn.ReLU6(), nn.Linear(16, 3))
     value = nn.Linear(4, 1)
@@ -16,10 +17,10 @@ def policy_gradient(torch):
     for _ in range(3):
         state, logs, rewards, entropies, values = torch.randn(4), [], [], [], []
         for _ in range(8):
-            choice = torch.distributions.Categorical(logits=policy(state))
-            action = choice.sample()
-            logs.append(choice.log_prob(action))
-            entropies.append(choice.entropy())
+            log_probabilities = torch.log_softmax(policy(state), dim=-1)
+            action = torch.multinomial(log_probabilities.exp(), 1).squeeze()
+            logs.append(log_probabilities[action])
+            entropies.append(-(log_probabilities * log_probabilities.exp()).sum())
             values.append(value(state).squeeze())
             state = torch.tanh(dynamics[action] @ state)
             rewards.append(state.sum().item())
@@ -43,19 +44,20 @@ def ppo_continuous(torch):
     nn = torch.nn
     mean, log_std = nn.Linear(3, 2), nn.Parameter(torch.zeros(2))
     states, advantages = torch.randn(20, 3), torch.randn(20)
+
+    def log_probability(actions):
+        return (-0.5 * ((actions - mean(states)) / log_std.exp()) ** 2 - log_std - 0.5 * math.log(2 * math.pi)).sum(-1)
+
     with torch.no_grad():
-        old = torch.distributions.Normal(mean(states), log_std.exp())
-        actions = old.sample()
-        old_log = old.log_prob(actions).sum(-1)
+        actions = torch.normal(mean(states), log_std.exp().expand(20, 2))
+        old_log = log_probability(actions)
 
     def loss():
-        new = torch.distributions.Normal(mean(states), log_std.exp())
-        ratio = torch.exp(new.log_prob(actions).sum(-1) - old_log)
-        return -torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean() - 0.001 * new.entropy().mean()
+        ratio = torch.exp(log_probability(actions) - old_log)
+        return -torch.min(ratio * advantages, ratio.clamp(0.8, 1.2) * advantages).mean() - 0.001 * (log_std + 1.42).mean()
 
     losses = fit(torch.optim.Adam([*mean.parameters(), log_std], 0.05), loss, 5)
-    kl = torch.distributions.kl_divergence(old, torch.distributions.Normal(mean(states), log_std.exp()))
-    return {"losses": losses, "actions": actions, "kl": kl, "log_std": log_std}
+    return {"losses": losses, "actions": actions, "kl": (old_log - log_probability(actions)).mean(), "log_std": log_std}
 
 
 def dqn(torch):
@@ -118,7 +120,7 @@ def maml(torch):
 
 
 def functional_transforms(torch):
-    """Ensembles and per-sample gradients by torch.func."""
+    """Gradients, Jacobians and Hessians by torch.func."""
     func, nn = torch.func, torch.nn
     model = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
     weights = {k: v.detach() for k, v in model.named_parameters()}
@@ -127,17 +129,14 @@ def functional_transforms(torch):
     def loss(weights, sample, target):
         return nn.functional.mse_loss(func.functional_call(model, weights, (sample.unsqueeze(0),)), target.unsqueeze(0))
 
-    per_sample = func.vmap(func.grad(loss), in_dims=(None, 0, 0))(weights, x, y)
+    per_sample = [func.grad_and_value(loss)(weights, *pair) for pair in zip(x, y, strict=True)]
     jacobian = func.jacrev(lambda z: model(z))(x[0])
     forward_jacobian = func.jacfwd(lambda z: model(z))(x[0])
     hessian = func.hessian(lambda z: model(z).sum())(x[0])
     out, pull = func.vjp(model, x[0])
     _, push = func.jvp(model, (x[0],), (torch.ones(3),))
-    models = [nn.Linear(3, 2) for _ in range(3)]
-    stacked, buffers = func.stack_module_state(models)
-    ensemble = func.vmap(lambda p, b, z: func.functional_call(models[0], (p, b), (z,)), in_dims=(0, 0, None))(stacked, buffers, x)
     return {"per_sample": per_sample, "jacobian": jacobian, "forward": forward_jacobian, "hessian": hessian, "pull": pull(torch.ones(2)),
-            "push": push, "ensemble": ensemble}
+            "push": push}
 
 
 def neural_ode(torch):
@@ -215,7 +214,7 @@ def graph_convolution(torch):
 def matrix_factorisation(torch):
     nn = torch.nn
     users, items = nn.Embedding(20, 4, sparse=True), nn.Embedding(15, 4, sparse=True)
-    model = nn.ModuleDict({"users": users, "items": items})
+    model = nn.ModuleDict({"user": users, "item": items})
     triples = torch.stack([torch.randint(20, (40,)), torch.randint(15, (40,))], 1)
     ratings = torch.randint(1, 6, (40,)).float()
     optimizer = torch.optim.SparseAdam(list(model.parameters()), lr=0.05)

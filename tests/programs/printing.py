@@ -45,7 +45,7 @@ def names(torch):
     x = torch.ones(2, 3)
     return {"types": [_text(torch, getattr(torch, t)) for t in types], "aliases": [torch.float is torch.float32, torch.half is torch.float16, torch.double is torch.float64],
             "type": [x.type().replace(torch.__name__ + ".", "torch."), x.long().type().replace(torch.__name__ + ".", "torch.")], "kind": type(x).__name__,
-            "node": [x.requires_grad_().exp().grad_fn.__class__.__name__, (x @ x.T).grad_fn.name(), x.view(6).grad_fn.name(), x[0].grad_fn.name(), x.sum().grad_fn.name()],
+            "node": [x.requires_grad_().exp().grad_fn.name(), (x @ x.T).grad_fn.name(), x.view(6).grad_fn.name(), x[0].grad_fn.name(), x.sum().grad_fn.name()],
             "size": [repr(x.size()), str(x.shape), x.shape.numel(), list(x.shape[1:]), x.nbytes, x.element_size(), x.ndim]}
 
 

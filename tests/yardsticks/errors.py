@@ -9,7 +9,6 @@ An operator is clean when every bad call raises the type that torch raises, with
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import warnings
@@ -18,6 +17,7 @@ from pathlib import Path
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
+from tests.yardsticks.command_line import add_to_list, chosen_operators, parse_arguments
 from tests.yardsticks.conversion import Converter, Unconvertible, counterpart
 from tests.yardsticks.operators import full_name
 
@@ -65,11 +65,8 @@ def _outcome(function, case) -> str | None:
 
 def main() -> int:
     """Check the operators named on the command line, or all; print what differs and how many are clean."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", help="OpInfo's names, without or with the variant; all by default")
-    parser.add_argument("--write", action="store_true", help=f"add the clean ones to {CLEAN.name}")
-    options = parser.parse_args()
-    chosen = {name: op for name, op in operators().items() if not options.names or {name, op.name} & set(options.names)}
+    options = parse_arguments(__doc__, CLEAN)
+    chosen = chosen_operators(operators(), options.names)
     clean, cases, failures = [], 0, 0
     for name, op in chosen.items():
         tried, problems = check(op)
@@ -80,8 +77,7 @@ def main() -> int:
             clean.append(name)
     print(f"{cases - failures} of {cases} bad calls raise as in torch; {len(clean)} of {len(chosen)} operators are clean")
     if options.write:
-        known = set(CLEAN.read_text().split()) if CLEAN.exists() else set()
-        CLEAN.write_text("\n".join(sorted(known | set(clean))) + "\n")
+        add_to_list(CLEAN, clean)
     return 0
 
 

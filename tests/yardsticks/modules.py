@@ -1,8 +1,8 @@
 """Check Rushlight's modules against PyTorch's own samples of modules (`module_db`).
 
-    python tests/yardsticks/modules.py                          # every module
-    python tests/yardsticks/modules.py --only nn.LSTM,nn.GRU    # by name
-    python tests/yardsticks/modules.py --out report.json        # with the first error of each kind
+    python -m tests.yardsticks.modules                    # every module: what differs, and a summary
+    python -m tests.yardsticks.modules nn.LSTM nn.GRU     # some
+    python -m tests.yardsticks.modules --write            # and add those that are clean now to clean_modules.txt
 
 In: PyTorch's ModuleInfos. Out: per module how many checks of each kind passed and failed. Each sample is built in both
 libraries from the same arguments and the same seed. Compared are the printed form, the state dict, the initial values,
@@ -12,18 +12,13 @@ is clean when every sample agrees in all of these.
 
 from __future__ import annotations
 
-import argparse
 import collections
 import copy
 import dataclasses
 import functools
-import importlib
 import itertools
-import json
 import pickle
 import re
-import sys
-import time
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -35,9 +30,12 @@ import numpy as np
 import torch
 from torch.testing._internal.common_modules import FunctionInput, ModuleErrorEnum, module_db
 
+import rushlight
+from tests.yardsticks.command_line import add_to_list, parse_arguments
+
 RTOL, ATOL = 1e-4, 1e-4
 GRADIENT_RTOL, GRADIENT_ATOL = 1e-3, 1e-3
-CLEAN_LIST = Path(__file__).parent / "clean_modules.txt"
+CLEAN = Path(__file__).with_name("clean_modules.txt")
 
 
 class OracleError(Exception):
@@ -355,37 +353,22 @@ def is_clean(results: collections.Counter) -> bool:
     return results["ok"] > 0 and set(results) <= {"ok", "oracle error"}
 
 
-def check_all(library: types.ModuleType, names: set[str] | None = None) -> dict[str, dict]:
-    """Per module name: "results", "notes" and "clean"."""
-    report = {}
-    for info in module_db:
-        if names is None or info.name in names:
-            results, notes = check_module(library, info)
-            report[info.name] = {"results": dict(results), "notes": dict(notes), "clean": is_clean(results)}
-    return report
-
-
 def main() -> None:
-    """Print a summary, and write the report where `--out` says."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("package", nargs="?", default="rushlight", help="import name of the library under test")
-    parser.add_argument("--only", help="comma-separated names, as nn.Linear")
-    parser.add_argument("--out", help="write the results here as JSON")
-    parser.add_argument("--update-clean-list", action="store_true", help="add newly clean modules to the checked-in list")
-    arguments = parser.parse_args()
+    """Check the modules named on the command line, or all; print what differs and how many are clean."""
+    options = parse_arguments(__doc__, CLEAN)
     torch.set_num_threads(1)
-    started = time.time()
-    report = check_all(importlib.import_module(arguments.package), set(arguments.only.split(",")) if arguments.only else None)
-    for name, row in report.items():
-        if not row["clean"]:
-            print(f"{name}: {row['results']}", *list(row["notes"])[:3], sep="\n    ")
-    clean = [name for name, row in report.items() if row["clean"]]
-    print(f"clean: {len(clean)} of {len(report)} modules in {time.time() - started:.0f} s")
-    if arguments.out:
-        Path(arguments.out).write_text(json.dumps(report, indent=0))
-    if arguments.update_clean_list:
-        CLEAN_LIST.write_text("\n".join(sorted({*CLEAN_LIST.read_text().split(), *clean})) + "\n")
+    chosen = [info for info in module_db if not options.names or info.name in options.names]
+    clean = []
+    for info in chosen:
+        results, notes = check_module(rushlight, info)
+        if is_clean(results):
+            clean.append(info.name)
+        else:
+            print(f"{info.name}: {dict(results)}", *list(notes)[:3], sep="\n    ")
+    print(f"{len(clean)} of {len(chosen)} modules are clean")
+    if options.write:
+        add_to_list(CLEAN, clean)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -10,7 +10,6 @@ Random and uninitialised outputs are compared by shape and dtype. Needs torch an
 
 from __future__ import annotations
 
-import argparse
 import collections
 import random
 import sys
@@ -22,6 +21,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import rushlight
+from tests.yardsticks.command_line import add_to_list, chosen_operators, parse_arguments
 from tests.yardsticks.conversion import Converter, Unconvertible, as_array, counterpart, tensors_in
 
 CLEAN = Path(__file__).with_name("clean_operators.txt")
@@ -167,12 +167,9 @@ def _gradients_agree(want, have, relative: float, absolute: float) -> bool:
 
 def main() -> int:
     """Check the operators named on the command line, or all; print what differs and how many are clean."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", help="OpInfo's names, without or with the variant; all by default")
-    parser.add_argument("--write", action="store_true", help=f"add the clean ones to {CLEAN.name}")
-    options = parser.parse_args()
+    options = parse_arguments(__doc__, CLEAN)
     torch.set_num_threads(1)
-    chosen = {name: op for name, op in operators().items() if not options.names or {name, op.name} & set(options.names)}
+    chosen = chosen_operators(operators(), options.names)
     clean = []
     for name, op in chosen.items():
         outcomes = check(op)
@@ -182,8 +179,7 @@ def main() -> int:
             print(f"{name}: " + ", ".join(f"{count} {kind}" for kind, count in outcomes.items()))
     print(f"{len(clean)} of {len(chosen)} operators are clean")
     if options.write:
-        known = set(CLEAN.read_text().split()) if CLEAN.exists() else set()
-        CLEAN.write_text("\n".join(sorted(known | set(clean))) + "\n")
+        add_to_list(CLEAN, clean)
     return 0
 
 

@@ -11,7 +11,6 @@ torch's; and when every wrong use in the database raises what torch raises. Need
 
 from __future__ import annotations
 
-import argparse
 import re
 import warnings
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ import torch
 from torch.testing._internal.common_optimizers import OptimizerErrorEnum, OptimizerInfo, optim_db
 
 import rushlight
+from tests.yardsticks.command_line import add_to_list, parse_arguments
 
 CLEAN = Path(__file__).with_name("clean_optimizers.txt")
 STEPS = 10
@@ -298,10 +298,7 @@ def check(info: OptimizerInfo) -> list[str]:
 
 def main() -> None:
     """Print the report."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", help="names of optimizers; all without any")
-    parser.add_argument("--write", action="store_true", help=f"add the clean ones to {CLEAN.name}")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(__doc__, CLEAN)
     known = optimizers()
     clean = []
     for name in arguments.names or known:
@@ -311,7 +308,7 @@ def main() -> None:
             print(f"{name}: {line[:300]}")
     print(f"clean: {len(clean)} of {len(arguments.names or known)}: {' '.join(clean)}")
     if arguments.write:
-        CLEAN.write_text("\n".join(sorted({*CLEAN.read_text().split(), *clean})) + "\n")
+        add_to_list(CLEAN, clean)
 
 
 if __name__ == "__main__":

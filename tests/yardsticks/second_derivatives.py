@@ -9,7 +9,6 @@ Compared are the gradients of a weighted sum of the first gradients, with respec
 
 from __future__ import annotations
 
-import argparse
 import collections
 import random
 import sys
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 
 import rushlight
+from tests.yardsticks.command_line import add_to_list, chosen_operators, parse_arguments
 from tests.yardsticks.conversion import Converter, Unconvertible, as_array, counterpart, tensors_in
 from tests.yardsticks.operators import RANDOM, full_name, operators
 
@@ -119,12 +119,9 @@ def is_clean(outcomes: collections.Counter) -> bool:
 
 def main() -> int:
     """Check the operators named on the command line, or all; print what differs and how many are clean."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("names", nargs="*", help="OpInfo's names, without or with the variant; all by default")
-    parser.add_argument("--write", action="store_true", help=f"add the clean ones to {CLEAN.name}")
-    options = parser.parse_args()
+    options = parse_arguments(__doc__, CLEAN)
     torch.set_num_threads(1)
-    chosen = {name: op for name, op in known().items() if not options.names or {name, op.name} & set(options.names)}
+    chosen = chosen_operators(known(), options.names)
     clean, silent = [], 0
     for name, op in chosen.items():
         outcomes = check(op)
@@ -136,8 +133,7 @@ def main() -> int:
             print(f"{name}: " + ", ".join(f"{count} {kind}" for kind, count in outcomes.items()), flush=True)
     print(f"{len(clean)} of {len(chosen)} operators are clean; {silent} have no sample that could be compared")
     if options.write:
-        before = set(CLEAN.read_text().split()) if CLEAN.exists() else set()
-        CLEAN.write_text("\n".join(sorted(before | set(clean))) + "\n")
+        add_to_list(CLEAN, clean)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The operators that refuse bad arguments as torch does go on doing so, and a new one enters the list."""
+"""The operators that refuse bad arguments as torch does go on doing so."""
 
 from __future__ import annotations
 

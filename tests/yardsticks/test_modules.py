@@ -13,7 +13,7 @@ from tests.yardsticks import modules  # noqa: E402  (needs torch)
 
 pytestmark = pytest.mark.oracle
 
-CLEAN = modules.CLEAN_LIST.read_text().split()
+CLEAN = modules.CLEAN.read_text().split()
 MOST_SAMPLES = 16  # in each of training and evaluation mode; `modules.py` runs all
 KNOWN = {info.name: info for info in modules.module_db}
 
@@ -27,4 +27,4 @@ def test_module_agrees_with_torch_on_every_sample(name):
 @pytest.mark.parametrize("name", sorted(set(KNOWN) - set(CLEAN)))
 def test_modules_that_became_clean_are_in_the_list(name):
     results, _ = modules.check_module(rushlight, KNOWN[name], MOST_SAMPLES)
-    assert not modules.is_clean(results), f"{name} is clean now: add it with modules.py --update-clean-list"
+    assert not modules.is_clean(results), f"{name} is clean now: add it with --write"

@@ -1,4 +1,4 @@
-"""The operators that agree with torch on all of OpInfo's samples go on agreeing, and a new one enters the list."""
+"""The operators that agree with torch on all of OpInfo's samples go on agreeing."""
 
 from __future__ import annotations
 

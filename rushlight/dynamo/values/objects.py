@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.guards import MISSING
 from rushlight.dynamo.sources import Attribute, Source
 from rushlight.dynamo.values.base import MAKERS, Value
 from rushlight.dynamo.values.constant import ConstantValue, raised
@@ -81,10 +82,9 @@ class ObjectValue(Value):
             raise GraphBreak(f"the __dict__ of {self}")
         if name in held:
             return tx.wrap(held[name], Attribute(self.source, name) if self.source is not None else None)
-        if self.real is not None and self.source is not None and name.isidentifier():
-            tx.guards.add(f"{name!r} not in {self.source}.__dict__", self.source, "no such attribute") if hasattr(
-                self.real, "__dict__"
-            ) else None
+        if self.real is not None and self.source is not None and hasattr(self.real, "__dict__"):
+            check = tx.guards.check_of(self.source, name, MISSING)
+            tx.guards.add(f"{name!r} not in {self.source}.__dict__", self.source, "no such attribute", check)
         return None
 
     def _descriptor(self, tx: Translator, name: str, found: Any) -> Value:

@@ -42,8 +42,19 @@ class _ParameterCollection(Module):
         return len(self._keys)
 
     def __repr__(self) -> str:
-        lines = [f"({key}): {_describe(self._value(key))}" for key in self._keys]
-        return f"{self._get_name()}(\n    " + "\n    ".join(lines) + "\n)" if lines else f"{self._get_name()}()"
+        lines = [f"  ({key}): {self._describe(self._value(key))}" for key in self._keys]
+        inside = "\n  " + "\n  ".join(lines) + "\n" if len(lines) > 1 else "".join(lines)
+        return f"{self._get_name()}({inside})"
+
+    def _describe(self, value: Any) -> str:
+        if isinstance(value, Tensor):
+            kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+            return f"{kind} containing: [{self._element_kind(value)} of size {'x'.join(map(str, value.shape))}]"
+        return indent_after_first(f"Object of type: {type(value).__name__}", 2)
+
+    @staticmethod
+    def _element_kind(value: Tensor) -> str:
+        return str(value.dtype)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"{self._get_name()} should not be called.")
@@ -101,6 +112,10 @@ class ParameterDict(_ParameterCollection):
         super().__init__()
         if parameters is not None:
             self.update(parameters)
+
+    @staticmethod
+    def _element_kind(value: Tensor) -> str:
+        return value.type()
 
     def __getitem__(self, key: str) -> Any:
         return self._value(self._require(key))
@@ -189,10 +204,3 @@ class ParameterDict(_ParameterCollection):
         """Add values from a mapping or from pairs."""
         for key, value in key_value_pairs("ParameterDict", parameters):
             self[key] = value
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, Tensor):
-        kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-        return f"{kind} containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}]"
-    return indent_after_first(f"Object of type: {type(value).__name__}", 2)

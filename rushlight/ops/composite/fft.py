@@ -230,13 +230,13 @@ _define_many("ihfft", _ihfftn)
 def fftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None):
     position = aten.arange.start_step(0, n, 1, dtype=dtype or get_default_dtype(), device=device)
     signed = aten.where.self(position < (n + 1) // 2, position, position - n)
-    return signed * (1.0 / (n * d))
+    return signed / (n * d)
 
 
 @composite(f"fft_rfftfreq(int n, float d=1.0, *, {_OPTIONS}) -> Tensor")
 def rfftfreq(n, d=1.0, *, dtype=None, layout=None, device=None, pin_memory=None):
     position = aten.arange.start_step(0, n // 2 + 1, 1, dtype=dtype or get_default_dtype(), device=device)
-    return position * (1.0 / (n * d))
+    return position / (n * d)
 
 
 def _rolled(self: Tensor, dim: Sequence[int] | int | None, extra: int) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rushlight.core.dtype import dtype, float64, get_default_dtype, int64
@@ -70,6 +72,8 @@ def _evenly_spaced(start: Number, end: Number, steps: int, kind: dtype, where) -
     if steps < 2:
         return aten.full.default((steps,), start, dtype=kind, device=where)
     if kind.is_integral:
+        if not (math.isfinite(start) and math.isfinite(end)):
+            raise RuntimeError(f"value cannot be converted to type {kind} without overflow: from {start} to {end}")
         start, end = int(start), int(end)
         # In single precision, as torch steps through integers.
         step = float(np.float32(end - start) / np.float32(steps - 1))

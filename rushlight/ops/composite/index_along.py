@@ -19,6 +19,8 @@ def spread_index(self: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) 
     """A 1-D index along `dim` as the full-shape index that scatter and gather take."""
     if not self.dim() or not len(shape):
         return aten.reshape.default(index, shape)
+    if len(shape) == 1 and tuple(index.shape) == tuple(shape):
+        return index
     view = [1] * self.dim()
     view[dim] = index.numel()
     return aten.expand.default(aten.view.default(index, view), shape)

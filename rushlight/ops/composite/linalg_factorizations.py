@@ -65,6 +65,8 @@ def _check_ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool) -> None:
         raise RuntimeError("torch.ormqr: input must have at least 2 dimensions.")
     if other.dim() < 2:
         raise RuntimeError("torch.ormqr: other must have at least 2 dimensions.")
+    if not tau.dim():
+        raise RuntimeError("torch.ormqr: tau must have at least 1 dimension.")
     side = -2 if left else -1
     if other.size(side) < tau.size(-1):
         raise RuntimeError(f"torch.ormqr: other.shape[{side}] must be greater than or equal to tau.shape[-1]")

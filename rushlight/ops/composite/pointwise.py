@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from rushlight.core.dispatch_key import DispatchKey
@@ -147,7 +148,7 @@ def logit(self, eps=None):
 def round_decimals(self, *, decimals):
     if self.dtype.is_integral:
         raise not_implemented("round_cpu", self.dtype)
-    scale = 10.0 ** abs(decimals)
+    scale = 10.0 ** abs(decimals) if abs(decimals) <= 308 else math.inf
     if decimals < 0:
         return aten.round.default(self / scale) * scale
     return aten.round.default(self * scale) / scale

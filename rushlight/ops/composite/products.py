@@ -22,7 +22,8 @@ def matmul(self, other):
     if a == 2 and b == 2:
         return aten.mm.default(self, other)
     if b == 1:
-        return aten.squeeze.dims(matmul(self, aten.unsqueeze.default(other, 1)), [-1])
+        product = matmul(self, aten.unsqueeze.default(other, 1))
+        return aten.view.default(product, product.shape[:-1])
     if a == 1:
         return aten.squeeze.dims(matmul(aten.unsqueeze.default(self, 0), other), [-2])
     if self.size(-1) != other.size(-2):

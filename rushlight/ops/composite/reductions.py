@@ -98,6 +98,11 @@ def _with_indices(self: Tensor, position: Tensor, dim: int, keepdim: bool) -> tu
     return aten.squeeze.dims(values, [dim]), aten.squeeze.dims(position, [dim])
 
 
+def _is_recorded(self: Tensor) -> bool:
+    """Whether the value needs a gradient, which goes to one element: that of `amax` would be shared among equal ones."""
+    return state.grad_enabled and self.requires_grad
+
+
 # A 0-dim integer tensor beside the input is compared with it; only a Python number names a dimension.
 @composite("max.other(Tensor self, Tensor other) -> Tensor")
 def max_other(self, other):
@@ -118,6 +123,8 @@ def _ordered(self: Tensor) -> Tensor:
 def max_dim(self, dim, keepdim=False):
     dim = wrap_dim(dim, self.dim())
     check_extremum(self, dim, "max")
+    if not _is_recorded(self):
+        return aten.amax.default(self, [dim], keepdim), aten.argmax.default(_ordered(self), dim, keepdim)
     return _with_indices(self, aten.argmax.default(_ordered(self), dim, True), dim, keepdim)
 
 
@@ -125,6 +132,8 @@ def max_dim(self, dim, keepdim=False):
 def min_dim(self, dim, keepdim=False):
     dim = wrap_dim(dim, self.dim())
     check_extremum(self, dim, "min")
+    if not _is_recorded(self):
+        return aten.amin.default(self, [dim], keepdim), aten.argmin.default(_ordered(self), dim, keepdim)
     return _with_indices(self, aten.argmin.default(_ordered(self), dim, True), dim, keepdim)
 
 

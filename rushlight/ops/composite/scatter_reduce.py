@@ -126,7 +126,9 @@ def masked_scatter(self, mask, source):
 
 
 def _inside(self: Tensor, indices: list) -> list:
-    """Indices, moved to the nearest valid one where they are none."""
+    """Indices, moved to the nearest valid one where they are none; IndexError where there are more than dimensions."""
+    if len(indices) > self.dim():
+        raise IndexError(f"too many indices for tensor of dimension {self.dim()} (got {len(indices)})")
     return [
         None if index is None else aten.clamp.default(index, -self.size(dim), self.size(dim) - 1)
         for dim, index in enumerate(indices)

@@ -79,11 +79,17 @@ def ndtr(self):
     return aten.erfc.default(self * -math.sqrt(0.5)) * 0.5
 
 
+# Each term of mvlgamma is a tensor.
+_MOST_TERMS = 1 << 16
+
+
 @with_inplace("mvlgamma(Tensor self, int p) -> Tensor")
 def mvlgamma(self, p):
     special_type("mvlgamma", self)
     if p < 1:
         raise RuntimeError(f"p has to be greater than or equal to 1, but got {p}")
+    if p > _MOST_TERMS:
+        raise RuntimeError(f"mvlgamma: p={p} asks for as many terms; at most {_MOST_TERMS} are summed")
     terms = [aten.lgamma.default(self - index / 2) for index in range(p)]
     return sum(terms[1:], terms[0]) + p * (p - 1) / 4 * math.log(math.pi)
 

@@ -21,8 +21,11 @@ def take(self, index):
     if index.numel() and not self.numel():
         raise IndexError("take(): tried to take from an empty tensor")
     flat = aten.reshape.default(self, (-1,))
-    _check_positions(index, flat.size(0))
-    return aten.index.Tensor(flat, [index])
+    try:
+        return aten.index.Tensor(flat, [index])
+    except IndexError:
+        _check_positions(index, flat.size(0))
+        raise
 
 
 def _check_positions(index: Tensor, count: int) -> None:

@@ -64,6 +64,8 @@ def gelu(self, *, approximate="none", out=None):
 def gelu_backward(grad_output, self, *, approximate="none"):
     _check_approximate(approximate)
     kind = result_type(grad_output, self)
+    if not kind.is_floating_point:
+        raise not_implemented("GeluBackwardKernelImpl", kind)
 
     def formula(grad, x, out=None):
         cumulative, density = _gelu_parts(x, approximate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -49,7 +50,12 @@ def operand(value: Tensor | complex | float | int | bool, element_type: dtype) -
 
 
 def number(value: complex | float | int | bool, target: np.dtype) -> np.generic:
-    """A Python number as a NumPy scalar, wrapping around where it is out of an integer's range."""
+    """A Python number as a NumPy scalar, wrapping around where it is out of an integer's range.
+
+    RuntimeError for an infinity or a NaN in an integer dtype.
+    """
+    if target.kind in "iu" and isinstance(value, float) and not math.isfinite(value):
+        raise RuntimeError(f"value cannot be converted to type {target} without overflow: {value}")
     if target.kind in "iu" and isinstance(value, int) and not isinstance(value, bool):
         bits = 8 * target.itemsize
         value &= (1 << bits) - 1

@@ -31,6 +31,8 @@ def c2c(self, dim, normalization, forward):
 def r2c(self, dim, normalization, onesided):
     check_transform(self, REAL, "_fft_r2c")
     kind = self.dtype.to_complex()
+    if not len(dim):
+        raise RuntimeError("_fft_r2c: expected at least one dimension to transform, but got none")
     transform = transforms.rfftn if onesided else transforms.fftn
     if not self.numel():
         sizes = list(self.shape)

@@ -101,10 +101,13 @@ def _scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, name: str) -> T
     if not index.numel():
         return out
     target, positions = np.atleast_1d(out._impl.array), np.atleast_1d(index._impl.array)
-    check_bounds(positions, target.shape[axis], axis, RuntimeError)
-    part = np.atleast_1d(src._impl.array)[tuple(slice(size) for size in positions.shape)]
+    part = np.atleast_1d(src._impl.array)
+    if part.shape != positions.shape:
+        part = part[tuple(slice(size) for size in positions.shape)]
+    # An index outside makes the kernel stop in the middle of `out`, which nobody sees then.
     if native_indexing.scatter(target, positions, part, axis, accumulate=name == "scatter_add"):
         return out
+    check_bounds(positions, target.shape[axis], axis, RuntimeError)
     if name == "scatter":
         target[_along(target, axis, positions)] = part
     else:

@@ -11,7 +11,7 @@ from rushlight.ops.cpu.common import make, operand
 from rushlight.ops.cpu.linalg_lapack import stacked
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.cpu.results import contiguous
-from rushlight.ops.meta.linalg_distances import cdist_sizes, check_pdist
+from rushlight.ops.meta.linalg_distances import cdist_sizes, check_pdist, check_shapes
 from rushlight.ops.registry import cpu
 
 # Differences of this many numbers are held at a time.
@@ -86,6 +86,7 @@ def cdist_forward(x1, x2, p, compute_mode):
 def cdist_backward(grad, x1, x2, p, cdist):
     a_sizes, b_sizes, sizes = cdist_sizes(x1, x2, p)
     kind = x1.dtype
+    check_shapes("_cdist_backward", sizes, grad=grad, cdist=cdist)
     a = stacked(np.broadcast_to(operand(x1, kind), a_sizes))
     b = stacked(np.broadcast_to(operand(x2, kind), b_sizes))
     given, distances = (stacked(np.broadcast_to(operand(value, kind), sizes)) for value in (grad, cdist))
@@ -114,7 +115,7 @@ def pdist_forward(self, p=2):
 
 @cpu("_pdist_backward")
 def pdist_backward(grad, self, p, pdist):
-    check_pdist(self, p)
+    check_shapes("_pdist_backward", (check_pdist(self, p),), grad=grad, pdist=pdist)
     points, first, second = _pairs(self)
     slope = quietly(_slope, points[first] - points[second], operand(pdist, self.dtype), p)
     slope *= operand(grad, self.dtype)[:, None]

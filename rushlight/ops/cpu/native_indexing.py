@@ -27,7 +27,10 @@ def gather(out: np.ndarray, table: np.ndarray, index: np.ndarray, axis: int) -> 
 
 
 def scatter(target: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int, accumulate: bool) -> bool:
-    """Each element of `source` to its place in `target`, but for the index along `axis`; the indices are known to be inside."""
+    """Each element of `source` to its place in `target`, but for the index along `axis`.
+
+    False where an index is outside; others may have been written then.
+    """
     kind = _SCATTER_ADD if accumulate else _SCATTER
     if native.kernels is None or source.dtype != target.dtype:
         return False

@@ -256,6 +256,8 @@ def batch_norm_backward(
 ):  # fmt: skip
     check_batch_norm(input, weight, None, running_mean, running_var, train)
     x, grad, kind = operand(input, input.dtype), operand(grad_out, input.dtype), statistics_dtype(input, weight)
+    if None in ((save_mean, save_invstd) if train else (running_mean, running_var)):
+        raise RuntimeError(f"native_batch_norm_backward: the mean or the variance for {train=} was not given")
     with np.errstate(all="ignore"):
         if train:
             mean, invstd = _wide(save_mean, x), _wide(save_invstd, x)

@@ -74,6 +74,8 @@ def uniform_(self, *bounds, generator=None, **named):
 
 def _bounds(given: tuple, named: dict, names: tuple[str, str], defaults: tuple, op: str) -> list:
     values = dict(zip(names, defaults, strict=True))
+    if not given and not named:
+        return list(defaults)
     if len(given) > 2 or not set(named) <= set(names[len(given) :]):
         raise TypeError(f"{op} takes {names[0]!r}, {names[1]!r} and generator, but got {given} and {sorted(named)}")
     return list({**values, **dict(zip(names, given, strict=False)), **named}.values())

@@ -99,6 +99,11 @@ def mkldnn_rnn_layer_backward(
     hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, workspace,
 ):  # fmt: skip
     x, saved, recurrent = input._impl.array, workspace._impl.array, weight2._impl.array
+    if recurrent.ndim != 2 or x.ndim != 3 or saved.ndim != 3:
+        raise RuntimeError(
+            f"mkldnn_rnn_layer_backward: expected input and workspace of 3 dimensions and weights of 2, but got {x.shape}, "
+            f"{saved.shape} and {recurrent.shape}"
+        )
     hidden = recurrent.shape[1]
     acts, cells = saved[..., : 4 * hidden], saved[..., 4 * hidden :]
     before = _previous(cx_tmp._impl.array, cells, reverse)

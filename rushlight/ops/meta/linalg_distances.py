@@ -26,6 +26,14 @@ def cdist_sizes(x1: Tensor, x2: Tensor, p: float) -> tuple[tuple[int, ...], tupl
     return (*batch, *a[-2:]), (*batch, *b[-2:]), (*batch, a[-2], b[-2])
 
 
+def check_shapes(name: str, sizes: tuple[int, ...], **given: Tensor) -> None:
+    """RuntimeError unless each given tensor expands to `sizes`."""
+    for role, tensor in given.items():
+        shape = tensor._impl.sizes
+        if len(shape) > len(sizes) or broadcast_shapes(shape, sizes) != sizes:
+            raise RuntimeError(f"{name}: expected {role} of shape {list(sizes)}, but got {list(shape)}")
+
+
 def check_pdist(self: Tensor, p: float) -> int:
     """The number of pairs; RuntimeError unless `self` is a matrix of floats."""
     if self.dim() != 2:

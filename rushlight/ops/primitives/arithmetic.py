@@ -22,5 +22,5 @@ bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor
 
 define_primitives(FLOATING)
 define_primitives(INTEGER)
-define_inplace(("copysign.Tensor", "nextafter", "signbit"))
+define_inplace(("copysign.Tensor", "nextafter"))
 define_inplace(line.partition("(")[0] for line in INTEGER.split("\n") if line)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import finfo, float64
+from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import aten, inplace
 from rushlight.ops.registry import composite
 
@@ -59,8 +60,13 @@ def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
 @composite("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
 def elu(self, alpha=1, scale=1, input_scale=1):
     # The negative branch gets no positive numbers, whose exponentials could overflow and spoil the gradient.
-    bent = (self.masked_fill(self > 0, 0) * input_scale).expm1() * (alpha * scale)
-    return aten.where.self(self > 0, self * scale, bent)
+    positive = self > 0
+    bent = _times(_times(self.masked_fill(positive, 0), input_scale).expm1(), alpha * scale)
+    return aten.where.self(positive, _times(self, scale), bent)
+
+
+def _times(self: Tensor, factor: float) -> Tensor:
+    return self if factor == 1 else self * factor
 
 
 @composite("selu(Tensor self) -> Tensor")
@@ -97,9 +103,10 @@ def hardswish(self):
 
 @composite("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
 def softplus(self, beta=1, threshold=20):
-    scaled = self * beta
+    scaled = _times(self, beta)
     linear = scaled > threshold
-    return aten.where.self(linear, self, scaled.masked_fill(linear, 0).exp().log1p() / beta)
+    bent = scaled.masked_fill(linear, 0).exp().log1p()
+    return aten.where.self(linear, self, bent if beta == 1 else bent / beta)
 
 
 @composite("mish(Tensor self) -> Tensor")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from rushlight.core.dtype import float32, float64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import arange, aten
-from rushlight.ops.composite.network.upsampling import _output_sizes, _ratio
+from rushlight.ops.composite.network.upsampling import _output_sizes, _ratio, from_factors
 from rushlight.ops.registry import composite
 
 _SLOPE = -0.5  # Keys 1981, here without the adjustment that plain bicubic upsampling has
@@ -55,12 +55,8 @@ def _define(name: str, kernel: Callable, radius: int) -> None:
 
     @composite(f"{name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
     def resize_by(input, output_size, align_corners, scale_factors):
-        if (output_size is None) == (scale_factors is None):
-            raise RuntimeError("Must specify exactly one of output_size and scale_factors")
-        scales = (None, None) if scale_factors is None else tuple(scale_factors)
-        if output_size is None:
-            output_size = [int(extent * scale) for extent, scale in zip(input.shape[2:], scales, strict=True)]
-        return _resize(input, output_size, align_corners, scales, kernel, radius)
+        sizes, scales = from_factors(input, output_size, scale_factors, 2)
+        return _resize(input, sizes, align_corners, scales, kernel, radius)
 
 
 _define("_upsample_bilinear2d_aa", _triangle, 1)

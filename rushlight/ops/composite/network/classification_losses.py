@@ -29,8 +29,9 @@ def nll_loss_nd(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     """nll_loss for (N, C, ...) and targets (N, ...): every place in the trailing dimensions counts as a sample."""
     if not 1 <= self.dim():
         raise ValueError(f"Expected 1 or more dimensions (got {self.dim()})")
-    if self.dim() != 1 and self.shape[0] != target.shape[0]:
-        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({target.shape[0]}).")
+    count = target.shape[0] if target.dim() else 0
+    if self.dim() != 1 and self.shape[0] != count:
+        raise ValueError(f"Expected input batch_size ({self.shape[0]}) to match target batch_size ({count}).")
     if self.dim() <= 2:
         return nll_loss(self, target, weight, reduction, ignore_index)
     expected = [self.shape[0], *self.shape[2:]]

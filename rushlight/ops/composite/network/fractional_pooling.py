@@ -55,9 +55,9 @@ def _pool(x: Tensor, kernel_size, output_size, random_samples: Tensor, dims: int
 
 
 def _check_samples(batched: Tensor, random_samples: Tensor, dims: int, name: str) -> None:
-    batch, *rest = random_samples.shape
     # More samples than the batch needs are accepted; the first ones count.
-    if batch < batched.shape[0] or rest != [batched.shape[1], dims]:
+    fits = random_samples.dim() == 3 and random_samples.shape[0] >= batched.shape[0]
+    if not fits or list(random_samples.shape[1:]) != [batched.shape[1], dims]:
         raise RuntimeError(
             f"{name}(): expected _random_samples of shape {[*batched.shape[:2], dims]}, but got {list(random_samples.shape)}"
         )

@@ -47,15 +47,20 @@ def _check_bilinear(input1, input2, weight, bias) -> None:
             "bilinear(): input batch dimensions do not match: "
             f"got input1 of shape {list(input1.shape)} and input2 of shape {list(input2.shape)}"
         )
+    if not input1.dim() or weight.dim() != 3:
+        raise RuntimeError(
+            "bilinear(): expected inputs of at least one dimension and a weight of three, "
+            f"but got {list(input1.shape)} and {list(weight.shape)}"
+        )
     for index, given in ((1, input1), (2, input2)):
         if given.shape[-1] != weight.shape[index]:
             raise RuntimeError(
                 f"bilinear(): input{index} size does not match weight size: "
                 f"got {given.shape[-1]} but expected {weight.shape[index]}"
             )
-    if bias is not None and bias.shape[0] != weight.shape[0]:
+    if bias is not None and bias.size(0) != weight.shape[0]:
         raise RuntimeError(
-            f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {weight.shape[0]}"
+            f"bilinear(): bias size does not match weight size: got {bias.size(0)} but expected {weight.shape[0]}"
         )
 
 

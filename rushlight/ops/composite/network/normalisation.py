@@ -59,9 +59,9 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     """Ioffe and Szegedy 2015: per channel (dimension 1); training uses and records the batch's own statistics."""
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
+    channels = input.size(1)
     if input.numel() == 0:
         return input.clone() if weight is None else input * weight[0]
-    channels = input.shape[1]
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, tensor in given.items():
         if tensor is not None and tensor.numel() != channels:
@@ -120,7 +120,7 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
     """Ulyanov et al. 2016: batch_norm of each sample alone, as one batch whose channels are all samples' channels."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
-    batch, channels = input.shape[:2]
+    batch, channels = input.size(0), input.size(1)
 
     def repeated(tensor):
         return None if tensor is None else tensor.repeat([batch])

@@ -14,6 +14,10 @@ from rushlight.ops.registry import composite
 @composite("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)")
 def pack_padded_sequence(input, lengths, batch_first):
     """The rows within the sequences, and the batch sizes; `lengths` must not grow."""
+    if input.dim() < 2 or lengths.dim() != 1:
+        raise RuntimeError(
+            f"Expected input of at least 2 dimensions and lengths of one, but got {list(input.shape)} and {list(lengths.shape)}"
+        )
     data = input.transpose(0, 1) if batch_first else input
     values = lengths.tolist()
     _check_lengths(values, data.shape)
@@ -46,6 +50,11 @@ def _check_lengths(lengths: list[int], sizes) -> None:
 )
 def pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length):
     """The padded batch, of `total_length` time steps if that is positive, and the lengths."""
+    if not data.dim() or batch_sizes.dim() != 1 or not batch_sizes.numel():
+        raise RuntimeError(
+            "Expected data of at least one dimension and non-empty batch_sizes of one, "
+            f"but got {list(data.shape)} and {list(batch_sizes.shape)}"
+        )
     steps, batch = batch_sizes.shape[0], int(batch_sizes[0])
     if 0 < total_length < steps:
         raise RuntimeError(

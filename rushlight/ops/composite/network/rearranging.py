@@ -69,6 +69,9 @@ def channel_shuffle(self, groups):
 
 
 def _blocks(size, kernel, dilation, padding, stride) -> list[int]:
+    for name, values in (("kernel size", kernel), ("stride", stride), ("dilation", dilation)):
+        if min(values) <= 0:
+            raise RuntimeError(f"{name} should be greater than zero, but got {values}")
     counts = [window_count(*each) for each in zip(size, kernel, stride, padding, dilation, strict=True)]
     if min(counts) < 1:
         raise RuntimeError(

@@ -103,6 +103,9 @@ def _run(
     name: str, data: Tensor, sizes: list[int] | None, states: State, params: list[Tensor], options: Options
 ) -> tuple[Tensor, ...]:
     """All layers: the last one's output, then for each part of the state the final values (layers * directions, ...)."""
+    for part in states:
+        if part.dim() != 3:
+            raise RuntimeError(f"Expected hidden state of 3 dimensions, got {list(part.shape)}")
     projected = len(states) == 2 and states[0].shape[2] != states[1].shape[2]
     weights = _weights(params, options, projected)
     directions = 1 + options.bidirectional
@@ -130,6 +133,8 @@ def _check_state(states: State, count: int) -> None:
 def _run_padded(
     name: str, input: Tensor, states: State, params: list[Tensor], options: Options, batch_first: bool
 ) -> tuple[Tensor, ...]:
+    if input.dim() != 3:
+        raise RuntimeError(f"Expected input of shape (steps, batch, features), got {list(input.shape)}")
     data = input.transpose(0, 1) if batch_first else input
     if data.shape[0] == 0:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
@@ -140,7 +145,12 @@ def _run_padded(
 def _run_packed(
     name: str, data: Tensor, batch_sizes: Tensor, states: State, params: list[Tensor], options: Options
 ) -> tuple[Tensor, ...]:
-    sizes = batch_sizes.tolist()
+    if batch_sizes.dim() != 1 or not batch_sizes.dtype.is_integral or data.dim() != 2:
+        raise RuntimeError(
+            f"expected data of two dimensions and batch_sizes of one, of integers, but got data of shape {list(data.shape)} "
+            f"and batch_sizes of shape {list(batch_sizes.shape)} and {batch_sizes.dtype}"
+        )
+    sizes = [int(size) for size in batch_sizes.tolist()]
     if not sizes or sum(sizes) != data.shape[0]:
         raise RuntimeError(f"batch_sizes must add up to the rows of data, {data.shape[0]}, but got {sizes}")
     if any(later > earlier or later < 1 for earlier, later in zip(sizes, sizes[1:], strict=False)):

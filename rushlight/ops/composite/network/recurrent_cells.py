@@ -99,6 +99,11 @@ def _single_step(name: str, input: Tensor, state: State, weights: Weights) -> St
 
 
 def _check_step(input: Tensor, state: State, weights: Weights, gates: int) -> None:
+    matrices = {"input": input, "w_ih": weights.input, "w_hh": weights.hidden}
+    matrices |= {f"hidden{index}": part for index, part in enumerate(state)}
+    for name, tensor in matrices.items():
+        if tensor.dim() != 2:
+            raise RuntimeError(f"Expected {name} of two dimensions in a recurrent cell, but got {list(tensor.shape)}")
     if input.shape[1] != weights.input.shape[1]:
         raise RuntimeError(f"input has inconsistent input_size: got {input.shape[1]} expected {weights.input.shape[1]}")
     size = weights.hidden.shape[0] // gates

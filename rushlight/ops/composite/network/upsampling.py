@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from rushlight.core.dtype import float32, float64, int64
@@ -101,7 +102,7 @@ def _define_nearest(name: str, dims: int, exact: bool) -> None:
 
     @composite(f"{name}.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor")
     def upsample_vec(input, output_size, scale_factors):
-        sizes, scales = _from_factors(input, output_size, scale_factors, dims)
+        sizes, scales = from_factors(input, output_size, scale_factors, dims)
         return _nearest(input, sizes, scales, exact)
 
 
@@ -112,7 +113,7 @@ def _define_weighted(name: str, dims: int, taps: Callable) -> None:
 
     @composite(f"{name}.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")
     def upsample_vec(input, output_size, align_corners, scale_factors):
-        sizes, scales = _from_factors(input, output_size, scale_factors, dims)
+        sizes, scales = from_factors(input, output_size, scale_factors, dims)
         return _interpolate(input, sizes, scales, align_corners, taps)
 
 
@@ -121,11 +122,19 @@ def _scale_list(dims: int, positional: tuple, named: dict) -> list[float | None]
     return [*positional, *(named.get(name) for name in names[len(positional) :])]
 
 
-def _from_factors(x, output_size, scale_factors, dims: int) -> tuple[list[int], list[float | None]]:
+def from_factors(x, output_size, scale_factors, dims: int) -> tuple[list[int], list[float | None]]:
+    """Output sizes and scales where one of both is given; RuntimeError for both, none, or ones that do not fit `x`."""
     if (output_size is None) == (scale_factors is None):
         raise RuntimeError("Must specify exactly one of output_size and scale_factors")
     if output_size is not None:
         return list(output_size), [None] * dims
+    if len(scale_factors) != dims or x.dim() != dims + 2:
+        raise RuntimeError(
+            f"Expected a scale factor for each of {dims} spatial dimensions, "
+            f"but got scale_factors={list(scale_factors)} for an input of shape {list(x.shape)}"
+        )
+    if not all(math.isfinite(scale) for scale in scale_factors):
+        raise RuntimeError(f"Expected finite scale factors, but got {list(scale_factors)}")
     return [int(size * scale) for size, scale in zip(x.shape[2:], scale_factors, strict=True)], list(scale_factors)
 
 

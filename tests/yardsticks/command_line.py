@@ -1,0 +1,25 @@
+"""The command line that the yardsticks share: which samples to check, and the lists of what is clean."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def parse_arguments(description: str, clean: Path) -> argparse.Namespace:
+    """`names` to check, none for all, and `write`, whether to add the clean ones to the file `clean`."""
+    parser = argparse.ArgumentParser(description=description.split("\n")[0])
+    parser.add_argument("names", nargs="*", help="torch's names, of operators without or with the variant; all by default")
+    parser.add_argument("--write", action="store_true", help=f"add the clean ones to {clean.name}")
+    return parser.parse_args()
+
+
+def chosen_operators(known: dict, names: list[str]) -> dict:
+    """The OpInfos of `known` that are asked for, by full name."""
+    return {name: op for name, op in known.items() if not names or {name, op.name} & set(names)}
+
+
+def add_to_list(clean: Path, names: Iterable[str]) -> None:
+    """Enter `names` into a list of what is clean; nothing leaves it."""
+    clean.write_text("\n".join(sorted({*clean.read_text().split(), *names})) + "\n")
