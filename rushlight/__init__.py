@@ -7,7 +7,7 @@ from rushlight import _environment  # before anything imports NumPy
 # isort: split
 import math
 import sys
-from importlib import import_module
+from importlib import import_module as _import_module
 
 from rushlight import autograd, ops
 from rushlight._C import allocator_statistics, empty_cache
@@ -55,7 +55,9 @@ from rushlight.core.parallel import get_num_threads, set_num_threads
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, from_dlpack, from_numpy
-from rushlight.ops.bindings import functions, install_methods
+from rushlight.ops.bindings import functions as _functions
+from rushlight.ops.bindings import install_methods as _install_methods
+from rushlight.ops.bindings import is_function as _is_function
 from rushlight.ops.construct import as_tensor, asarray, frombuffer, tensor
 from rushlight.ops.functional import (
     broadcast_shapes,
@@ -97,9 +99,9 @@ newaxis = None
 torch = sys.modules[__name__]  # under `import rushlight as torch`, `torch.torch.ops` is found as in torch
 __version__ = "0.1.0"
 
-_public = functions()
-install_methods(_public)
-globals().update(_public)
+_public = _functions()
+_install_methods(_public)
+globals().update({name: function for name, function in _public.items() if _is_function(name)})
 
 from rushlight import amp, sparse  # noqa: E402  (they use Tensor's operator methods)
 from rushlight.amp import autocast  # noqa: E402
@@ -126,10 +128,16 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_dynamo", "aot", "backends", "compiler", "cpu", "cuda", "distributions", "fft", "func", "fx", "inductor", "linalg", "masked",
-    "multiprocessing", "nn", "optim", "overrides", "serialization", "signal", "special", "testing", "utils", "version",
+    "_dynamo", "aot", "backends", "compiler", "cpu", "cuda", "distributions", "fft", "func", "fx", "inductor", "linalg",
+    "masked", "multiprocessing", "nn", "optim", "overrides", "serialization", "signal", "special", "testing", "utils",
+    "version",
 )  # fmt: skip
 _FUNCTIONS = {
+    **dict.fromkeys(
+        ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
+         "LongTensor", "ShortTensor", "as_strided_", "detach_", "is_distributed", "is_inference", "is_same_size", "is_signed",
+         "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
+    ),
     "compile": "rushlight.compiler",
     **dict.fromkeys(("load", "load_safetensors", "save", "save_safetensors"), "rushlight.serialization"),
     **dict.fromkeys(
@@ -144,9 +152,9 @@ __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.st
 
 def __getattr__(name: str):
     if name in _PACKAGES:
-        return import_module(f"{__name__}.{name}")
+        return _import_module(f"{__name__}.{name}")
     if name in _FUNCTIONS:
-        found = globals()[name] = getattr(import_module(_FUNCTIONS[name]), name)
+        found = globals()[name] = getattr(_import_module(_FUNCTIONS[name]), name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

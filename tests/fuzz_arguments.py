@@ -49,7 +49,7 @@ DIMENSIONS = (0, 1, 1, 2, 2, 3, 4, 5)
 # Types of errors that a user of the library may meet; all others, and these texts, belong to the inner workings.
 EXPECTED_ERRORS = (RuntimeError, TypeError, ValueError, IndexError, MemoryError)
 INTERNAL_TEXT = re.compile(
-    r"could not be broadcast|broadcast together|zip\(\) argument|tuple index|list index|values to unpack|cannot unpack"
+    r"operands could not be broadcast|zip\(\) argument|tuple index|list index|values to unpack|cannot unpack"
     r"|object is not|object cannot be|object has no|unsupported operand|cannot reshape array|ufunc|cannot convert float"
     r"|is out of bounds for array|axes don't match|array with size|np\.|NoneType|unhashable|pop from"
 )

@@ -71,6 +71,11 @@ class OptimizedModule(Module):
         self._orig_mod = module
         object.__setattr__(self, "_compiled", compiled)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+            return super().__call__(*args, **kwargs)
+        return self._compiled(*args, **kwargs)  # hooks on all modules are run for the original
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The original module's result."""
         return self._compiled(*args, **kwargs)

@@ -228,7 +228,7 @@ class ComposeTransform(Transform):
             values.append(part(values[-1]))
         values.append(y)
         event_dim, terms = self.domain.event_dim, []
-        for part, before, after in zip(self.parts, values, values[1:], strict=True):
+        for part, before, after in zip(self.parts, values[:-1], values[1:], strict=True):
             terms.append(sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim))
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return functools.reduce(operator.add, terms)

@@ -83,6 +83,8 @@ def _earlier(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break
         before = [step for step in capture.translator.statements if step < stop.step]
         return Break(before[len(before) // 2], stop.reason, False) if before else None
     made = [error for error in capture.translator.handled if isinstance(error, ExceptionValue)]
+    if any(id(error) in capture.translator.raised_at for error in capture.translator.handled) and not made:
+        return None  # a real exception, to which only Python adds the lines that it comes through
     if made:  # the handler needs the exception with its traceback: let Python raise it
         steps = capture.translator.raised_at[id(made[0])] + 1
     return Break(steps - 1, reason) if steps else None

@@ -17,6 +17,7 @@ from rushlight.dynamo.capture import GuardedCode, Unsupported, capture_frame
 from rushlight.dynamo.errors import BackendCompilerFailed, Raised
 from rushlight.dynamo.graph_builder import Backend
 from rushlight.dynamo.regions import is_compiled_wrapper, is_left_alone
+from rushlight.nn.modules.module import Module
 
 Log = Callable[[str, Callable[[], str]], None]
 
@@ -28,8 +29,8 @@ _captured: set[types.CodeType] = set()
 class FrameCallback:
     """Captures the frames that the hook asks about. What it made serves the functions optimized with it, and no others.
 
-    `fullgraph` makes a graph break an error. A function that was captured `recompile_limit` times runs in eager when none of
-    its guards holds.
+    `fullgraph` makes a graph break an error. A function that was captured `recompile_limit` times, a method that often for one
+    object, runs in eager when none of its guards holds.
     """
 
     def __init__(self, backend: Backend, fullgraph: bool = False, recompile_limit: int = 8) -> None:
@@ -37,6 +38,7 @@ class FrameCallback:
         self.fullgraph = fullgraph
         self.recompile_limit = recompile_limit
         self._codes: set[types.CodeType] = set()
+        self._counts: dict[tuple[types.CodeType, int], int] = {}
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
         """The backend for one capture, and where its stages are logged."""
@@ -48,7 +50,7 @@ class FrameCallback:
     def __call__(self, frame: Any, entries: list[CacheEntry], frame_state: dict) -> GuardedCode | CacheEntry | bool | None:
         """What the hook asks: an entry for the frame, None to run it as it is, False to do so from now on."""
         code = frame.f_code
-        if state.modes:
+        if state.modes or self._counts.get(_subject(frame), 0) > self.recompile_limit:
             return None
         if is_left_alone(code, frame.f_globals):
             skip_code(code)
@@ -69,6 +71,7 @@ class FrameCallback:
                     if entry.owner is self:
                         remove_entry(code, entry)
             self._codes.clear()
+            self._counts.clear()
 
     def _new_entry(self, frame: Any, own: list[CacheEntry], values: dict) -> GuardedCode | bool | None:
         code = frame.f_code
@@ -78,12 +81,15 @@ class FrameCallback:
         if own:
             failed = [entry.guarded_code.guards.explain(values) for entry in own]
             log("recompiles", lambda: f"{_described(code)} is captured again: " + "; ".join(failed))
-            if len(own) >= self.recompile_limit:
+            if self._counts.get(_subject(frame), 0) == self.recompile_limit:
+                self._counts[_subject(frame)] += 1
                 warnings.warn(
-                    f"compile: {_described(code)} was compiled {len(own)} times, the limit (RUSHLIGHT_RECOMPILE_LIMIT), and "
-                    f"now runs in eager where no guard holds. The last guard that failed: {failed[0]}", stacklevel=3,
+                    f"compile: {_described(code)} was compiled {self.recompile_limit} times, the limit "
+                    f"(RUSHLIGHT_RECOMPILE_LIMIT), and now runs in eager where no guard holds. The last guard that failed: "
+                    f"{failed[0]}", stacklevel=3,
                 )  # fmt: skip
-                return False
+                return None
+        self._counts[_subject(frame)] = self._counts.get(_subject(frame), 0) + 1
         found = self._capture(frame, backend)
         if isinstance(found, GuardedCode):
             self.finished(code, found)
@@ -108,6 +114,12 @@ class FrameCallback:
                 "This is an error of Rushlight; please report it with the function.", stacklevel=4,
             )  # fmt: skip
             return False
+
+
+def _subject(frame: Any) -> tuple[types.CodeType, int]:
+    """Whose captures are counted together: those of a method by its object."""
+    receiver = frame.f_locals.get("self")
+    return frame.f_code, id(receiver) if isinstance(receiver, Module) else 0
 
 
 def _no_log(stage: str, text: Callable[[], str]) -> None:

@@ -35,6 +35,7 @@ class GraphBuilder:
         self._value_of: dict[int, TensorValue] = {}
         self._keep: list[Tensor] = []
         self.calls = 0
+        self.has_history = False  # whether an input is no leaf, which its fake is
 
     def input(self, tensor: Tensor, source: Source) -> Node:
         """The placeholder of a tensor that the frame passes."""
@@ -52,11 +53,12 @@ class GraphBuilder:
 
     def _track(self, node: Node, tensor: Tensor) -> Node:
         fake = self.fakes.from_tensor(tensor)
+        self.has_history |= tensor.requires_grad and not tensor.is_leaf
         if tensor.requires_grad and not fake.requires_grad:
             fake.requires_grad_(True)
         node.meta["example_value"] = node.meta["val"] = fake
         self._node_of[id(tensor)] = node
-        self._versions[node] = fake._version
+        self._versions[node] = fake._impl.version.value
         self._keep.append(tensor)
         return node
 
@@ -79,7 +81,8 @@ class GraphBuilder:
         """
         node = self.graph.create_node(op, target, args, kwargs)
         node.stack_trace = "".join(traceback.format_list(stack))
-        versions = [value._version for value in map(_fake, node.all_input_nodes) if isinstance(value, Tensor)]
+        inputs = [value for value in map(_fake, node.all_input_nodes) if isinstance(value, Tensor)]
+        versions = [value._impl.version.value for value in inputs]
         try:
             result = self.run(node)
         except DataDependentError as error:
@@ -89,7 +92,8 @@ class GraphBuilder:
             self.graph.erase_node(node)
             raise
         node.meta["example_value"] = node.meta["val"] = result
-        if versions != [value._version for value in map(_fake, node.all_input_nodes) if isinstance(value, Tensor)]:
+        # Tensors made in inference mode count no writes, but what writes to its argument returns it.
+        if versions != [value._impl.version.value for value in inputs] or any(result is value for value in inputs):
             node.meta["writes_arguments"] = True
         self.calls += 1
         return node, result
@@ -107,7 +111,7 @@ class GraphBuilder:
 
     def writes_inputs(self) -> bool:
         """Whether operations write to the elements of inputs."""
-        return any(node.meta["val"]._version != version for node, version in self._versions.items())
+        return any(node.meta["val"]._impl.version.value != version for node, version in self._versions.items())
 
     def finish(self, outputs: list[Node], name: str) -> GraphModule:
         """The module that computes the outputs, without what nothing needs."""

@@ -59,6 +59,9 @@ def native(instruction: Instruction, index: int, stack: list[str], keyword_names
         names = [f"__u{number}" for number in range(instruction.arg)]
         text = ", ".join(names) + ("," if len(names) == 1 else "")
         return Native([f"{text} = {stack[-1]}"], [(None, following, [*rest[:-1], *names[::-1]])])
+    if name == "BINARY_OP" and BINARY_SYMBOLS[instruction.arg].endswith("="):
+        in_place = [f"__r = {stack[-2]}", f"__r {BINARY_SYMBOLS[instruction.arg]} {stack[-1]}"]
+        return Native(in_place, [(None, following, [*stack[:-2], "__r"])])
     if name == "FORMAT_VALUE":
         count = 2 if instruction.arg & 4 else 1
         value, *specification = stack[-count:]

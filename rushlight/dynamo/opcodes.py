@@ -84,6 +84,8 @@ def _constant(tx: Translator, value: Any) -> Value:
 
 
 def _local(tx: Translator, name: str) -> Value:
+    if PYTHON >= (3, 13) and name in tx.cells:  # 3.13 loads cells for closures like variables
+        return tx.cells[name]
     found = tx.locals.get(name)
     if type(found) is PendingValue:
         found = tx.locals[name] = found.realize()
@@ -117,6 +119,8 @@ def _store_fast_store_fast(tx: Translator, instruction: Instruction) -> None:
 
 @opcode("LOAD_FAST_AND_CLEAR")
 def _load_fast_and_clear(tx: Translator, instruction: Instruction) -> None:
+    if instruction.argval in (*tx.code.co_cellvars, *tx.code.co_freevars):
+        raise GraphBreak("a comprehension that hides a variable of a closure")
     tx.push(tx.locals.pop(instruction.argval, NULL))
 
 

@@ -20,7 +20,8 @@ _MODULES = f"{_PACKAGE}.nn.modules"
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
 # Packages whose functions do no tensor arithmetic: following them gains nothing.
-_NOT_FOLLOWED = ("numpy", "scipy", "_pytest", "pluggy", "pytest", "hypothesis", "bytecode", "coverage", "torch")
+_NOT_FOLLOWED = ("numpy", "scipy", "_pytest", "pluggy", "pytest", "hypothesis", "bytecode", "coverage", "torch",
+                 "ml_dtypes")  # fmt: skip
 CALL_MODEL = "call_model"
 """The name of functions that only call a model: what they are about is the model."""
 

@@ -155,6 +155,8 @@ class Session:
         if isinstance(value, types.MethodType):
             owner = self.wrap(tx, value.__self__, Attribute(source, "__self__") if source else None)
             function = self.wrap(tx, value.__func__, Attribute(source, "__func__") if source else None)
+            if isinstance(owner, GradModeValue):
+                return tx.bound_method(owner, value.__func__.__name__)
             return BoundMethodValue(owner, function, source)
         if type(value) is functools.partial:
             return self._partial(tx, value, source)

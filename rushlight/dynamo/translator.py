@@ -29,6 +29,7 @@ from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, CellValue, FunctionValue, NamedMethodValue
 from rushlight.dynamo.values.objects import ClassValue, ModuleValue, ObjectValue, PythonModuleValue, SuperValue, look_up
 from rushlight.dynamo.values.tensor import wrap_result
+from rushlight.nn.modules.global_hooks import call_hooks
 from rushlight.nn.modules.module import Module
 
 _DEEPEST = 100
@@ -207,12 +208,14 @@ class Translator:
     def has_hooks(self, module: ModuleValue) -> bool:
         """Whether a module's call does more than run `forward`."""
         held = module.real.__dict__
+        if not call_hooks:
+            self.guards.add(f"not {self.guards.name(call_hooks, 'hooks_of_all_modules')}", None, "no hooks on all modules")
         names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
         for name in names:
             if name in held and not held[name]:
                 check = self.guards.check_of(module.source, name, EMPTY)
                 self.guards.add(f"not {module.source}.{name}", module.source, "no hooks", check)
-        return any(held.get(name) for name in names)
+        return bool(call_hooks) or any(held.get(name) for name in names)
 
     def bound_method(self, owner: Value, name: str) -> Value:
         """A method of a value of a built-in type; AttributeError where its type has none of that name."""
@@ -317,6 +320,8 @@ class Translator:
         except GraphBreak:
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
+            if self.graph.has_history and isinstance(error, RuntimeError):
+                raise GraphBreak(f"an operation that may fail only because fakes have no history: {error}") from None
             raise Raised(from_exception(error)) from None
         return wrap_result(self, node, result)
 

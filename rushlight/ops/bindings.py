@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight.core.tensor import Tensor
-from rushlight.ops import complex_methods, copying, functional, indexing, methods, operators
+from rushlight.ops import complex_methods, copying, functional, indexing, methods, more_methods, operators
 from rushlight.ops.construct import PYTHON_TYPES
 from rushlight.ops.out import write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
@@ -39,6 +39,25 @@ _NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 _TAKES_SELF = re.compile(r"[^(]*\(Tensor(\([^)]*\))? self[,)]").match
 # Prefixes of operators that are public in a package of their own, as `linalg_inv` in `rushlight.linalg`.
 _PACKAGES = ("linalg_", "fft_", "special_", "sparse_")
+# In-place operators that are functions, too; all others are methods only.
+_IN_PLACE_FUNCTIONS = frozenset(
+    "abs_ acos_ acosh_ addmv_ alpha_dropout_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_ "
+    "atan_ atanh_ ceil_ celu_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ dropout_ erf_ "
+    "erfc_ exp2_ exp_ expm1_ feature_alpha_dropout_ feature_dropout_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ "
+    "ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_ resize_as_ round_ "
+    "rrelu_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_".split()
+)
+# Operators that are no functions of the library: those only methods reach, the network's, which are in `nn.functional`, and
+# those that other operators are made of.
+_NO_FUNCTION = frozenset(
+    "contiguous expand expand_as index mH mT new_empty new_empty_strided new_full new_ones new_zeros repeat reshape_as "
+    "sum_to_size to type_as unfold values view view_as adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d "
+    "adaptive_max_pool3d avg_pool2d avg_pool3d binary_cross_entropy col2im cross_entropy_loss elu fractional_max_pool2d "
+    "fractional_max_pool3d gelu glu hardsigmoid hardswish hardtanh huber_loss im2col l1_loss leaky_relu linear log_sigmoid "
+    "max_pool2d_with_indices max_pool3d_with_indices mish mse_loss multi_margin_loss multilabel_margin_loss nll_loss "
+    "nll_loss2d nll_loss_nd one_hot pad pad_sequence relu6 scaled_dot_product_attention silu smooth_l1_loss "
+    "soft_margin_loss softplus softshrink alias lift_fresh matrix_H nll_loss_forward numpy_T slice unique_dim".split()
+)
 # Public functions that carry a second name.
 _ALIASES = {"_segment_reduce": "segment_reduce"}
 
@@ -53,6 +72,14 @@ def functions() -> dict[str, Callable]:
             found[name] = make_function(packet)
     aliases = {alias: found[name] for alias, name in _ALIASES.items()}
     return {**found, **aliases, **functional.PUBLIC}
+
+
+def is_function(name: str) -> bool:
+    """Whether the library has the operator `name` as a function; `ops.aten` has all, Tensor those on a tensor."""
+    if name in functional.PUBLIC or name in _IN_PLACE_FUNCTIONS:
+        return True
+    inner = name.endswith("_backward") or name.startswith("upsample_") or name in _NO_FUNCTION
+    return not (inner or (name.endswith("_") and not name.startswith("_")))
 
 
 def functions_of(package: str) -> dict[str, Callable]:
@@ -75,6 +102,7 @@ def install_methods(public: dict[str, Callable]) -> None:
     for name in functional.METHODS:
         setattr(Tensor, name, functional.PUBLIC[name])
     methods.install()
+    more_methods.install()
     complex_methods.install()
     operators.install()
     copying.install()
@@ -103,7 +131,7 @@ def make_function(packet: OpOverloadPacket) -> Callable:
 
     made = packet.public = function if special else plain_function
     made.__name__ = made.__qualname__ = packet.__name__
-    made.__module__ = "rushlight"
+    made.__module__ = "rushlight" if is_function(packet.__name__) else "rushlight.ops.aten"
     schemas = "\n".join([op.declaration for op in packet._declared])
     made.__doc__ = f"{schemas}\n\nThe operator of this name in ATen; its schemas above say what it takes and returns."
     return made

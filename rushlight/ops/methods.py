@@ -113,7 +113,8 @@ def type_(self: Tensor, dtype: object = None) -> str | Tensor:
         return f"torch.{self.dtype.scalar_name}Tensor"
     if isinstance(dtype, str):
         return to(self, _type_named(dtype))
-    return to(self, dtype)
+    # A legacy type, as FloatTensor, carries its dtype.
+    return to(self, getattr(dtype, "dtype", dtype))
 
 
 def _type_named(name: str) -> dtype:

@@ -128,3 +128,21 @@ def test_one_function_with_two_backends():
     for compiled in (one, other, one, other):
         compiled(torch.ones(3, 4), torch.ones(4, 5))
     assert len(graphs["one"]) == len(graphs["other"]) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_writes_by_functions_whose_result_is_not_used(backend, mode):
+    def function(x):
+        y = x * 1
+        part = y[:2]
+        torch.nn.functional.relu(part, inplace=True)
+        part.add_(1)
+        x.mul_(2)
+        return y
+
+    with mode():
+        compiled = torch.compile(function, backend=backend, fullgraph=True)
+        for _ in range(2):
+            one, other = torch.tensor([-1.0, -2.0, -3.0]), torch.tensor([-1.0, -2.0, -3.0])
+            assert compiled(one).tolist() == function(other).tolist() and one.tolist() == other.tolist()

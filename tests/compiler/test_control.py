@@ -296,3 +296,19 @@ def test_eight_threads_compile_and_call_the_same_and_different_functions():
     for thread in threads:
         thread.join()
     assert not problems and len(shared_graphs.found) == 1
+
+
+def test_hooks_that_come_and_go():
+    model = nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+    compiled = torch.compile(model, backend="eager")
+    registrations = [
+        lambda: model[0].register_forward_hook(lambda module, args, result: result * 0 + 5),
+        lambda: model.register_forward_pre_hook(lambda module, args: (args[0] * 0,)),
+        lambda: nn.modules.module.register_module_forward_hook(lambda module, args, result: result + 100),
+    ]
+    for register in registrations:
+        assert torch.allclose(compiled(ones()), model(ones()))
+        handle = register()
+        assert torch.allclose(compiled(ones()), model(ones()))
+        handle.remove()
+        assert torch.allclose(compiled(ones()), model(ones()))

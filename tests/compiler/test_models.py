@@ -195,3 +195,11 @@ def test_a_model_in_training_has_the_gradients_of_eager(make, inputs):
         (result[0] if isinstance(result, tuple) else result).square().mean().backward()
         gradients.append([p.grad.clone() for p in model.parameters() if p.grad is not None])
     assert gradients[0] and same(tuple(gradients[0]), tuple(gradients[1]))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
+def test_bert_with_a_mask_is_one_graph_in_every_mode(mode):
+    model, ids = bert().eval(), torch.randint(0, 60, (2, 7))
+    with mode():
+        found = torch._dynamo.explain(model)(ids, attention_mask=torch.ones_like(ids))
+    assert (found.graph_count, found.graph_break_count) == (1, 0), str(found)

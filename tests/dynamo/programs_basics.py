@@ -1,5 +1,7 @@
 """Programs: arithmetic, texts, branches, loops, containers and their mutation, comprehensions, match."""
 
+# ruff: noqa: B007, B010, B016, B023, F821, F841, UP003, UP031, UP032, UP033
+
 from __future__ import annotations
 
 import collections

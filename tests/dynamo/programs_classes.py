@@ -1,5 +1,7 @@
 """Programs: user classes, properties, descriptors, inheritance, special methods, dataclasses, enums, slots, container classes."""
 
+# ruff: noqa: B007, B010, B016, B023, F821, F841, UP003, UP031, UP032, UP033
+
 from __future__ import annotations
 
 import abc

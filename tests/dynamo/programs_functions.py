@@ -1,5 +1,7 @@
 """Programs: closures and cells, arguments of every kind, lambdas, partials, decorators, recursion, generators, builtins, globals."""
 
+# ruff: noqa: B007, B010, B016, B023, F821, F841, UP003, UP031, UP032, UP033
+
 from __future__ import annotations
 
 import copy

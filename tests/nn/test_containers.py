@@ -124,7 +124,7 @@ def test_parameter_list():
     assert [name for name, _ in values.named_parameters()] == ["0", "1", "3", "2"]
     assert [type(value).__name__ for value in values] == ["Parameter"] * 4 + ["int"]
     assert len(values[1:3]) == 2 and type(values[1:3]) is ParameterList
-    assert repr(values[1:2]) == "ParameterList(\n    (0): Parameter containing: [torch.float32 of size 1]\n)"
+    assert repr(values[1:2]) == "ParameterList(  (0): Parameter containing: [torch.float32 of size 1])"
 
 
 def test_parameter_dict():

@@ -14,8 +14,17 @@ def linear_regression(torch):
     ridge = torch.linalg.inv(design.T @ design + 0.1 * torch.eye(4, dtype=torch.float64)) @ design.T @ y
     residual = y - design @ normal
     r2 = 1 - residual.square().sum() / (y - y.mean()).square().sum()
-    return {"lstsq": solved.solution, "normal": normal, "qr": by_qr, "ridge": ridge, "r2": r2, "pinv": torch.linalg.pinv(design) @ y,
-            "correlation": torch.corrcoef(x.T), "covariance": torch.cov(x.T), "condition": torch.linalg.cond(design)}
+    return {
+        "lstsq": solved.solution,
+        "normal": normal,
+        "qr": by_qr,
+        "ridge": ridge,
+        "r2": r2,
+        "pinv": torch.linalg.pinv(design) @ y,
+        "correlation": torch.corrcoef(x.T),
+        "covariance": torch.cov(x.T),
+        "condition": torch.linalg.cond(design),
+    }
 
 
 def logistic_newton(torch):
@@ -55,8 +64,16 @@ def principal_components(torch):
     values, vectors = torch.linalg.eigh(torch.cov(x.T))
     projected = centred @ components[:2].T
     standard = (x - x.mean(0)) / x.std(0, unbiased=False)
-    return {"s": s, "components": components, "values": values.flip(0), "projected": projected, "rank": torch.linalg.matrix_rank(x).item(),
-            "explained": s.square().div(s.square().sum()).cumsum(0), "rebuilt": (u * s) @ vh + x.mean(0), "standard": standard}
+    return {
+        "s": s,
+        "components": components,
+        "values": values.flip(0),
+        "projected": projected,
+        "rank": torch.linalg.matrix_rank(x).item(),
+        "explained": s.square().div(s.square().sum()).cumsum(0),
+        "rebuilt": (u * s) @ vh + x.mean(0),
+        "standard": standard,
+    }
 
 
 def gaussian_process(torch):
@@ -81,7 +98,15 @@ def gaussian_process(torch):
         solved = torch.linalg.solve_triangular(factor, kernel(x, z), upper=False)
         variance = kernel(z, z).diag() - solved.pow(2).sum(0)
         drawn = mean + torch.linalg.cholesky(torch.diag(variance)) @ torch.randn(7, 1, dtype=torch.float64)
-    return {"loss": loss, "raw": raw, "grad": raw.grad, "mean": mean, "variance": variance, "drawn": drawn, "logdet": torch.logdet(covariance)}
+    return {
+        "loss": loss,
+        "raw": raw,
+        "grad": raw.grad,
+        "mean": mean,
+        "variance": variance,
+        "drawn": drawn,
+        "logdet": torch.logdet(covariance),
+    }
 
 
 def fourier_filter(torch):
@@ -96,8 +121,14 @@ def fourier_filter(torch):
     back.square().sum().backward()
     long = torch.nn.functional.conv1d(signal[None, None], torch.ones(1, 1, 9) / 9, padding=4)
     by_fft = torch.fft.irfft(torch.fft.rfft(signal, 264) * torch.fft.rfft(torch.ones(9) / 9, 264), 264)[4:260]
-    return {"clean": clean, "phase": torch.angle(torch.fft.fft(clean)[5]), "grad": image.grad, "same": (long - by_fft).abs().max() < 1e-5,
-            "magnitude": spectrum.abs(), "spectrum": spectrum}
+    return {
+        "clean": clean,
+        "phase": torch.angle(torch.fft.fft(clean)[5]),
+        "grad": image.grad,
+        "same": (long - by_fft).abs().max() < 1e-5,
+        "magnitude": spectrum.abs(),
+        "spectrum": spectrum,
+    }
 
 
 def spectrogram(torch):
@@ -110,8 +141,13 @@ def spectrogram(torch):
     mel = (bank.T.double() @ power).add(1e-6).log()
     mel.mean().backward()
     back = torch.istft(transformed, 64, 16, window=window, length=800)
-    return {"mel": mel, "back": back, "decibel": torch.maximum(decibel, decibel.max() - 80), "shape": list(transformed.shape),
-            "grad": wave.grad}
+    return {
+        "mel": mel,
+        "back": back,
+        "decibel": torch.maximum(decibel, decibel.max() - 80),
+        "shape": list(transformed.shape),
+        "grad": wave.grad,
+    }
 
 
 def metrics(torch):
@@ -135,9 +171,22 @@ def metrics(torch):
     correct = top.eq(target.expand_as(top))
     at_k = {k: correct[:, :k].any(1).float().sum().mul(100 / 20).item() for k in (1, 3, 5)}
     kth = score.kthvalue(10)
-    return {"area": area, "confusion": confusion, "f1": f1, "values": values, "inverse": inverse, "counts": counts, "calibration": calibration,
-            "at_k": at_k, "kth": kth, "mode": classes.mode().values, "search": torch.searchsorted(score.sort().values, torch.tensor([0.2, 0.7])),
-            "isin": torch.isin(values, torch.tensor([11, 22])), "nonzero": torch.nonzero(confusion > 5), "msort": score[:6].msort()}
+    return {
+        "area": area,
+        "confusion": confusion,
+        "f1": f1,
+        "values": values,
+        "inverse": inverse,
+        "counts": counts,
+        "calibration": calibration,
+        "at_k": at_k,
+        "kth": kth,
+        "mode": classes.mode().values,
+        "search": torch.searchsorted(score.sort().values, torch.tensor([0.2, 0.7])),
+        "isin": torch.isin(values, torch.tensor([11, 22])),
+        "nonzero": torch.nonzero(confusion > 5),
+        "msort": score[:6].msort(),
+    }
 
 
 def markov_and_viterbi(torch):
@@ -175,17 +224,35 @@ def indexing_and_masks(torch):
     square = torch.zeros(5, 5, dtype=torch.int32)
     square[triangle[0], triangle[1]] = torch.arange(10, dtype=torch.int32)
     grid = torch.stack(torch.meshgrid(torch.arange(3), torch.arange(2), indexing="ij"), dim=-1).reshape(-1, 2)
-    scattered = torch.zeros(3, 5).scatter_(1, torch.tensor([[0, 4], [1, 3], [2, 2]]), 1.0).masked_scatter_(torch.eye(3, 5).bool(), torch.arange(9.0))
+    scattered = (
+        torch.zeros(3, 5)
+        .scatter_(1, torch.tensor([[0, 4], [1, 3], [2, 2]]), 1.0)
+        .masked_scatter_(torch.eye(3, 5).bool(), torch.arange(9.0))
+    )
     w = torch.ones(4, 5, requires_grad=True)
     v = w * 2
     v[1:3, ::2] = 0
     v[:, 1].mul_(3)
     v.masked_fill(torch.eye(4, 5, dtype=torch.bool), -1).sum().backward()
     words = torch.tensor([1, 2, 4, 8], dtype=torch.uint8)
-    return {"x": x, "picked": picked, "square": square, "grid": grid, "scattered": scattered, "grad": w.grad, "shift": words << 1,
-            "bits": (words[:, None] >> torch.arange(4, dtype=torch.uint8)) & 1, "floor": torch.tensor([-7, 7]) // 2, "mod": torch.tensor([-7, 7]) % 3,
-            "tile": words.tile(2, 2), "dsplit": torch.dsplit(x, [2])[0], "combos": torch.combinations(words), "cart": torch.cartesian_prod(words[:2], words),
-            "strides": [x.mT.stride(), x.expand(2, 3, 4, 5).stride(), x.permute(2, 0, 1).is_contiguous()], "promoted": str((words + 1.5).dtype)}
+    return {
+        "x": x,
+        "picked": picked,
+        "square": square,
+        "grid": grid,
+        "scattered": scattered,
+        "grad": w.grad,
+        "shift": words << 1,
+        "bits": (words[:, None] >> torch.arange(4, dtype=torch.uint8)) & 1,
+        "floor": torch.tensor([-7, 7]) // 2,
+        "mod": torch.tensor([-7, 7]) % 3,
+        "tile": words.tile(2, 2),
+        "dsplit": torch.dsplit(x, [2])[0],
+        "combos": torch.combinations(words),
+        "cart": torch.cartesian_prod(words[:2], words),
+        "strides": [x.mT.stride(), x.expand(2, 3, 4, 5).stride(), x.permute(2, 0, 1).is_contiguous()],
+        "promoted": str((words + 1.5).dtype),
+    }
 
 
 def fractal_and_physics(torch):

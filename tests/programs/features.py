@@ -33,7 +33,11 @@ def low_rank_adaptation(torch):
         parametrize.register_parametrization(layer, "weight", LoRA(*layer.weight.shape))
     for name, parameter in model.named_parameters():
         parameter.requires_grad = "parametrizations.weight.0" in name
-    losses = fit(torch.optim.Adam([p for p in model.parameters() if p.requires_grad], 1e-2), lambda: torch.nn.functional.cross_entropy(model(x), y), 5)
+    losses = fit(
+        torch.optim.Adam([p for p in model.parameters() if p.requires_grad], 1e-2),
+        lambda: torch.nn.functional.cross_entropy(model(x), y),
+        5,
+    )
     keys, text = list(model.state_dict()), repr(model)
     parametrize.remove_parametrizations(model[0], "weight", leave_parametrized=True)
     return {"losses": losses, "keys": keys, "text": text, "merged": model[0].weight, "grads": gradients(model)}
@@ -42,11 +46,18 @@ def low_rank_adaptation(torch):
 def normalised_weights(torch):
     nn = torch.nn
     p = nn.utils.parametrizations
-    model = nn.Sequential(p.weight_norm(nn.Linear(6, 8)), nn.Tanh(), p.spectral_norm(nn.Linear(8, 8)), nn.Tanh(), p.orthogonal(nn.Linear(8, 3)))
+    model = nn.Sequential(
+        p.weight_norm(nn.Linear(6, 8)), nn.Tanh(), p.spectral_norm(nn.Linear(8, 8)), nn.Tanh(), p.orthogonal(nn.Linear(8, 3))
+    )
     x, y = _data(torch)
     losses = fit(torch.optim.SGD(model.parameters(), 0.1), lambda: nn.functional.cross_entropy(model(x), y), 4)
     w = model[4].weight
-    return {"losses": losses, "keys": list(model.state_dict()), "orthogonal": (w @ w.T - torch.eye(3)).abs().max() < 1e-5, "grads": gradients(model)}
+    return {
+        "losses": losses,
+        "keys": list(model.state_dict()),
+        "orthogonal": (w @ w.T - torch.eye(3)).abs().max() < 1e-5,
+        "grads": gradients(model),
+    }
 
 
 def averaged_weights(torch):
@@ -85,11 +96,16 @@ def accumulate_and_clip(torch):
 def schedulers(torch):
     s = torch.optim.lr_scheduler
     makers = {
-        "step": lambda o: s.StepLR(o, 3, 0.5), "multi": lambda o: s.MultiStepLR(o, [2, 5]), "exp": lambda o: s.ExponentialLR(o, 0.9),
-        "cosine": lambda o: s.CosineAnnealingLR(o, T_max=5, eta_min=1e-4), "warm": lambda o: s.CosineAnnealingWarmRestarts(o, T_0=3, T_mult=2),
-        "cyclic": lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=3, mode="triangular2"), "poly": lambda o: s.PolynomialLR(o, 6, 2.0),
+        "step": lambda o: s.StepLR(o, 3, 0.5),
+        "multi": lambda o: s.MultiStepLR(o, [2, 5]),
+        "exp": lambda o: s.ExponentialLR(o, 0.9),
+        "cosine": lambda o: s.CosineAnnealingLR(o, T_max=5, eta_min=1e-4),
+        "warm": lambda o: s.CosineAnnealingWarmRestarts(o, T_0=3, T_mult=2),
+        "cyclic": lambda o: s.CyclicLR(o, 0.01, 0.1, step_size_up=3, mode="triangular2"),
+        "poly": lambda o: s.PolynomialLR(o, 6, 2.0),
         "chain": lambda o: s.SequentialLR(o, [s.LinearLR(o, 0.1, total_iters=4), s.CosineAnnealingLR(o, 6)], milestones=[4]),
-        "both": lambda o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)]), "times": lambda o: s.MultiplicativeLR(o, lambda e: 0.95),
+        "both": lambda o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 2), s.ExponentialLR(o, 0.9)]),
+        "times": lambda o: s.MultiplicativeLR(o, lambda e: 0.95),
     }
     rates = {}
     for name, maker in makers.items():
@@ -123,12 +139,19 @@ def autocast_bfloat16(torch):
         scaler.update()
         losses.append(round(loss.item(), 1))
     low = copy.deepcopy(model).bfloat16().eval()
-    return {"losses": losses, "types": types, "low": low(x.bfloat16()).dtype.itemsize, "grads": [str(p.grad.dtype)[-7:] for p in model.parameters()]}
+    return {
+        "losses": losses,
+        "types": types,
+        "low": low(x.bfloat16()).dtype.itemsize,
+        "grads": [str(p.grad.dtype)[-7:] for p in model.parameters()],
+    }
 
 
 def checkpointing(torch):
     checkpoint = torch.utils.checkpoint
-    blocks = torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Tanh(), torch.nn.Dropout(0.3)) for _ in range(3))
+    blocks = torch.nn.ModuleList(
+        torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Tanh(), torch.nn.Dropout(0.3)) for _ in range(3)
+    )
     x, kept = torch.randn(4, 6, requires_grad=True), []
     y = x
     for block in blocks:
@@ -137,7 +160,13 @@ def checkpointing(torch):
     segments = checkpoint.checkpoint_sequential(torch.nn.Sequential(*blocks), 2, x, use_reentrant=False)
     with torch.autograd.graph.saved_tensors_hooks(lambda t: (kept.append(t.shape), t.half())[1], lambda t: t.float()):
         z = (x * x).exp()
-    return {"x": x.grad.clone(), "grads": gradients(blocks), "segments": segments, "packed": len(kept), "z": torch.autograd.grad(z.sum(), x)}
+    return {
+        "x": x.grad.clone(),
+        "grads": gradients(blocks),
+        "segments": segments,
+        "packed": len(kept),
+        "z": torch.autograd.grad(z.sum(), x),
+    }
 
 
 def custom_function(torch):
@@ -185,16 +214,31 @@ def custom_function(torch):
     (first,) = torch.autograd.grad(Swish.apply(x).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
     reverse = torch.autograd.grad(Reverse.apply(x, 0.5).sum(), x)
-    return {"out": out, "grad": x.grad, "first": first, "second": second, "reverse": reverse, "checked": torch.autograd.gradcheck(Swish.apply, (x,)),
-            "name": out.grad_fn.name(), "checked2": torch.autograd.gradgradcheck(Swish.apply, (x,))}
+    return {
+        "out": out,
+        "grad": x.grad,
+        "first": first,
+        "second": second,
+        "reverse": reverse,
+        "checked": torch.autograd.gradcheck(Swish.apply, (x,)),
+        "name": out.grad_fn.name(),
+        "checked2": torch.autograd.gradgradcheck(Swish.apply, (x,)),
+    }
 
 
 def hooks(torch):
     model, (x, y), log = _model(torch), _data(torch), []
     activations = {}
-    handles = [module.register_forward_hook(lambda m, i, o, n=name: activations.update({n: o.detach()})) for name, module in model.named_children()]
+    handles = [
+        module.register_forward_hook(lambda m, i, o, n=name: activations.update({n: o.detach()}))
+        for name, module in model.named_children()
+    ]
     handles.append(model[0].register_forward_pre_hook(lambda m, args: (args[0] * 2,)))
-    handles.append(model[3].register_full_backward_hook(lambda m, gi, go: log.append(("backward", gi[0].norm().item(), go[0].norm().item()))))
+    handles.append(
+        model[3].register_full_backward_hook(
+            lambda m, gi, go: log.append(("backward", gi[0].norm().item(), go[0].norm().item()))
+        )
+    )
     handles.append(model[3].register_forward_hook(lambda m, args, kwargs, out: out + 1, with_kwargs=True))
     handles.append(model[0].weight.register_hook(lambda g: g * 0.5))
     model[3].bias.register_post_accumulate_grad_hook(lambda p: log.append(("accumulated", p.grad.sum().item())))
@@ -206,8 +250,15 @@ def hooks(torch):
     loss.backward()
     for handle in handles:
         handle.remove()
-    return {"activations": activations, "log": log, "hidden": hidden.grad, "grads": gradients(model), "leaf": [hidden.is_leaf, x.is_leaf],
-            "node": loss.grad_fn.name(), "next": [f.name() for f, _ in loss.grad_fn.next_functions]}
+    return {
+        "activations": activations,
+        "log": log,
+        "hidden": hidden.grad,
+        "grads": gradients(model),
+        "leaf": [hidden.is_leaf, x.is_leaf],
+        "node": loss.grad_fn.name(),
+        "next": [f.name() for f, _ in loss.grad_fn.next_functions],
+    }
 
 
 def save_and_load(torch, folder):
@@ -217,8 +268,16 @@ def save_and_load(torch, folder):
     loss = lambda: torch.nn.functional.cross_entropy(model(x), y)  # noqa: E731
     fit(optimizer, loss, 3)
     scheduler.step()
-    torch.save({"epoch": 3, "model": model.state_dict(), "optimizer": optimizer.state_dict(), "scheduler": scheduler.state_dict(),
-                "rng": torch.get_rng_state()}, folder / "checkpoint.pt")
+    torch.save(
+        {
+            "epoch": 3,
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "scheduler": scheduler.state_dict(),
+            "rng": torch.get_rng_state(),
+        },
+        folder / "checkpoint.pt",
+    )
     first = fit(optimizer, loss, 2)
     checkpoint = torch.load(folder / "checkpoint.pt", map_location="cpu", weights_only=True)
     message = str(model.load_state_dict(checkpoint["model"]))
@@ -230,8 +289,14 @@ def save_and_load(torch, folder):
         torch.save(model.state_dict(), file)
     fresh = _model(torch)
     fresh.load_state_dict(torch.load(str(folder / "weights.pt")), assign=True)
-    return {"first": first, "second": second, "message": message, "same": torch.equal(fresh(x), model(x)), "groups": optimizer.state_dict()["param_groups"],
-            "keys": sorted(checkpoint)}
+    return {
+        "first": first,
+        "second": second,
+        "message": message,
+        "same": torch.equal(fresh(x), model(x)),
+        "groups": optimizer.state_dict()["param_groups"],
+        "keys": sorted(checkpoint),
+    }
 
 
 def state_dict_surgery(torch):
@@ -257,8 +322,16 @@ def state_dict_surgery(torch):
     del net.extra
     net.add_module("late", nn.Identity())
     net.backbone.append(nn.Dropout(0.5))
-    return {"missing": result.missing_keys, "unexpected": result.unexpected_keys, "failures": failures, "frozen": frozen, "net": repr(net),
-            "buffers": [n for n, _ in net.named_buffers()], "modules": [n for n, _ in net.named_modules()], "state": parameters(net)}
+    return {
+        "missing": result.missing_keys,
+        "unexpected": result.unexpected_keys,
+        "failures": failures,
+        "frozen": frozen,
+        "net": repr(net),
+        "buffers": [n for n, _ in net.named_buffers()],
+        "modules": [n for n, _ in net.named_modules()],
+        "state": parameters(net),
+    }
 
 
 def copying_and_pickling(torch):
@@ -270,8 +343,15 @@ def copying_and_pickling(torch):
     again = pickle.loads(pickle.dumps(tensor))
     shared = copy.deepcopy({"a": tensor, "b": tensor})
     parameter = copy.copy(torch.nn.Parameter(torch.ones(2)))
-    return {"twin": twin(x), "restored": restored(x), "stride": again.stride(), "shared": shared["a"] is shared["b"], "kind": type(parameter).__name__,
-            "dtype": str(pickle.loads(pickle.dumps(torch.float16)))[-7:], "device": str(pickle.loads(pickle.dumps(torch.device("cpu"))))}
+    return {
+        "twin": twin(x),
+        "restored": restored(x),
+        "stride": again.stride(),
+        "shared": shared["a"] is shared["b"],
+        "kind": type(parameter).__name__,
+        "dtype": str(pickle.loads(pickle.dumps(torch.float16)))[-7:],
+        "device": str(pickle.loads(pickle.dumps(torch.device("cpu")))),
+    }
 
 
 def data_loading(torch):
@@ -306,8 +386,15 @@ def data_loading(torch):
     sampled = [[b.sum() for b in batch] for batch in data.DataLoader(train, sampler=weighted, batch_size=4)]
     stream = list(data.DataLoader(Stream(), batch_size=2, num_workers=2))
     joined = data.ConcatDataset([train, data.Subset(test, [0, 2])])
-    return {"plain": plain, "workers": workers, "test": test.indices, "sampled": sampled, "stream": stream, "joined": len(joined),
-            "batches": list(data.BatchSampler(data.SequentialSampler(range(7)), 3, False))}
+    return {
+        "plain": plain,
+        "workers": workers,
+        "test": test.indices,
+        "sampled": sampled,
+        "stream": stream,
+        "joined": len(joined),
+        "batches": list(data.BatchSampler(data.SequentialSampler(range(7)), 3, False)),
+    }
 
 
 def containers(torch):
@@ -339,17 +426,35 @@ def containers(torch):
     torch.stack(out).sum().backward()
     state = parameters(net)
     net.eval().double()
-    return {"out": out, "grads": gradients(net), "state": state, "net": str(net), "count": len(list(net.children())),
-            "sub": net.get_submodule("choices.prelu").weight, "dtypes": sorted({str(t.dtype)[-5:] for t in net.state_dict().values()})}
+    return {
+        "out": out,
+        "grads": gradients(net),
+        "state": state,
+        "net": str(net),
+        "count": len(list(net.children())),
+        "sub": net.get_submodule("choices.prelu").weight,
+        "dtypes": sorted({str(t.dtype)[-5:] for t in net.state_dict().values()}),
+    }
 
 
 def optimizers(torch):
     """Every optimizer on Rosenbrock's valley, with parameter groups, `maximize` and a changed rate."""
     o, found = torch.optim, {}
-    makers = {"sgd": lambda p: o.SGD(p, 1e-4, momentum=0.9, dampening=0.1), "adam": lambda p: o.Adam(p, 0.05), "adamw": lambda p: o.AdamW(p, 0.05),
-              "adafactor": lambda p: o.Adafactor(p, 0.05), "adagrad": lambda p: o.Adagrad(p, 0.1), "adadelta": lambda p: o.Adadelta(p), "nadam": lambda p: o.NAdam(p, 0.01),
-              "radam": lambda p: o.RAdam(p, 0.01), "rmsprop": lambda p: o.RMSprop(p, 0.01, centered=True, momentum=0.5), "rprop": lambda p: o.Rprop(p),
-              "asgd": lambda p: o.ASGD(p, 1e-4), "adamax": lambda p: o.Adamax(p), "lbfgs": lambda p: o.LBFGS(p, 0.1)}
+    makers = {
+        "sgd": lambda p: o.SGD(p, 1e-4, momentum=0.9, dampening=0.1),
+        "adam": lambda p: o.Adam(p, 0.05),
+        "adamw": lambda p: o.AdamW(p, 0.05),
+        "adafactor": lambda p: o.Adafactor(p, 0.05),
+        "adagrad": lambda p: o.Adagrad(p, 0.1),
+        "adadelta": lambda p: o.Adadelta(p),
+        "nadam": lambda p: o.NAdam(p, 0.01),
+        "radam": lambda p: o.RAdam(p, 0.01),
+        "rmsprop": lambda p: o.RMSprop(p, 0.01, centered=True, momentum=0.5),
+        "rprop": lambda p: o.Rprop(p),
+        "asgd": lambda p: o.ASGD(p, 1e-4),
+        "adamax": lambda p: o.Adamax(p),
+        "lbfgs": lambda p: o.LBFGS(p, 0.1),
+    }
     for name, maker in makers.items():
         point = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
         optimizer = maker([point])
@@ -373,16 +478,30 @@ def errors_users_meet(torch):
     x, w = torch.randn(2, 3), torch.randn(3, 2, requires_grad=True)
     y = w.exp()
     mistakes = {
-        "matmul": (lambda: x @ x, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"), "broadcast": (lambda: x + torch.ones(2, 2), "must match the size of tensor"),
-        "view": (lambda: x.t().view(6), "view size is not compatible"), "shape": (lambda: x.view(4, 2), "is invalid for input of size 6"),
-        "index": (lambda: x[5], "out of bounds"), "item": (lambda: x.item(), "cannot be converted to Scalar"), "bool": (lambda: bool(x), "ambiguous"),
-        "numpy": (lambda: w.numpy(), "requires grad"), "leaf": (lambda: w.add_(1), "leaf"), "grad": (lambda: x.sum().backward(), "does not require grad"),
-        "scalar": (lambda: y.backward(), "scalar outputs"), "twice": (lambda: [(s := w.sin().sum()).backward(), w.exp().sum().backward(), s.backward()], "through"),
-        "dtype": (lambda: x @ torch.ones(3, 2, dtype=torch.float64), "same dtype"), "dim": (lambda: x.sum(5), "Dimension out of range"),
-        "cat": (lambda: torch.cat([x, x[:, :2]]), "Sizes of tensors must match"), "linear": (lambda: torch.nn.Linear(4, 2)(x), "shapes cannot be multiplied"),
-        "modified": (lambda: (z := w.exp(), z.add_(1), z.sum().backward()), "modified by an inplace operation"), "target": (lambda: torch.nn.functional.cross_entropy(x, torch.tensor([0, 9])), "out of bounds"),
-        "unknown": (lambda: x.frobnicate(), "has no attribute"), "keyword": (lambda: torch.zeros(2, shape=3), ""), "embedding": (lambda: torch.nn.Embedding(3, 2)(torch.tensor([7])), ""),
-        "long": (lambda: torch.tensor([1, 2]).mean(), "dtype"), "conv": (lambda: torch.nn.Conv2d(3, 4, 3)(torch.ones(1, 2, 8, 8)), "channels"), "reshape": (lambda: x.reshape(5), "is invalid for input of size 6"),
+        "matmul": (lambda: x @ x, "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)"),
+        "broadcast": (lambda: x + torch.ones(2, 2), "must match the size of tensor"),
+        "view": (lambda: x.t().view(6), "view size is not compatible"),
+        "shape": (lambda: x.view(4, 2), "is invalid for input of size 6"),
+        "index": (lambda: x[5], "out of bounds"),
+        "item": (lambda: x.item(), "cannot be converted to Scalar"),
+        "bool": (lambda: bool(x), "ambiguous"),
+        "numpy": (lambda: w.numpy(), "requires grad"),
+        "leaf": (lambda: w.add_(1), "leaf"),
+        "grad": (lambda: x.sum().backward(), "does not require grad"),
+        "scalar": (lambda: y.backward(), "scalar outputs"),
+        "twice": (lambda: [(s := w.sin().sum()).backward(), w.exp().sum().backward(), s.backward()], "through"),
+        "dtype": (lambda: x @ torch.ones(3, 2, dtype=torch.float64), "same dtype"),
+        "dim": (lambda: x.sum(5), "Dimension out of range"),
+        "cat": (lambda: torch.cat([x, x[:, :2]]), "Sizes of tensors must match"),
+        "linear": (lambda: torch.nn.Linear(4, 2)(x), "shapes cannot be multiplied"),
+        "modified": (lambda: (z := w.exp(), z.add_(1), z.sum().backward()), "modified by an inplace operation"),
+        "target": (lambda: torch.nn.functional.cross_entropy(x, torch.tensor([0, 9])), "out of bounds"),
+        "unknown": (lambda: x.frobnicate(), "has no attribute"),
+        "keyword": (lambda: torch.zeros(2, shape=3), ""),
+        "embedding": (lambda: torch.nn.Embedding(3, 2)(torch.tensor([7])), ""),
+        "long": (lambda: torch.tensor([1, 2]).mean(), "dtype"),
+        "conv": (lambda: torch.nn.Conv2d(3, 4, 3)(torch.ones(1, 2, 8, 8)), "channels"),
+        "reshape": (lambda: x.reshape(5), "is invalid for input of size 6"),
     }
     found = {}
     for name, (mistake, words) in mistakes.items():

@@ -33,9 +33,21 @@ def vae(torch):
 
 def convolutional_autoencoder(torch):
     nn = torch.nn
-    model = nn.Sequential(nn.Conv2d(1, 4, 3, 2, 1), nn.ELU(), nn.Conv2d(4, 8, 3, 2, 1), nn.Flatten(), nn.Linear(32, 3), nn.Tanhshrink(),
-                          nn.Linear(3, 32), nn.Unflatten(1, (8, 2, 2)), nn.Upsample(scale_factor=2, mode="nearest"),
-                          nn.ConvTranspose2d(8, 4, 3, 1, 1), nn.Softplus(), nn.ConvTranspose2d(4, 1, 3, 2, 1, output_padding=1), nn.Sigmoid())
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3, 2, 1),
+        nn.ELU(),
+        nn.Conv2d(4, 8, 3, 2, 1),
+        nn.Flatten(),
+        nn.Linear(32, 3),
+        nn.Tanhshrink(),
+        nn.Linear(3, 32),
+        nn.Unflatten(1, (8, 2, 2)),
+        nn.Upsample(scale_factor=2, mode="nearest"),
+        nn.ConvTranspose2d(8, 4, 3, 1, 1),
+        nn.Softplus(),
+        nn.ConvTranspose2d(4, 1, 3, 2, 1, output_padding=1),
+        nn.Sigmoid(),
+    )
     x = torch.rand(6, 1, 8, 8)
     noisy = (x + 0.1 * torch.randn(x.size())).clamp_(0.0, 1.0)
     losses = fit(torch.optim.Adamax(model.parameters()), lambda: nn.MSELoss()(model(noisy), x), 5)
@@ -44,9 +56,19 @@ def convolutional_autoencoder(torch):
 
 def gan(torch):
     nn = torch.nn
-    G = nn.Sequential(nn.ConvTranspose2d(8, 8, 4, 1, 0, bias=False), nn.BatchNorm2d(8), nn.ReLU(True),
-                      nn.ConvTranspose2d(8, 1, 4, 2, 1, bias=False), nn.Tanh())
-    D = nn.Sequential(nn.utils.spectral_norm(nn.Conv2d(1, 8, 4, 2, 1)), nn.LeakyReLU(0.2, inplace=True), nn.Conv2d(8, 1, 4, 1, 0), nn.Flatten())
+    G = nn.Sequential(
+        nn.ConvTranspose2d(8, 8, 4, 1, 0, bias=False),
+        nn.BatchNorm2d(8),
+        nn.ReLU(True),
+        nn.ConvTranspose2d(8, 1, 4, 2, 1, bias=False),
+        nn.Tanh(),
+    )
+    D = nn.Sequential(
+        nn.utils.spectral_norm(nn.Conv2d(1, 8, 4, 2, 1)),
+        nn.LeakyReLU(0.2, inplace=True),
+        nn.Conv2d(8, 1, 4, 1, 0),
+        nn.Flatten(),
+    )
 
     def weights_init(m):
         if m.__class__.__name__.find("BatchNorm") != -1:
@@ -87,8 +109,14 @@ def wgan_gp(torch):
         alpha = torch.rand(12, 1).expand_as(real)
         mixed = (alpha * real + (1 - alpha) * fake).requires_grad_(True)
         score = critic(mixed)
-        (slope,) = autograd.grad(outputs=score, inputs=mixed, grad_outputs=torch.ones_like(score), create_graph=True, retain_graph=True,
-                                 only_inputs=True)
+        (slope,) = autograd.grad(
+            outputs=score,
+            inputs=mixed,
+            grad_outputs=torch.ones_like(score),
+            create_graph=True,
+            retain_graph=True,
+            only_inputs=True,
+        )
         penalty = ((slope.norm(2, dim=1) - 1) ** 2).mean() * 10
         return critic(fake).mean() - critic(real).mean() + penalty
 
@@ -155,7 +183,11 @@ def coupling_flow(torch):
 def style_transfer(torch):
     """The image itself is optimized with LBFGS, features taken by forward hooks."""
     nn, F = torch.nn, torch.nn.functional
-    network = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU()).requires_grad_(False).double()
+    network = (
+        nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.AvgPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU())
+        .requires_grad_(False)
+        .double()
+    )
     features = {}
     handles = [network[i].register_forward_hook(lambda module, args, out, i=i: features.__setitem__(i, out)) for i in (1, 4)]
 

@@ -55,7 +55,11 @@ def seq2seq_attention(torch):
             self.embed = nn.Embedding(20, width, padding_idx=0)
             self.encoder = nn.GRU(width, width, batch_first=True, bidirectional=True)
             self.bridge = nn.Linear(2 * width, width)
-            self.query, self.key, self.score = nn.Linear(width, width), nn.Linear(2 * width, width), nn.Linear(width, 1, bias=False)
+            self.query, self.key, self.score = (
+                nn.Linear(width, width),
+                nn.Linear(2 * width, width),
+                nn.Linear(width, 1, bias=False),
+            )
             self.cell = nn.GRUCell(3 * width, width)
             self.out = nn.Linear(width, 20)
 
@@ -81,7 +85,9 @@ def seq2seq_attention(torch):
         if "weight" in name and parameter.dim() > 1:
             nn.init.xavier_uniform_(parameter)
     optimizer = torch.optim.Adam(model.parameters(), 5e-3)
-    losses = fit(optimizer, lambda: F.cross_entropy(model(source, lengths, target, 0.5)[0].flatten(0, 1), target[:, 1:].flatten()), 5)
+    losses = fit(
+        optimizer, lambda: F.cross_entropy(model(source, lengths, target, 0.5)[0].flatten(0, 1), target[:, 1:].flatten()), 5
+    )
     logits, weights = model(source, lengths, target, 1.0)
     return {"losses": losses, "logits": logits, "weights": weights, "grads": gradients(model)}
 
@@ -113,12 +119,20 @@ def transformer_translation(torch):
 
     def forward():
         source_pad, target_pad = (source == 0).T, (target[:-1] == 0).T.float() * -1e4
-        memory = model(encode(embed(source) * 4), encode(embed(target[:-1])), tgt_mask=causal, src_key_padding_mask=source_pad,
-                       tgt_key_padding_mask=target_pad, memory_key_padding_mask=source_pad)
+        memory = model(
+            encode(embed(source) * 4),
+            encode(embed(target[:-1])),
+            tgt_mask=causal,
+            src_key_padding_mask=source_pad,
+            tgt_key_padding_mask=target_pad,
+            memory_key_padding_mask=source_pad,
+        )
         return head(memory)
 
     optimizer = torch.optim.Adam(everything.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 16**-0.5 * min((step + 1) ** -0.5, (step + 1) * 50**-1.5))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: 16**-0.5 * min((step + 1) ** -0.5, (step + 1) * 50**-1.5)
+    )
     losses = []
     for _ in range(4):
         losses += fit(optimizer, lambda: criterion(forward().view(-1, 30), target[1:].reshape(-1)), 1)
@@ -260,8 +274,14 @@ def gpt_sampling(torch):
     written, logits = generate(ids[:2, :5], 8)
     with torch.no_grad():
         full = model(written)[0][:, -1]
-    return {"losses": losses, "written": written, "logits": logits[:, -1], "full": full, "names": list(dict(model.named_parameters())),
-            "keys": list(model.state_dict())}
+    return {
+        "losses": losses,
+        "written": written,
+        "logits": logits[:, -1],
+        "full": full,
+        "names": list(dict(model.named_parameters())),
+        "keys": list(model.state_dict()),
+    }
 
 
 def llama_block(torch):
@@ -303,7 +323,9 @@ def llama_block(torch):
             k, v = (torch.repeat_interleave(t, self.heads // self.shared, dim=2) for t in (k, v))
             q, k, v = (t.transpose(1, 2) for t in (q, k, v))
             scores = torch.matmul(q, k.transpose(2, 3)) / math.sqrt(self.head) + mask
-            x = x + self.wo(torch.matmul(F.softmax(scores.float(), dim=-1).type_as(q), v).transpose(1, 2).contiguous().view(b, n, -1))
+            x = x + self.wo(
+                torch.matmul(F.softmax(scores.float(), dim=-1).type_as(q), v).transpose(1, 2).contiguous().view(b, n, -1)
+            )
             h = self.norm2(x)
             return x + self.w2(F.silu(self.w1(h)) * self.w3(h))
 
@@ -319,7 +341,14 @@ def llama_block(torch):
     both = torch.cat((angles, angles), dim=-1)[:, None, :]
     rotated = q * both.cos() + rotate_half(q) * both.sin()
     low = block.to(torch.bfloat16)(x.detach().bfloat16(), freqs, mask.bfloat16())
-    return {"out": out, "x": x.grad, "rotated": rotated, "freqs": freqs, "low_dtype": str(low.dtype), "low_error": (low - out).abs().max() < 0.2}
+    return {
+        "out": out,
+        "x": x.grad,
+        "rotated": rotated,
+        "freqs": freqs,
+        "low_dtype": str(low.dtype),
+        "low_error": (low - out).abs().max() < 0.2,
+    }
 
 
 def mixture_of_experts(torch):
@@ -329,7 +358,9 @@ def mixture_of_experts(torch):
         def __init__(self, width=16, count=4, active=2):
             super().__init__()
             self.gate, self.active = nn.Linear(width, count, bias=False), active
-            self.experts = nn.ModuleList(nn.Sequential(nn.Linear(width, 32), nn.Mish(), nn.Linear(32, width)) for _ in range(count))
+            self.experts = nn.ModuleList(
+                nn.Sequential(nn.Linear(width, 32), nn.Mish(), nn.Linear(32, width)) for _ in range(count)
+            )
 
         def forward(self, x):
             scores = F.softmax(self.gate(x), dim=1, dtype=torch.float)
@@ -382,7 +413,9 @@ def embedding_bag_classifier(torch):
             self.fc = nn.Linear(16, 3)
 
         def forward(self, text, offsets, weights):
-            return self.fc(torch.cat([self.embedding(text, offsets), self.weighted(text, offsets, per_sample_weights=weights)], 1))
+            return self.fc(
+                torch.cat([self.embedding(text, offsets), self.weighted(text, offsets, per_sample_weights=weights)], 1)
+            )
 
     documents = [torch.randint(0, 50, (n,)) for n in (4, 1, 7, 3)]
     text = torch.cat(documents)

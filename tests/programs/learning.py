@@ -63,7 +63,10 @@ def ppo_continuous(torch):
 def dqn(torch):
     nn, F = torch.nn, torch.nn.functional
     generator = random.Random(7)
-    online, target = nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 2)), nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 2))
+    online, target = (
+        nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 2)),
+        nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 2)),
+    )
     target.load_state_dict(online.state_dict())
     replay, losses = deque(maxlen=100), []
     optimizer = torch.optim.AdamW(online.parameters(), lr=1e-2, amsgrad=True)
@@ -135,8 +138,14 @@ def functional_transforms(torch):
     hessian = func.hessian(lambda z: model(z).sum())(x[0])
     out, pull = func.vjp(model, x[0])
     _, push = func.jvp(model, (x[0],), (torch.ones(3),))
-    return {"per_sample": per_sample, "jacobian": jacobian, "forward": forward_jacobian, "hessian": hessian, "pull": pull(torch.ones(2)),
-            "push": push}
+    return {
+        "per_sample": per_sample,
+        "jacobian": jacobian,
+        "forward": forward_jacobian,
+        "hessian": hessian,
+        "pull": pull(torch.ones(2)),
+        "push": push,
+    }
 
 
 def neural_ode(torch):
@@ -170,7 +179,9 @@ def physics_informed(torch):
         u = net(x)
         du = torch.autograd.grad(u.sum(), x, create_graph=True)[0]
         ddu = torch.autograd.grad(du, x, torch.ones_like(du), create_graph=True)[0]
-        return (ddu + u).square().mean() + net(torch.zeros(1, 1, dtype=torch.float64)).square().mean() + (du[0] - 1).square().sum()
+        return (
+            (ddu + u).square().mean() + net(torch.zeros(1, 1, dtype=torch.float64)).square().mean() + (du[0] - 1).square().sum()
+        )
 
     losses = fit(torch.optim.Adam(net.parameters(), 1e-2), loss, 5)
     return {"losses": losses, "state": parameters(net)}
@@ -205,10 +216,19 @@ def graph_convolution(torch):
     x, y = torch.randn(nodes, 5), torch.randint(3, (nodes,))
     known = torch.zeros(nodes, dtype=torch.bool)
     known[torch.randperm(nodes)[:6]] = True
-    losses = fit(torch.optim.Adam(model.parameters(), 0.01, weight_decay=5e-4),
-                 lambda: F.cross_entropy(second(F.elu(first(x)))[known], y[known]), 5)
+    losses = fit(
+        torch.optim.Adam(model.parameters(), 0.01, weight_decay=5e-4),
+        lambda: F.cross_entropy(second(F.elu(first(x)))[known], y[known]),
+        5,
+    )
     adjacency = torch.sparse_coo_tensor(edges, torch.ones(edges.shape[1]), (nodes, nodes)).coalesce()
-    return {"losses": losses, "grads": gradients(model), "spread": torch.sparse.mm(adjacency, x), "edges": edges, "nnz": adjacency._nnz()}
+    return {
+        "losses": losses,
+        "grads": gradients(model),
+        "spread": torch.sparse.mm(adjacency, x),
+        "edges": edges,
+        "nnz": adjacency._nnz(),
+    }
 
 
 def matrix_factorisation(torch):
@@ -245,4 +265,10 @@ def quantile_regression(torch):
     losses = fit(torch.optim.ASGD(model.parameters(), lr=0.05), loss, 6)
     with torch.no_grad():
         coverage = (y <= model(x)).float().mean(0)
-    return {"losses": losses, "coverage": coverage, "quantiles": torch.quantile(y, levels, dim=0), "median": y.median(), "state": parameters(model)}
+    return {
+        "losses": losses,
+        "coverage": coverage,
+        "quantiles": torch.quantile(y, levels, dim=0),
+        "median": y.median(),
+        "state": parameters(model),
+    }

@@ -61,7 +61,9 @@ def resnet(torch):
             out += self.shortcut(x)
             return self.relu(out)
 
-    model = nn.Sequential(nn.Conv2d(3, 8, 3, 1, 1), Block(8, 8), Block(8, 16, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5))
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, 1, 1), Block(8, 8), Block(8, 16, 2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5)
+    )
     for module in model.modules():
         if isinstance(module, nn.Conv2d):
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
@@ -80,8 +82,14 @@ def resnet(torch):
     model.eval()
     with torch.inference_mode():
         out = model(x)
-    return {"losses": losses, "rates": rates, "out": out, "running": model[1].bn1.running_var,
-            "count": sum(p.numel() for p in model.parameters() if p.requires_grad), "model": repr(model)}
+    return {
+        "losses": losses,
+        "rates": rates,
+        "out": out,
+        "running": model[1].bn1.running_var,
+        "count": sum(p.numel() for p in model.parameters() if p.requires_grad),
+        "model": repr(model),
+    }
 
 
 def vision_transformer(torch):
@@ -94,7 +102,9 @@ def vision_transformer(torch):
             self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
             self.position = nn.Parameter(torch.empty(1, (size // patch) ** 2 + 1, width))
             nn.init.trunc_normal_(self.position, std=0.02)
-            layer = nn.TransformerEncoderLayer(width, heads, width * 4, dropout=0.1, activation="gelu", batch_first=True, norm_first=True)
+            layer = nn.TransformerEncoderLayer(
+                width, heads, width * 4, dropout=0.1, activation="gelu", batch_first=True, norm_first=True
+            )
             self.encoder = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
             self.norm = nn.LayerNorm(width)
             self.head = nn.Linear(width, classes)
@@ -118,8 +128,14 @@ def unet(torch):
     nn, F = torch.nn, torch.nn.functional
 
     def double(inputs, outputs):
-        return nn.Sequential(nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(2, outputs), nn.SiLU(),
-                             nn.Conv2d(outputs, outputs, 3, padding="same"), nn.InstanceNorm2d(outputs, affine=True), nn.LeakyReLU(0.1))
+        return nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, padding=1),
+            nn.GroupNorm(2, outputs),
+            nn.SiLU(),
+            nn.Conv2d(outputs, outputs, 3, padding="same"),
+            nn.InstanceNorm2d(outputs, affine=True),
+            nn.LeakyReLU(0.1),
+        )
 
     class UNet(nn.Module):
         def __init__(self):
@@ -186,7 +202,9 @@ def contrastive(torch):
         labels = torch.arange(len(x), device=x.device)
         return (F.cross_entropy(logits, labels) + F.cross_entropy(logits.t(), labels)) / 2
 
-    optimizer = torch.optim.Adam([{"params": encoder.parameters(), "weight_decay": 1e-4}, {"params": [scale], "lr": 1e-2}], lr=1e-3)
+    optimizer = torch.optim.Adam(
+        [{"params": encoder.parameters(), "weight_decay": 1e-4}, {"params": [scale], "lr": 1e-2}], lr=1e-3
+    )
     losses = fit(optimizer, loss, 6)
     return {"losses": losses, "scale": scale, "state": parameters(encoder), "optimizer": repr(optimizer)}
 
@@ -250,7 +268,9 @@ def augment(torch):
     mean, std = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
     normal = (padded - mean[:, None, None]) / std.view(1, 3, 1, 1)
     angle = torch.tensor(0.3)
-    theta = torch.stack([torch.stack([angle.cos(), -angle.sin(), angle * 0]), torch.stack([angle.sin(), angle.cos(), angle * 0])])
+    theta = torch.stack(
+        [torch.stack([angle.cos(), -angle.sin(), angle * 0]), torch.stack([angle.sin(), angle.cos(), angle * 0])]
+    )
     grid = F.affine_grid(theta.expand(4, 2, 3), list(normal.shape), align_corners=False)
     warped = F.grid_sample(normal, grid, mode="bilinear", padding_mode="border", align_corners=False)
     line = torch.exp(-torch.linspace(-1, 1, 5).square())
@@ -260,5 +280,13 @@ def augment(torch):
     columns = F.unfold(blurred, (3, 3), stride=3)
     back = F.fold(columns, blurred.shape[-2:], 3, stride=3)
     as_bytes = (x * 255).round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous()
-    return {"warped": warped, "blurred": blurred, "shuffled": shuffled, "columns": columns, "back": back, "bytes": as_bytes,
-            "histogram": torch.histc(blurred, 10), "counts": torch.bincount(as_bytes.flatten().long(), minlength=256)}
+    return {
+        "warped": warped,
+        "blurred": blurred,
+        "shuffled": shuffled,
+        "columns": columns,
+        "back": back,
+        "bytes": as_bytes,
+        "histogram": torch.histc(blurred, 10),
+        "counts": torch.bincount(as_bytes.flatten().long(), minlength=256),
+    }

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core.dtype import finfo, iinfo
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.sources import Source
@@ -598,6 +599,8 @@ HANDLERS[operator.getitem] = lambda tx, value, key: tx.item(value, key)
 HANDLERS[operator.is_] = lambda tx, one, other: ConstantValue(one.same_as(other))
 HANDLERS[operator.is_not] = lambda tx, one, other: ConstantValue(not one.same_as(other))
 HANDLERS[operator.truth] = _bool
+HANDLERS[finfo] = lambda tx, *args: ConstantValue(finfo(*[value.constant() for value in args]))
+HANDLERS[iinfo] = lambda tx, *args: ConstantValue(iinfo(*[value.constant() for value in args]))
 HANDLERS[operator.contains] = lambda tx, values, value: tx.contains(values, value)
 HANDLERS[callable] = lambda tx, value: ConstantValue("__call__" in dir(value.python_type()))
 HANDLERS[object] = lambda tx: ObjectValue(object)

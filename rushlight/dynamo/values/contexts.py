@@ -64,6 +64,8 @@ class GradModeValue(Value):
         return True
 
     def attribute(self, tx: Translator, name: str) -> Value:
+        if name not in ("__enter__", "__exit__"):
+            raise GraphBreak(f"attribute {name!r} of {self}")
         return tx.bound_method(self, name)
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:

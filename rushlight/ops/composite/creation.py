@@ -83,6 +83,8 @@ def eye_m(n, m, *, dtype=None, layout=None, device=None, pin_memory=None):
     for name, size in (("n", n), ("m", m)):
         if size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
+    if n * m >= 1 << 60:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes=[{n}, {m}]")
     rows = aten.unsqueeze.default(aten.arange.start_step(0, n, 1, device=device), 1)
     return (rows == aten.arange.start_step(0, m, 1, device=device)).to(dtype or get_default_dtype())
 

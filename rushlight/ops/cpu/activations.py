@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from rushlight.core.dtype import bool_
 from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import apply
 from rushlight.ops.cpu.pointwise import sigmoid
@@ -78,6 +79,8 @@ def gelu_backward(grad_output, self, *, approximate="none"):
 @cpu("threshold_backward")
 def threshold_backward(grad_output, self, threshold):
     kind = result_type(grad_output, self)
+    if kind is bool_:
+        raise not_implemented("threshold_cpu", kind)
 
     def formula(grad, x, out=None):
         kept = np.where(x <= threshold, x.dtype.type(0), grad)

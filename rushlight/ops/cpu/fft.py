@@ -18,7 +18,7 @@ _INVERSE = ("forward", "ortho", "backward")
 
 @cpu("_fft_c2c")
 def c2c(self, dim, normalization, forward):
-    check_transform(self, COMPLEX, "_fft_c2c")
+    check_transform(self, COMPLEX, "_fft_c2c", dim, normalization, 0)
     array = self._impl.array
     if not array.size or not len(dim):
         return contiguous(array.copy(), self.dtype)
@@ -29,10 +29,8 @@ def c2c(self, dim, normalization, forward):
 
 @cpu("_fft_r2c")
 def r2c(self, dim, normalization, onesided):
-    check_transform(self, REAL, "_fft_r2c")
+    check_transform(self, REAL, "_fft_r2c", dim, normalization)
     kind = self.dtype.to_complex()
-    if not len(dim):
-        raise RuntimeError("_fft_r2c: expected at least one dimension to transform, but got none")
     transform = transforms.rfftn if onesided else transforms.fftn
     if not self.numel():
         sizes = list(self.shape)
@@ -43,7 +41,7 @@ def r2c(self, dim, normalization, onesided):
 
 @cpu("_fft_c2r")
 def c2r(self, dim, normalization, last_dim_size):
-    check_transform(self, COMPLEX, "_fft_c2r")
+    check_transform(self, COMPLEX, "_fft_c2r", dim, normalization)
     kind, norm, array = self.dtype.to_real(), _INVERSE[normalization], self._impl.array
     if not self.numel():
         sizes = list(self.shape)

@@ -155,9 +155,14 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
 @cpu("embedding_dense_backward")
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     require_embedding_indices(indices, "embedding_backward")
-    kind, width = grad_output.dtype, grad_output._impl.sizes[-1]
-    rows = grad_output._impl.array.reshape(-1, width)
+    kind, width = grad_output.dtype, grad_output.size(-1)
     positions = indices._impl.array.reshape(-1)
+    if grad_output.numel() != positions.size * width:
+        raise RuntimeError(
+            f"embedding_dense_backward: expected a row of grad_output for each of {positions.size} indices, "
+            f"but got grad_output of shape {list(grad_output.shape)}"
+        )
+    rows = grad_output._impl.array.reshape(positions.size, width)
     if padding_idx >= 0:
         kept = positions != padding_idx
         rows, positions = rows[kept], positions[kept]

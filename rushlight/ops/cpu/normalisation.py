@@ -99,6 +99,11 @@ def layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, b
     width = math.prod(normalized_shape)
     x, grad = operand(input, input.dtype), operand(grad_out, input.dtype)
     rows = math.prod(input._impl.sizes[: input.dim() - len(normalized_shape)])
+    if (grad.size, mean.numel(), rstd.numel()) != (x.size, rows, rows):
+        raise RuntimeError(
+            f"native_layer_norm_backward: expected grad_out of shape {list(x.shape)}, and mean and rstd of {rows} elements, "
+            f"but got {list(grad.shape)}, {list(mean.shape)} and {list(rstd.shape)}"
+        )
     x, grad = x.reshape(rows, width), grad.reshape(rows, width)
     center, scale = _wide(mean, x).reshape(rows, 1), _wide(rstd, x).reshape(rows, 1)
     wanted = [output_mask[0], output_mask[1] and weight is not None, output_mask[2] and bias is not None]

@@ -11,8 +11,16 @@ from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
 
 
-def check_transform(self: Tensor, kinds: tuple[dtype, dtype], name: str) -> None:
-    """RuntimeError unless the tensor has one of the dtypes that a transform takes."""
+def check_transform(
+    self: Tensor, kinds: tuple[dtype, dtype], name: str, dim: Sequence[int], normalization: int, least: int = 1
+) -> None:
+    """Errors unless the tensor has one of the dtypes that a transform takes, and at least `least` dimensions are named."""
+    if len(dim) < least:
+        raise RuntimeError(f"{name}: expected at least one dimension to transform, but got none")
+    if normalization not in (0, 1, 2):
+        raise RuntimeError(f"{name}: expected a normalization of 0, 1 or 2, but got {normalization}")
+    for each in dim:
+        self.size(each)
     if self.dtype not in kinds:
         raise RuntimeError(f"{name}: expected a tensor of {kinds[0]} or {kinds[1]}, but got one of {self.dtype}")
 
@@ -28,18 +36,18 @@ def _with_last(self: Tensor, dim: Sequence[int], size: int) -> tuple[int, ...]:
 
 @meta("_fft_c2c")
 def c2c(self, dim, normalization, forward):
-    check_transform(self, COMPLEX, "_fft_c2c")
+    check_transform(self, COMPLEX, "_fft_c2c", dim, normalization, 0)
     return empty(self._impl.sizes, self.dtype)
 
 
 @meta("_fft_r2c")
 def r2c(self, dim, normalization, onesided):
-    check_transform(self, REAL, "_fft_r2c")
+    check_transform(self, REAL, "_fft_r2c", dim, normalization)
     sizes = _with_last(self, dim, self.size(dim[-1]) // 2 + 1) if onesided else self._impl.sizes
     return empty(sizes, self.dtype.to_complex())
 
 
 @meta("_fft_c2r")
 def c2r(self, dim, normalization, last_dim_size):
-    check_transform(self, COMPLEX, "_fft_c2r")
+    check_transform(self, COMPLEX, "_fft_c2r", dim, normalization)
     return empty(_with_last(self, dim, last_dim_size), self.dtype.to_real())

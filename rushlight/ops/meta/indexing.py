@@ -171,7 +171,7 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
 @meta("embedding_dense_backward")
 def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq):
     require_embedding_indices(indices, "embedding_backward")
-    return empty((num_weights, grad_output._impl.sizes[-1]), grad_output.dtype)
+    return empty((num_weights, grad_output.size(-1)), grad_output.dtype)
 
 
 def check_pad(self: Tensor, pad: Sequence[int]) -> tuple[list[tuple[int, int]], tuple[int, ...]]:

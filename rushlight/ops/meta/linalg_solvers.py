@@ -91,6 +91,12 @@ def check_pinv(self: Tensor, atol: Tensor | None, rtol: Tensor | None, hermitian
     check_inexact("linalg.pinv", self)
     check_tolerance(atol, "torch.linalg.pinv", "atol")
     check_tolerance(rtol, "torch.linalg.pinv", "rtol")
+    for tolerance in (atol, rtol):
+        if tolerance is not None and broadcast_shapes(tolerance._impl.sizes, sizes[:-2]) != sizes[:-2]:
+            raise RuntimeError(
+                f"torch.linalg.pinv: expected a tolerance for each of the matrices {list(sizes[:-2])}, "
+                f"but got tolerances of shape {list(tolerance.shape)}"
+            )
     return (*sizes[:-2], sizes[-1], sizes[-2])
 
 

@@ -26,6 +26,7 @@ def check_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, name: 
             f"{list(output.shape)}"
         )
     require_floating(name, grad_output)
+    require_floating(name, output)
     return wrap_dim(dim, output.dim())
 
 

@@ -57,8 +57,8 @@ def _check_arguments(query, key, value, attn_mask, is_causal: bool) -> None:
 
 def _repeat_heads(query, x, name: str):
     """Grouped-query attention: each head of `x` serves several heads of the query."""
-    heads, own = query.shape[-3], x.shape[-3]
-    if heads % own:
+    heads, own = query.size(-3), x.size(-3)
+    if not own or heads % own:
         raise RuntimeError(
             "Number of heads in key and value must divide the number of heads in query, "
             f"but {name} has {own} and query {heads}"

@@ -59,9 +59,9 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     """Ioffe and Szegedy 2015: per channel (dimension 1); training uses and records the batch's own statistics."""
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
-    channels = input.size(1)
     if input.numel() == 0:
         return input.clone() if weight is None else input * weight[0]
+    channels = input.size(1)
     given = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     for name, tensor in given.items():
         if tensor is not None and tensor.numel() != channels:

@@ -99,6 +99,8 @@ def _single_step(name: str, input: Tensor, state: State, weights: Weights) -> St
 
 
 def _check_step(input: Tensor, state: State, weights: Weights, gates: int) -> None:
+    if (weights.input_bias is None) != (weights.hidden_bias is None):
+        raise RuntimeError("Expected both b_ih and b_hh in a recurrent cell, or none of them, but got one")
     matrices = {"input": input, "w_ih": weights.input, "w_hh": weights.hidden}
     matrices |= {f"hidden{index}": part for index, part in enumerate(state)}
     for name, tensor in matrices.items():

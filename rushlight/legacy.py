@@ -1,0 +1,122 @@
+"""Names from torch's first years that programs still use: tensor types such as `FloatTensor`, `range`, methods as functions.
+
+In: sizes, values or tensors. Out: CPU tensors and plain answers. New programs use `tensor`, `empty`, `arange` and methods.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from rushlight.core import dtype as dtypes
+from rushlight.core.dtype import dtype, get_default_dtype, set_default_dtype
+from rushlight.core.tensor import Tensor
+from rushlight.ops.construct import tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+class TensorType(type):
+    """The class of `FloatTensor` and its kin: its instances are all tensors of one dtype."""
+
+    dtype: dtype
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Tensor) and value.dtype is cls.dtype
+
+    def __call__(cls, *args: Any) -> Tensor:
+        """An uninitialised tensor of the sizes given one by one, or one of the values of a sequence or tensor."""
+        if len(args) == 1 and not isinstance(args[0], int):
+            return tensor(args[0], dtype=cls.dtype)
+        return aten.empty.memory_format(list(args) or [0], dtype=cls.dtype)
+
+
+def _define(kind: dtype) -> TensorType:
+    name = f"{kind.scalar_name}Tensor"
+    text = f"The type of tensors of {kind}. Called with sizes it makes an uninitialised tensor, with values one of these."
+    return TensorType(name, (), {"dtype": kind, "__doc__": text, "__module__": "rushlight"})
+
+
+FloatTensor, DoubleTensor = _define(dtypes.float32), _define(dtypes.float64)
+HalfTensor, BFloat16Tensor = _define(dtypes.float16), _define(dtypes.bfloat16)
+LongTensor, IntTensor, ShortTensor = _define(dtypes.int64), _define(dtypes.int32), _define(dtypes.int16)
+CharTensor, ByteTensor, BoolTensor = _define(dtypes.int8), _define(dtypes.uint8), _define(dtypes.bool_)
+_TYPES = (
+    FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, LongTensor, IntTensor, ShortTensor, CharTensor, ByteTensor,
+    BoolTensor,
+)  # fmt: skip
+
+
+def set_default_tensor_type(t: TensorType | str) -> None:
+    """Set the default floating dtype by a tensor type or its name, as "torch.DoubleTensor"; TypeError for other types."""
+    named = {f"torch.{kind.__name__}": kind for kind in _TYPES}
+    kind = named.get(t) if isinstance(t, str) else t
+    if not isinstance(kind, TensorType):
+        raise TypeError(f"invalid type object: expected a floating tensor type such as torch.DoubleTensor, but got {t!r}")
+    set_default_dtype(kind.dtype)
+
+
+def range(start: float, end: float | None = None, step: float = 1, *, dtype: dtype | None = None) -> Tensor:  # noqa: A001
+    """Values from `start` to `end`, both included, `step` apart; RuntimeError where `step` is 0 or leads away from `end`."""
+    start, end = (0, start) if end is None else (start, end)
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (end - start) * step < 0:
+        raise RuntimeError(f"upper bound and lower bound inconsistent with step sign: from {start} to {end} by {step}")
+    count = math.floor((end - start) / step) + 1
+    kind = dtype or get_default_dtype()
+    place = aten.arange.default(count, dtype=dtypes.int64 if kind.is_integral else dtypes.float64)
+    return (place * step + start).to(kind)
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return input.shape == other.shape
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype holds negative numbers."""
+    return input.is_signed()
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether the tensor was made in inference mode."""
+    return input.is_inference()
+
+
+def is_distributed(input: Tensor) -> bool:
+    """Whether the tensor lies on several machines: never."""
+    return False
+
+
+def detach_(input: Tensor) -> Tensor:
+    """Take the tensor out of the graph that made it, in place."""
+    return input.detach_()
+
+
+def as_strided_(input: Tensor, size: tuple[int, ...], stride: tuple[int, ...], storage_offset: int | None = None) -> Tensor:
+    """Give the tensor other sizes and strides over its storage, in place."""
+    return input.as_strided_(size, stride, storage_offset)
+
+
+def to_dlpack(input: Tensor) -> Any:
+    """The tensor's memory as a DLPack capsule."""
+    return input.__dlpack__()
+
+
+def unravel_index(indices: Tensor, shape: int | tuple[int, ...]) -> tuple[Tensor, ...]:
+    """The coordinates of flat indices into a row-major tensor of `shape`: a tensor like `indices` per dimension.
+
+    Raises TypeError for indices that are no integers, ValueError for negative sizes.
+    """
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not indices.dtype.is_integral or indices.dtype is dtypes.bool_:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    found, rest = [], indices
+    for size in reversed(sizes):
+        found.append(aten.remainder(rest, size))
+        rest = aten.floor_divide(rest, size)
+    return tuple(reversed(found))

@@ -1,0 +1,81 @@
+"""Methods that programs ask of a tensor beside the operators: another class over the same memory, Python functions applied
+elementwise, and questions about memory that have one answer on the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops.construct import tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """An alias of this tensor as an instance of `cls`, through which gradients flow; TypeError if that is no tensor class."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
+            f"Make sure your class inherits from Tensor: got {cls!r}."
+        )
+    made = aten.alias.default(self)
+    made.__class__ = cls
+    return made
+
+
+def apply_(self: Tensor, callable: Callable) -> Tensor:
+    """Replace each element by what a Python function makes of it; slow. RuntimeError if this tensor requires grad."""
+    return _filled(self, "apply_", map(callable, self.detach().flatten().tolist()))
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Callable) -> Tensor:
+    """Replace each element by `callable(own, other)`, `tensor` broadcast; slow. RuntimeError if this tensor requires grad."""
+    other = tensor.detach().expand(self.shape)
+    return _filled(self, "map_", map(callable, self.detach().flatten().tolist(), other.flatten().tolist()))
+
+
+def _filled(self: Tensor, name: str, values: Any) -> Tensor:
+    if self.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    return self.copy_(tensor(list(values), dtype=self.dtype).view(self.shape))
+
+
+def is_nonzero(self: Tensor) -> bool:
+    """Whether the only element is not zero; RuntimeError if there is not exactly one."""
+    return bool(self)
+
+
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape."""
+    return self.shape == other.shape
+
+
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    """The dimensions from the one with the largest stride to the one with the smallest."""
+    return tuple(sorted(range(self.dim()), key=lambda dim: -self.stride(dim)))
+
+
+def is_pinned(self: Tensor) -> bool:
+    """Whether the memory is page-locked for a GPU: never."""
+    return False
+
+
+def pin_memory(self: Tensor) -> Tensor:
+    """Raises RuntimeError: there is no GPU to lock pages for."""
+    raise RuntimeError("Cannot access accelerator device when none is available; pin_memory() is of no use without a GPU.")
+
+
+def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """Raises AssertionError, as torch built without CUDA: there is no GPU."""
+    raise AssertionError("Torch not compiled with CUDA enabled: rushlight has no GPU; ask torch.cuda.is_available() first")
+
+
+def install() -> None:
+    """Attach the methods to Tensor."""
+    for method in (as_subclass, apply_, map_, is_nonzero, is_same_size, dim_order, is_pinned, pin_memory, cuda):
+        setattr(Tensor, method.__name__, method)
+    for absent in ("is_mps", "is_xpu", "is_xla", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_mkldnn", "is_sparse_csr"):
+        setattr(Tensor, absent, False)
