@@ -124,7 +124,7 @@ def operator(name: str, as_method: bool) -> list[str]:
 
 def is_operator(value: object) -> bool:
     """Whether `value` is a function that the bindings made from an operator."""
-    if getattr(value, "__module__", "") != "rushlight":
+    if getattr(value, "__module__", "") not in ("rushlight", "rushlight.ops.aten"):
         return False
     return isinstance(getattr(bindings.aten, value.__name__, None), OpOverloadPacket)
 

@@ -58,6 +58,8 @@ _NO_FUNCTION = frozenset(
     "nll_loss2d nll_loss_nd one_hot pad pad_sequence relu6 scaled_dot_product_attention silu smooth_l1_loss "
     "soft_margin_loss softplus softshrink alias lift_fresh matrix_H nll_loss_forward numpy_T slice unique_dim".split()
 )
+# A backward operator that is a function all the same: programs with a dropout of their own call it.
+_BACKWARD_FUNCTIONS = frozenset({"native_dropout_backward"})
 # Public functions that carry a second name.
 _ALIASES = {"_segment_reduce": "segment_reduce"}
 
@@ -76,7 +78,7 @@ def functions() -> dict[str, Callable]:
 
 def is_function(name: str) -> bool:
     """Whether the library has the operator `name` as a function; `ops.aten` has all, Tensor those on a tensor."""
-    if name in functional.PUBLIC or name in _IN_PLACE_FUNCTIONS:
+    if name in functional.PUBLIC or name in _IN_PLACE_FUNCTIONS or name in _BACKWARD_FUNCTIONS:
         return True
     inner = name.endswith("_backward") or name.startswith("upsample_") or name in _NO_FUNCTION
     return not (inner or (name.endswith("_") and not name.startswith("_")))

@@ -34,6 +34,8 @@ ELSEWHERE = (
     # Functions of symmetric matrices, and modes without a gradient; see tests/linalg/test_gradients.py.
     "linalg_cholesky_ex", "cholesky_solve", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd", "linalg_qr", "geqrf",
     "lu_unpack",
+    # Random numbers whose gradients are implicit; see tests/distributions.
+    "_standard_gamma", "_sample_dirichlet",
 )  # fmt: skip
 
 
