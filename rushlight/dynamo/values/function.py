@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.sources import Attribute, Item, Source
 from rushlight.dynamo.values.base import Value, realized
 from rushlight.dynamo.values.constant import ConstantValue, raised
@@ -126,7 +127,9 @@ class FunctionValue(Value):
                 return DictValue(self.attributes, dict)
             if name == "__annotations__":
                 return DictValue({}, dict)
-            if name in ("__closure__", "__globals__", "__type_params__"):
+            if name == "__type_params__" and PYTHON >= (3, 12):
+                return SequenceValue([], tuple)  # a function with some is made by an instruction that breaks the graph
+            if name in ("__closure__", "__globals__"):
                 raise GraphBreak(f"attribute {name!r} of {self}")
             if name in ("__doc__", "__module__"):
                 found = self.code.co_consts[0] if name == "__doc__" else self.globals.get("__name__")
