@@ -89,6 +89,8 @@ def _check_dtype(name: str, target: Tensor, value: Tensor) -> None:
             f"{name}(): Expected the dtype for input and out to match, but got {value.dtype.scalar_name} for input's dtype and "
             f"{target.dtype.scalar_name} for out's dtype."
         )
+    if name == "multinomial":
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {target.dtype.scalar_name}")
     if name in _SAME_DTYPE:
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
     if not can_cast(value.dtype, target.dtype):
