@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import eager
+from benchmarks import eager, hook
 from benchmarks.contenders import CONTENDERS
 from benchmarks.machine import description, import_costs
 from benchmarks.quiet import Patience
@@ -61,6 +61,11 @@ def measure_eager(options: argparse.Namespace, patience: Patience) -> list[str]:
     return eager.section(found)
 
 
+def measure_hook(options: argparse.Namespace) -> list[str]:
+    """The report's part on programs that compile nothing."""
+    return ["", *hook.section(hook.run("rushlight", options.rounds, options.budget / 4), "Rushlight")]
+
+
 def main(arguments: list[str]) -> int:
     """0 when every result agrees with the reference, 1 otherwise, 2 for a wrong command line."""
     options = parse_arguments(arguments)
@@ -87,7 +92,7 @@ def main(arguments: list[str]) -> int:
             )
     results = [outcomes for outcomes in results if outcomes]
     chosen = bool(options.only or options.contenders)
-    operators = [] if chosen else measure_eager(options, patience)
+    operators = [] if chosen else [*measure_eager(options, patience), *measure_hook(options)]
     page = report(results, description(options.threads, options.rounds), import_costs(options.rounds), operators)
     print(page)
     if options.output or not chosen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.encoder import EncoderWorkload
 from benchmarks.small import SMALL_WORKLOADS
+from benchmarks.vision import VISION_WORKLOADS
 from benchmarks.workload import Workload
 
 WORKLOADS: list[Workload] = [
@@ -13,5 +14,6 @@ WORKLOADS: list[Workload] = [
     EncoderWorkload(
         "bert_base", "BERT-base encoder, batch 1, 128 tokens", layers=12, hidden=768, tokens=128, default=False
     ),
+    *VISION_WORKLOADS,
     *SMALL_WORKLOADS,
 ]

@@ -1,6 +1,7 @@
 """Compares compiled random programs with eager: `python -m tests.fuzz_inductor [--seeds N] [--start SEED] [--statements N]`.
 
-Prints every program whose results differ, as source. Exit status 1 if there is any.
+With `--open` each program is compiled once, with open sizes, and compared at several. Prints every program whose results
+differ, as source. Exit status 1 if there is any.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from unittest import mock
 import rushlight as torch
 from rushlight.inductor.codegen import program as codegen
 from tests.inductor.differences import difference
-from tests.inductor.random_programs import Program, random_program
+from tests.inductor.open_programs import outcome
+from tests.inductor.random_programs import Program, random_open_program, random_program
 
 
 def failure(program: Program, backend: str = "inductor", parallel: bool = False) -> str:
@@ -32,6 +34,14 @@ def failure(program: Program, backend: str = "inductor", parallel: bool = False)
         return traceback.format_exc()
 
 
+def failure_at_open_sizes(program: Program, seed: int) -> str:
+    """What is wrong with a program compiled once for several sizes; "" if nothing is."""
+    try:
+        return outcome(program, seed, threads=1 + seed % 2).problem
+    except Exception:
+        return traceback.format_exc()
+
+
 def main() -> int:
     """Run the seeds that the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -39,12 +49,17 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--statements", type=int, default=10)
     parser.add_argument("--backend", default="inductor")
+    parser.add_argument("--open", action="store_true")
     options = parser.parse_args()
     failed = []
     warnings.filterwarnings("ignore", message="Using a target size")
     for seed in range(options.start, options.start + options.seeds):
-        program = random_program(seed, options.statements)
-        problem = failure(program, options.backend, parallel=seed % 2 == 1)
+        if options.open:
+            program = random_open_program(seed, options.statements)
+            problem = failure_at_open_sizes(program, seed)
+        else:
+            program = random_program(seed, options.statements)
+            problem = failure(program, options.backend, parallel=seed % 2 == 1)
         if problem:
             failed.append(seed)
             print(f"--- seed {seed} ---\n{program}\n{problem}\n", flush=True)

@@ -13,15 +13,16 @@ from rushlight.compiler.control import (
     disable,
     graph_break,
     is_compiling,
-    mark_dynamic,
     reset,
     substitute_in_graph,
 )
 from rushlight.compiler.explain import explain
+from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "disable", "eval_frame", "exc", "explain", "graph_break", "is_compiling",
-    "list_backends", "mark_dynamic", "optimize", "register_backend", "reset", "substitute_in_graph",
+    "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "register_backend", "reset",
+    "substitute_in_graph",
 ]  # fmt: skip
 
 

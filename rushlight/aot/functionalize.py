@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.aot.memory import INVERSES, WrittenMemory, is_write, written_arguments
+from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import ExcludeKeys
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
@@ -170,8 +172,8 @@ class _Functionalizer:
         return made
 
     def _calculate(self, target: Callable, args: tuple, kwargs: dict) -> object:
-        """The fake value of a call."""
-        with self.fakes:
+        """The fake value of a call, below autograd: what a joint graph writes to may require gradients."""
+        with ExcludeKeys(AUTOGRAD_BITS), self.fakes:
             return target(*map_arg(args, _fake), **map_arg(kwargs, _fake))
 
     def _copied(self, source: Node, target: Node) -> Node:

@@ -47,6 +47,20 @@ def source_of(node: Node) -> Node | None:
     return source if storage_of(source) is not None and storage_of(source) is storage_of(node) else None
 
 
+def is_alias(node: Node) -> bool:
+    """Whether a node is a view: its value lies in the memory of one of its arguments, which it does not write to."""
+    storage = storage_of(node)
+    return storage is not None and not is_write(node) and any(storage_of(used) is storage for used in node.all_input_nodes)
+
+
+def owner_of(node: Node) -> Node:
+    """The node that a view is a view of, directly or through others; the node itself if it is none."""
+    while is_alias(node):
+        storage = storage_of(node)
+        node = next(used for used in node.all_input_nodes if storage_of(used) is storage)
+    return node
+
+
 class WrittenMemory:
     """The storages that a graph writes to, as they are before it is rewritten.
 
@@ -74,9 +88,18 @@ class WrittenMemory:
             if has_internal_overlap(value.shape, value.stride()):
                 return f"{owners[0].name}, which is written to, has several elements in one place"
             for node in nodes:
-                if node not in owners and not is_write(node) and node.target not in INVERSES:
+                if node in owners or is_write(node):
+                    continue
+                if node.target not in INVERSES or (node.target is aten("as_strided") and self._viewed(node) not in owners):
                     return f"{node.name} is a view by {node.target} of memory that is written to"
         return ""
+
+    def _viewed(self, node: Node) -> Node | None:
+        """What a view views, past the writes to it."""
+        source = self.source[node]
+        while source is not None and is_write(source):
+            source = self.source[source]
+        return source
 
 
 def anchor_views(module: GraphModule) -> None:
@@ -114,6 +137,11 @@ def _through_slice(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     return emit(aten("slice_scatter"), base, new, *view.args[1:])
 
 
+def _through_as_strided(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+    value = view.meta["val"]
+    return emit(aten("as_strided_scatter"), base, new, list(value.shape), list(value.stride()), value.storage_offset())
+
+
 def _through_reshape(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     if not new.meta["val"].is_contiguous():
         new = emit(aten("clone"), new, memory_format=contiguous_format)
@@ -124,6 +152,7 @@ INVERSES: dict[OpOverload, Callable[[Emit, Node, Node, Node], Node]] = {
     aten("alias"): lambda emit, view, base, new: new,
     aten("detach"): lambda emit, view, base, new: new,
     aten("permute"): _through_permute,
+    aten("as_strided"): _through_as_strided,
     aten("select.int"): _through_select,
     aten("slice.Tensor"): _through_slice,
     aten("view"): _through_reshape,

@@ -10,9 +10,15 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 
+from rushlight.aot.joint import Joint, trace_joint
+from rushlight.aot.partition import Partition, default_partition, min_cut_partition
+from rushlight.aot.results import Untraceable
+from rushlight.aot.training import CompiledTraining, plan_run
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.passes import PIPELINE, depends_on_placement
+from rushlight.compiler.open_inputs import Opened, fix, open_inputs, without_integers
+from rushlight.compiler.passes import JOINT_PIPELINE, PIPELINE, Pass, check, depends_on_placement
+from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
@@ -26,17 +32,38 @@ _PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this run
 
 
 def compile_to_aten(
-    module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog
-) -> Callable:
-    """What runs `module` by way of aten operators; `module.forward` where gradients are needed, or capture fails."""
+    module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog,
+    joint_passes: list[Pass] = JOINT_PIPELINE, takes_symbols: bool = True,
+) -> Callable:  # fmt: skip
+    """What runs `module` by way of aten operators, with its gradients where they are needed; `module.forward` if that fails.
+
+    Sizes that dynamo left open are fixed where a joint graph is needed, or where `build` does not take symbols.
+    """
+    opened = open_inputs(module)
+    if opened is not None and (needs_gradients(module) or not takes_symbols):
+        fix(opened)
+        tensors = [value for value in inputs if isinstance(value, Tensor)]
+        run = _compile(module, tensors, build, names, log, joint_passes, None)
+        return run if len(tensors) == len(inputs) else without_integers(run)
+    return _compile(module, inputs, build, names, log, joint_passes, opened)
+
+
+def _compile(
+    module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog,
+    joint_passes: list[Pass], opened: Opened | None,
+) -> Callable:  # fmt: skip
+    graph = AtenGraph(module, build, names, log, opened)
     if needs_gradients(module):
-        log("graph", lambda: module.print_readable(print_output=False))
-        log("graph_breaks", lambda: "gradients are needed, so the graph runs as captured, by eager's autograd")
-        return module.forward
-    graph = AtenGraph(module, build, names, log)
+        graph = TrainingGraph(module, build, names, log, joint_passes)
     try:
         graph.compile(inputs)
+    except Untraceable as reason:
+        text = str(reason)
+        log("graph_breaks", lambda: f"runs as captured, by eager's autograd: {text}")
+        return module.forward
     except Exception as error:  # the program is right whatever is wrong with its compilation
+        if opened is not None:
+            raise  # dynamo tries again with fixed sizes
         warnings.warn(
             f"compile: running {log.name} as captured, because making its graph of aten operators failed, which should be "
             f"reported: {type(error).__name__}: {error}", stacklevel=2,
@@ -46,9 +73,11 @@ def compile_to_aten(
 
 
 def needs_gradients(module: GraphModule) -> bool:
-    """Whether a value that the graph computes is to be differentiated."""
+    """Whether a value that the graph computes is to be differentiated. A view of a parameter that is made while gradients are
+    off is a leaf, and asks for none."""
     calls = (node for node in module.graph.nodes if node.op.startswith("call_"))
-    return any(tensor.requires_grad for node in calls for tensor in _tensors(node.meta.get("example_value")))
+    tensors = (tensor for node in calls for tensor in _tensors(node.meta.get("example_value")))
+    return any(tensor.requires_grad and not tensor.is_leaf for tensor in tensors)
 
 
 def _tensors(value: object) -> Iterator[Tensor]:
@@ -59,8 +88,11 @@ class AtenGraph:
     """Runs a module as aten operators: captured again when a parameter's size, strides or dtype changed, and, where it
     writes to memory, once for each way in which the inputs share it. Safe to call from several threads."""
 
-    def __init__(self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog):
+    def __init__(
+        self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog, opened: Opened | None = None
+    ):
         self.module = module
+        self.opened = opened
         self.build = build
         self.names = names
         self.log = log
@@ -73,20 +105,28 @@ class AtenGraph:
 
     def compile(self, inputs: list[Tensor]) -> Callable:
         """Capture and build for inputs that lie in memory as these do."""
-        with set_grad_enabled(state.grad_enabled):  # the graph may switch it
-            captured = capture(self.module, tuple(inputs), names=self._names())
-        for graph_pass in PIPELINE:
-            graph_pass(captured.module)
-        self.log("graph", lambda: captured.module.print_readable(print_output=False))
-        made = self.build(captured.module, inputs)
-        if depends_on_placement(captured.module):
+        try:
+            made, graph, has_constants = self._make(inputs)
+        except UnguardedSizeError:  # of a later capture, which would hold for fewer sizes than the first
+            self._compiled = self.run = self.module.forward
+            return self.run
+        if depends_on_placement(graph):
             self._placed = self._placed or {}
             self._placed[self._placement(inputs)] = made
             self.run = self._run_placed
-        elif not captured.constants:
+        elif not has_constants:
             self.run = made
         self._compiled = made
         return made
+
+    def _make(self, inputs: list[Tensor]) -> tuple[Callable, GraphModule, bool]:
+        """What runs the program, its graph, and whether tensors belong to the graph, which may change."""
+        with set_grad_enabled(state.grad_enabled):  # the graph may switch it
+            captured = capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
+        for graph_pass in PIPELINE:
+            graph_pass(captured.module)
+        self.log("graph", lambda: captured.module.print_readable(print_output=False))
+        return self.build(captured.module, inputs), captured.module, bool(captured.constants)
 
     def _names(self) -> dict[TensorImpl, str]:
         return {tensor._impl: name for name, tensor in self._attributes.items()} | self.names
@@ -122,5 +162,45 @@ class AtenGraph:
         first: dict[int, int] = {}
         return tuple([
             (first.setdefault(id(tensor._impl.storage), position), tensor._impl.storage_offset)
-            for position, tensor in enumerate((*tensors, *self._attributes.values()))
+            for position, tensor in enumerate((*tensors, *self._attributes.values())) if isinstance(tensor, Tensor)
         ])  # fmt: skip
+
+
+class TrainingGraph(AtenGraph):
+    """Runs a module whose gradients are needed: a forward graph, and a backward graph in the history of its results.
+
+    Parameters are inputs of both, so that an optimizer's steps leave what was compiled as it is.
+    """
+
+    def __init__(
+        self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog, passes: list[Pass]
+    ):
+        super().__init__(module, build, names, log)
+        self.passes = passes
+
+    def _make(self, inputs: list[Tensor]) -> tuple[Callable, GraphModule, bool]:
+        self.log("graph", lambda: self.module.print_readable(print_output=False))
+        joint = trace_joint(self.module, inputs, self._attributes)
+        for graph_pass in self.passes:
+            graph_pass(joint.module)
+        reason = joint.module.meta.get("keep_eager")
+        if reason:
+            raise Untraceable(reason)
+        self.log("joint", lambda: joint.module.print_readable(print_output=False))
+        parts = self._partition(joint)
+        plan = plan_run(joint, parts)
+        forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
+        count, attributes = len(inputs), tuple(self._attributes.values())
+        training = CompiledTraining(plan, forward, backward, lambda *primals: self.module.forward(*primals[:count]))
+        return lambda *tensors: training(*tensors, *attributes), joint.module, False
+
+    def _partition(self, joint: Joint) -> Partition:
+        settings = self.log.settings
+        if settings.partitioner == "default":
+            parts = default_partition(joint)
+        else:
+            parts = min_cut_partition(joint, settings.memory_budget)
+        for module in (parts.forward, parts.backward):
+            check(module)
+            self.log("partition", lambda module=module: module.print_readable(print_output=False))
+        return parts

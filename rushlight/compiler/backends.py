@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from rushlight.compiler.aten import compile_to_aten
 from rushlight.compiler.logs import StageLog
+from rushlight.compiler.passes import FUSED_JOINT_PIPELINE
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
@@ -111,7 +112,9 @@ def name_of_backend(backend: str | Backend) -> str:
 def make_backend(backend: str | Backend, settings: Settings, names: dict[TensorImpl, str], log: StageLog) -> Backend:
     """The backend for a name or a callable that was checked; `names` are the qualified names of parameters and buffers."""
     if backend == "inductor":
-        return lambda module, inputs: compile_to_aten(module, inputs, lambda aten, _: native(aten, settings, log), names, log)
+        return lambda module, inputs: compile_to_aten(
+            module, inputs, lambda aten, _: native(aten, settings, log), names, log, FUSED_JOINT_PIPELINE, takes_symbols=False
+        )
     if backend == "aot_eager":
         return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log)
     chosen = backend if callable(backend) else _registered.get(backend, eager)

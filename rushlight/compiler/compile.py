@@ -31,8 +31,11 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 class CompileCallback(FrameCallback):
     """Captures frames for one compiled function, with its backend and settings."""
 
-    def __init__(self, model: Callable, backend: str | Backend, settings: Settings, fullgraph: bool):
-        super().__init__(make_backend(backend, settings, {}, StageLog(settings, "")), fullgraph, settings.recompile_limit)
+    def __init__(
+        self, model: Callable, backend: str | Backend, settings: Settings, fullgraph: bool, dynamic: bool | None = None
+    ):
+        unused = make_backend(backend, settings, {}, StageLog(settings, ""))
+        super().__init__(unused, fullgraph, settings.recompile_limit, dynamic)
         owner = model if isinstance(model, Module) else getattr(model, "__self__", None)
         self.chosen = backend
         self.settings = settings
@@ -103,8 +106,8 @@ def compile(
     it between two graphs; with `fullgraph` that is an error, which says what, where, and what to do.
 
     `backend` is a name of `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
-    settings by name. `mode` and `dynamic` are those of torch: every mode compiles alike, and sizes specialise: a call with
-    others compiles again. Usable as a decorator, also of a class, whose instances' calls are compiled then. A graph through
+    settings by name. `mode` is one of torch's, which compile alike. `dynamic` says which sizes, and ints, a capture leaves open
+    to other values: None those that have changed since an earlier capture, True all of inputs, False none. Usable as a decorator, also of a class, whose instances' calls are compiled then. A graph through
     which gradients are needed runs as captured.
 
     Raises TypeError for what cannot be called, ValueError for an unknown backend or mode, RuntimeError for an unknown option.
@@ -119,9 +122,9 @@ def compile(
     if disable:
         return model
     if inspect.isclass(model):
-        return _compile_class(model, functools.partial(compile, fullgraph=fullgraph, backend=backend, options=options))
+        return _compile_class(model, functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, options=options))
     model = innermost(model)
-    callback = CompileCallback(model, backend, settings, fullgraph)
+    callback = CompileCallback(model, backend, settings, fullgraph, dynamic)
     compiled = optimize(callback)(model)
     weakref.finalize(compiled, callback.forget).atexit = False
     return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled

@@ -6,11 +6,11 @@ In: the user's functions. Out: the same functions, or ones in their place.
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
 from rushlight.compiler.compile import OptimizedModule, innermost
-from rushlight.core.tensor import Tensor
 from rushlight.dynamo import frames, regions
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import Value
@@ -18,6 +18,8 @@ from rushlight.dynamo.values.builtin import HANDLERS
 from rushlight.dynamo.values.constant import ConstantValue
 from rushlight.dynamo.values.tensor import ALLOWED_IN_GRAPH
 from rushlight.nn.modules.module import Module
+
+_lock = threading.Lock()  # of the tables that a program's functions are entered into
 
 
 def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None) -> Callable:
@@ -53,10 +55,12 @@ def allow_in_graph(fn: Callable | list | tuple) -> Callable | list | tuple:
 
     They must compute with tensors only, and do the same for the same arguments. TypeError for what cannot be called.
     """
-    for function in fn if isinstance(fn, list | tuple) else [fn]:
+    functions = fn if isinstance(fn, list | tuple) else [fn]
+    for function in functions:
         if not callable(function):
             raise TypeError(f"allow_in_graph expects a function, got {type(function).__name__}")
-        ALLOWED_IN_GRAPH[id(function)] = function
+    with _lock:
+        ALLOWED_IN_GRAPH.update({id(function): function for function in functions})
     return fn
 
 
@@ -72,11 +76,12 @@ def substitute_in_graph(
         raise TypeError(f"substitute_in_graph expects a function, got {type(original_fn).__name__}")
 
     def decorate(function: Callable) -> Callable:
-        if original_fn in HANDLERS:
-            raise ValueError(f"Duplicate polyfill object for {original_fn}: it has a substitute, or is followed, already")
         if not skip_signature_check:
             _check_parameters(original_fn, function)
-        HANDLERS[original_fn] = lambda tx, *args, **kwargs: tx.wrap_constant(function).call(tx, list(args), kwargs)
+        with _lock:
+            if original_fn in HANDLERS:
+                raise ValueError(f"Duplicate polyfill object for {original_fn}: it has a substitute, or is followed, already")
+            HANDLERS[original_fn] = lambda tx, *args, **kwargs: tx.wrap_constant(function).call(tx, list(args), kwargs)
         return function
 
     return decorate
@@ -94,18 +99,6 @@ def _check_parameters(original: Callable, function: Callable) -> None:
 def reset() -> None:
     """Forget everything that was compiled: compiled functions are captured again at their next call."""
     frames.reset()
-
-
-def mark_dynamic(
-    t: Tensor, index: int | list[int] | tuple[int, ...], *, min: int | None = None, max: int | None = None
-) -> None:
-    """Say that sizes `index` of a tensor will change. Sizes specialise: another size compiles again, so this has no effect.
-
-    IndexError for a dimension that the tensor lacks.
-    """
-    for dim in index if isinstance(index, list | tuple) else [index]:
-        if not -t.dim() <= dim < t.dim():
-            raise IndexError(f"mark_dynamic got dimension {dim} of a tensor with {t.dim()} dimensions")
 
 
 def _break(tx: Any, msg: Value | None = None) -> Value:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rushlight.aot.decompose import decompose
+from rushlight.aot.decompositions import TRAINING
 from rushlight.aot.functionalize import functionalize
 from rushlight.aot.memory import anchor_views
 from rushlight.fx.graph_module import GraphModule
@@ -34,3 +36,13 @@ def depends_on_placement(module: GraphModule) -> bool:
 
 
 PIPELINE: list[Pass] = [functionalize, anchor_views, eliminate_dead_code, check]
+
+
+def decompose_training(module: GraphModule) -> None:
+    """Write operators of training with ones that a backend fuses. Guarantees: the same results, up to rounding."""
+    decompose(module, TRAINING)
+
+
+# The same for joint graphs, which go on to the partitioner: for backends that run operators, and for those that fuse them.
+JOINT_PIPELINE: list[Pass] = [functionalize, anchor_views, eliminate_dead_code, check]
+FUSED_JOINT_PIPELINE: list[Pass] = [decompose_training, *JOINT_PIPELINE]

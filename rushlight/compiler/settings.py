@@ -11,8 +11,8 @@ class Settings:
     """What the compiler does beside its arguments."""
 
     logs: frozenset[str] = frozenset()
-    """RUSHLIGHT_LOGS: stages to print, comma-separated, from: graph, guards, graph_breaks, recompiles, bytecode, loops, fusion,
-    memory, code, library."""
+    """RUSHLIGHT_LOGS: stages to print, comma-separated, from: graph, guards, graph_breaks, recompiles, bytecode, joint,
+    partition, loops, fusion, memory, code, library."""
 
     dump: str = ""
     """RUSHLIGHT_DUMP: a folder for numbered files of every stage of every graph."""
@@ -26,10 +26,18 @@ class Settings:
     recompile_limit: int = 16
     """RUSHLIGHT_RECOMPILE_LIMIT: how often one function is captured; calls that no guard fits then run in eager."""
 
+    partitioner: str = "min_cut"
+    """RUSHLIGHT_PARTITIONER: what compiled training keeps for the backward: "min_cut", the fewest bytes, or "default", all that
+    it reads."""
 
-STAGES = frozenset(
-    ("graph", "guards", "graph_breaks", "recompiles", "bytecode", "loops", "fusion", "memory", "code", "library")
-)
+    memory_budget: float = 1.0
+    """RUSHLIGHT_MEMORY_BUDGET: which share of those fewest bytes is kept, from 0 to 1; the rest is calculated again."""
+
+
+STAGES = frozenset((
+    "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "loops", "fusion", "memory", "code",
+    "library",
+))  # fmt: skip
 
 
 def from_environment() -> Settings:
@@ -44,4 +52,6 @@ def from_environment() -> Settings:
         debug_cpp=os.environ.get("RUSHLIGHT_DEBUG_CPP", "0") not in ("", "0"),
         threads=int(os.environ.get("RUSHLIGHT_THREADS") or 0),
         recompile_limit=int(os.environ.get("RUSHLIGHT_RECOMPILE_LIMIT") or 16),
+        partitioner=os.environ.get("RUSHLIGHT_PARTITIONER") or "min_cut",
+        memory_budget=float(os.environ.get("RUSHLIGHT_MEMORY_BUDGET") or 1.0),
     )

@@ -1,8 +1,13 @@
-"""Size: the tuple of ints that `Tensor.shape` returns."""
+"""Size: the tuple of ints that `Tensor.shape` returns, and what counts as a size."""
 
 from __future__ import annotations
 
 import math
+
+
+def whole_number(value: object) -> int:
+    """`int(value)`, but a symbolic integer as it is: those count as instances of int, too."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else int(value)
 
 
 class Size(tuple):

@@ -219,7 +219,8 @@ def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, 
 
     Operands are broadcast to `sizes`; earlier operands decide first; dimensions that none orders stay row-major.
     """
-    same_shape = [strides for shape, strides in operands if shape == sizes]
+    # Lengths first: tuples of symbolic sizes are asked about no more than is needed.
+    same_shape = [strides for shape, strides in operands if len(shape) == len(sizes) and shape == sizes]
     if len(same_shape) == len(operands) and same_shape:
         if all(is_contiguous(sizes, strides) for strides in same_shape):
             return contiguous_strides(sizes)

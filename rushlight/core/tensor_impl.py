@@ -35,6 +35,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+UNKNOWN_NBYTES = 1 << 62  # of a storage without memory for a tensor of symbolic sizes: no view reaches past its end
+
+
 class DataDependentError(RuntimeError):
     """A program asked for the values of a fake tensor, which has none."""
 
@@ -76,7 +79,8 @@ def empty_meta_impl(
 ) -> TensorImpl:
     """An impl without data; row-major unless `strides` are given."""
     strides = strides or contiguous_strides(sizes)
-    storage = without_data(math.prod(sizes) * element_type.itemsize)
+    nbytes = math.prod(sizes) * element_type.itemsize
+    storage = without_data(nbytes if type(nbytes) is int else UNKNOWN_NBYTES)
     return _in_mode(TensorImpl(storage, sizes, strides, 0, element_type, where, META_KEYS))
 
 

@@ -27,6 +27,7 @@ static const struct {
     {"unpack", offsetof(Configuration, unpack)},
     {"set_history", offsetof(Configuration, set_history)},
     {"no_edge", offsetof(Configuration, no_edge)},
+    {"symbolic_type", offsetof(Configuration, symbolic_type)},
 };
 
 static const char *const dtype_names[DTYPE_COUNT] = {

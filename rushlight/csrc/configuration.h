@@ -26,6 +26,7 @@ typedef struct {
     PyObject *unpack;           /* (what `save` gave, node) -> value */
     PyObject *set_history;      /* (TensorImpl, node, output number): make a tensor an output of a node */
     PyObject *no_edge;          /* (None, 0) */
+    PyObject *symbolic_type;    /* SymInt */
     PyObject *dtypes[DTYPE_COUNT];
     int itemsizes[DTYPE_COUNT];
 } Configuration;

@@ -5,7 +5,7 @@
 
 static PyMethodDef *const method_tables[] = {
     block_methods,   launch_methods,      cpu_features_methods, configuration_methods,
-    storage_methods, elementwise_methods, tensor_methods,       optimizer_methods,    eval_frame_methods,
+    storage_methods, elementwise_methods, tensor_methods,       optimizer_methods,    region_methods, cache_entry_methods, tail_call_methods,
     accumulate_methods, engine_methods,   dispatch_methods,
 };
 
@@ -13,7 +13,7 @@ static PyTypeObject *const types[] = {
     &StorageImpl_Type,    &VersionCounter_Type,    &AutogradMeta_Type,      &ViewMeta_Type,   &TensorImpl_Type,
     &TensorBase_Type,     &ThreadState_Type,       &OperatorBase_Type,      &PacketBase_Type, &BinaryMethod_Type,
     &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
-    &SavedTensorBase_Type, &AccumulateNode_Type, &AttributeChecks_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
+    &SavedTensorBase_Type, &AccumulateNode_Type, &GuardTree_Type, &CacheEntry_Type, &FrameView_Type, &TailCall_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
     &MersenneTwister_Type, &CreationKernel_Type,
 };
 
@@ -31,7 +31,7 @@ static int execute(PyObject *module)
     for (size_t i = 0; i < sizeof method_tables / sizeof *method_tables; i++)
         if (PyModule_AddFunctions(module, method_tables[i]) < 0)
             return -1;
-    return eval_frame_initialize(module);
+    return slots_initialize();
 }
 
 static int traverse(PyObject *module, visitproc visit, void *arg)

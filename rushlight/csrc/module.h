@@ -27,12 +27,15 @@ extern PyMethodDef storage_methods[];
 extern PyMethodDef tensor_methods[];
 extern PyMethodDef elementwise_methods[];
 extern PyMethodDef optimizer_methods[];
-extern PyMethodDef eval_frame_methods[];
-
-int eval_frame_initialize(PyObject *module);
+extern PyMethodDef region_methods[];
+extern PyMethodDef cache_entry_methods[];
+extern PyMethodDef tail_call_methods[];
 extern PyMethodDef accumulate_methods[];
 extern PyMethodDef engine_methods[];
 extern PyMethodDef dispatch_methods[];
+
+/* Asks CPython for the slot in which code objects keep what the frame hook knows of them; -1 with an exception set. */
+int slots_initialize(void);
 
 /* Types that are not made anew per module object: C code compares with their addresses. */
 extern PyTypeObject StorageImpl_Type;
@@ -56,6 +59,9 @@ extern PyTypeObject NodeBase_Type;
 extern PyTypeObject OperatorNode_Type;
 extern PyTypeObject SavedTensorBase_Type;
 extern PyTypeObject AccumulateNode_Type;
-extern PyTypeObject AttributeChecks_Type;
+extern PyTypeObject GuardTree_Type;
+extern PyTypeObject CacheEntry_Type;
+extern PyTypeObject FrameView_Type;
+extern PyTypeObject TailCall_Type;
 
 #endif

@@ -24,6 +24,10 @@ enum {
     FORMULA_LENGTH
 };
 
+enum { MOST_ARGUMENTS = 32 }; /* of an operator that is recorded here */
+
+static inline PyObject *field(PyObject *tuple, Py_ssize_t index) { return PyTuple_GET_ITEM(tuple, index); }
+
 /* Whether a tuple has the form above, as far as C relies on it. */
 int is_plan(PyObject *plan);
 

@@ -1,284 +1,10 @@
-/* TensorImpl and what it consists of: version counter, autograd data, view data. See rushlight.core.tensor_impl. */
+/* TensorImpl: memory with sizes, strides, an element type and what autograd knows. See rushlight.core.tensor_impl. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
 #include <structmember.h>
 
-/* VersionCounter */
-
-static PyObject *version_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"value", NULL};
-    Py_ssize_t value = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|n:VersionCounter", names, &value))
-        return NULL;
-    VersionCounter *self = (VersionCounter *)type->tp_alloc(type, 0);
-    if (self)
-        self->value = value;
-    return (PyObject *)self;
-}
-
-static PyMemberDef version_members[] = {
-    {"value", T_PYSSIZET, offsetof(VersionCounter, value), 0, "The number of writes."},
-    {NULL, 0, 0, 0, NULL},
-};
-
-PyTypeObject VersionCounter_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rushlight._C.VersionCounter",
-    .tp_basicsize = sizeof(VersionCounter),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "VersionCounter(value=0)\n--\n\n"
-              "Counts in-place writes; a base and its views share one, so that autograd notices writes through any alias.",
-    .tp_new = version_new,
-    .tp_members = version_members,
-};
-
-/* AutogradMeta */
-
-static int meta_traverse(AutogradMeta *self, visitproc visit, void *arg)
-{
-    Py_VISIT(self->grad);
-    Py_VISIT(self->grad_fn);
-    Py_VISIT(self->accumulator);
-    Py_VISIT(self->hooks);
-    Py_VISIT(self->post_accumulate_hooks);
-    return 0;
-}
-
-static int meta_clear(AutogradMeta *self)
-{
-    Py_CLEAR(self->grad);
-    Py_CLEAR(self->grad_fn);
-    Py_CLEAR(self->accumulator);
-    Py_CLEAR(self->hooks);
-    Py_CLEAR(self->post_accumulate_hooks);
-    return 0;
-}
-
-static void meta_dealloc(AutogradMeta *self)
-{
-    PyObject_GC_UnTrack(self);
-    meta_clear(self);
-    PyObject_GC_Del(self);
-}
-
-AutogradMeta *autograd_make(void)
-{
-    AutogradMeta *self = PyObject_GC_New(AutogradMeta, &AutogradMeta_Type);
-    if (!self)
-        return NULL;
-    self->grad = self->grad_fn = self->accumulator = self->hooks = self->post_accumulate_hooks = NULL;
-    self->output_nr = 0;
-    self->requires_grad = self->retains_grad = 0;
-    PyObject_GC_Track(self);
-    return self;
-}
-
-static PyObject *meta_new(PyTypeObject *Py_UNUSED(type), PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"requires_grad", "grad_fn", "output_nr", NULL};
-    int flag = 0;
-    PyObject *grad_fn = Py_None;
-    Py_ssize_t output_nr = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|pOn:AutogradMeta", names, &flag, &grad_fn, &output_nr))
-        return NULL;
-    AutogradMeta *self = autograd_make();
-    if (!self)
-        return NULL;
-    self->requires_grad = (char)flag;
-    self->grad_fn = Py_NewRef(grad_fn);
-    self->output_nr = output_nr;
-    return (PyObject *)self;
-}
-
-static PyMemberDef meta_members[] = {
-    {"requires_grad", T_BOOL, offsetof(AutogradMeta, requires_grad), 0, "Whether a leaf asks for its gradient."},
-    {"grad", T_OBJECT, offsetof(AutogradMeta, grad), 0, "The gradient accumulated so far, or None."},
-    {"grad_fn", T_OBJECT, offsetof(AutogradMeta, grad_fn), 0, "The node that made the tensor, or None."},
-    {"output_nr", T_PYSSIZET, offsetof(AutogradMeta, output_nr), 0, "Which output of grad_fn the tensor is."},
-    {"accumulator", T_OBJECT, offsetof(AutogradMeta, accumulator), 0, "A weak reference to the leaf's node, or None."},
-    {"hooks", T_OBJECT, offsetof(AutogradMeta, hooks), 0, "A leaf's gradient hooks by id, or None."},
-    {"post_accumulate_hooks", T_OBJECT, offsetof(AutogradMeta, post_accumulate_hooks), 0,
-     "Hooks after accumulation by id, or None."},
-    {"retains_grad", T_BOOL, offsetof(AutogradMeta, retains_grad), 0, "Whether a non-leaf keeps its gradient."},
-    {NULL, 0, 0, 0, NULL},
-};
-
-PyTypeObject AutogradMeta_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rushlight._C.AutogradMeta",
-    .tp_basicsize = sizeof(AutogradMeta),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "AutogradMeta(requires_grad=False, grad_fn=None, output_nr=0)\n--\n\n"
-              "What autograd knows of a tensor: its gradient, the node that made it, which output of the node it is, and hooks.",
-    .tp_new = meta_new,
-    .tp_dealloc = (destructor)meta_dealloc,
-    .tp_traverse = (traverseproc)meta_traverse,
-    .tp_clear = (inquiry)meta_clear,
-    .tp_members = meta_members,
-};
-
-/* ViewMeta */
-
-static int view_traverse(ViewMeta *self, visitproc visit, void *arg)
-{
-    Py_VISIT(self->base);
-    return 0;
-}
-
-static int view_clear(ViewMeta *self)
-{
-    Py_CLEAR(self->base);
-    Py_CLEAR(self->origin);
-    return 0;
-}
-
-static void view_dealloc(ViewMeta *self)
-{
-    PyObject_GC_UnTrack(self);
-    view_clear(self);
-    PyObject_GC_Del(self);
-}
-
-ViewMeta *view_make(PyObject *base, Py_ssize_t version, PyObject *origin)
-{
-    ViewMeta *self = PyObject_GC_New(ViewMeta, &ViewMeta_Type);
-    if (!self)
-        return NULL;
-    self->base = Py_NewRef(base);
-    self->origin = Py_NewRef(origin);
-    self->version = version;
-    PyObject_GC_Track(self);
-    return self;
-}
-
-static PyObject *view_new(PyTypeObject *Py_UNUSED(type), PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"base", "version", "origin", NULL};
-    PyObject *base, *origin = NULL;
-    Py_ssize_t version;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "On|U:ViewMeta", names, &base, &version, &origin))
-        return NULL;
-    if (!impl_of(base))
-        return PyErr_Format(PyExc_TypeError, "ViewMeta: base must be a Tensor, got %.200s", Py_TYPE(base)->tp_name);
-    PyObject *text = origin ? Py_NewRef(origin) : PyUnicode_FromString("");
-    ViewMeta *made = text ? view_make(base, version, text) : NULL;
-    Py_XDECREF(text);
-    return (PyObject *)made;
-}
-
-static PyMemberDef view_members[] = {
-    {"base", T_OBJECT_EX, offsetof(ViewMeta, base), READONLY, "The tensor that it is a view of."},
-    {"version", T_PYSSIZET, offsetof(ViewMeta, version), 0, "The version at which the view's grad_fn was made."},
-    {"origin", T_OBJECT_EX, offsetof(ViewMeta, origin), 0, "Why the view must not be written to, or \"\"."},
-    {NULL, 0, 0, 0, NULL},
-};
-
-PyTypeObject ViewMeta_Type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "rushlight._C.ViewMeta",
-    .tp_basicsize = sizeof(ViewMeta),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "ViewMeta(base, version, origin='')\n--\n\n"
-              "How a tensor came to be a view: the tensor it is a view of, and the version at which its grad_fn was made.\n\n"
-              "`origin` says why the view must not be written to while autograd records; \"\" where it may.",
-    .tp_new = view_new,
-    .tp_dealloc = (destructor)view_dealloc,
-    .tp_traverse = (traverseproc)view_traverse,
-    .tp_clear = (inquiry)view_clear,
-    .tp_members = view_members,
-};
-
-/* Geometry */
-
-int itemsize_of(PyObject *dtype)
-{
-    DtypeCode code = dtype_code(dtype);
-    if (code != OTHER_DTYPE)
-        return configuration.itemsizes[code];
-    PyObject *size = PyObject_GetAttrString(dtype, "itemsize");
-    long value = size ? PyLong_AsLong(size) : -1;
-    Py_XDECREF(size);
-    if (value < 0 && !PyErr_Occurred())
-        PyErr_SetString(PyExc_ValueError, "the itemsize of a dtype must not be negative");
-    return value < 0 ? -1 : (int)value;
-}
-
-/* Sizes are Python ints that fit: the constructor checks tuples only, so whatever else there is counts as 0. */
-static Py_ssize_t item(PyObject *tuple, Py_ssize_t index)
-{
-    PyObject *value = PyTuple_GET_ITEM(tuple, index);
-    Py_ssize_t read = PyLong_Check(value) ? PyLong_AsSsize_t(value) : 0;
-    if (read == -1 && PyErr_Occurred())
-        PyErr_Clear();
-    return read;
-}
-
-Py_ssize_t impl_numel(TensorImpl *impl)
-{
-    if (impl->numel < 0) {
-        Py_ssize_t count = 1;
-        for (Py_ssize_t dim = 0; dim < PyTuple_GET_SIZE(impl->sizes); dim++)
-            if (__builtin_mul_overflow(count, item(impl->sizes, dim), &count))
-                count = PY_SSIZE_T_MAX;
-        impl->numel = count < 0 ? 0 : count;
-    }
-    return impl->numel;
-}
-
-/* 0 for no, 1 for yes, 2 where the strides of dimensions of size 1, which matter to no element, are row-major as well. */
-static int lies_row_major(PyObject *sizes, PyObject *strides)
-{
-    Py_ssize_t expected = 1, rank = PyTuple_GET_SIZE(sizes);
-    int result = 2;
-    if (PyTuple_GET_SIZE(strides) != rank)
-        return 0;
-    for (Py_ssize_t dim = rank - 1; dim >= 0; dim--) {
-        Py_ssize_t size = item(sizes, dim);
-        if (item(strides, dim) != expected) {
-            if (size != 1)
-                return 0;
-            result = 1;
-        }
-        expected *= size;
-    }
-    return result;
-}
-
-int impl_is_contiguous(TensorImpl *impl)
-{
-    if (impl->contiguous < 0)
-        impl->contiguous = impl_numel(impl) == 0 ? 1 : lies_row_major(impl->sizes, impl->strides);
-    return impl->contiguous;
-}
-
-PyObject *contiguous_strides(PyObject *sizes)
-{
-    Py_ssize_t rank = PyTuple_GET_SIZE(sizes), step = 1;
-    PyObject *strides = PyTuple_New(rank);
-    for (Py_ssize_t dim = rank - 1; strides && dim >= 0; dim--) {
-        PyObject *stride = PyLong_FromSsize_t(step);
-        if (!stride) {
-            Py_DECREF(strides);
-            return NULL;
-        }
-        PyTuple_SET_ITEM(strides, dim, stride);
-        Py_ssize_t size = item(sizes, dim);
-        if (size > 1 && __builtin_mul_overflow(step, size, &step))
-            step = PY_SSIZE_T_MAX; /* larger than any memory: the allocation fails */
-    }
-    return strides;
-}
-
-char *impl_data(TensorImpl *impl)
-{
-    char *data = storage_data((StorageImpl *)impl->storage);
-    int itemsize = data ? itemsize_of(impl->dtype) : -1;
-    return itemsize < 0 ? NULL : data + impl->storage_offset * itemsize;
-}
-
-/* TensorImpl */
+#define SYMBOLIC_OFFSET PY_SSIZE_T_MIN
 
 static int impl_traverse(TensorImpl *self, visitproc visit, void *arg)
 {
@@ -306,6 +32,7 @@ static void impl_dealloc(TensorImpl *self)
     Py_XDECREF(self->storage);
     Py_XDECREF(self->sizes);
     Py_XDECREF(self->strides);
+    Py_XDECREF(self->symbolic_offset);
     Py_XDECREF(self->dtype);
     Py_XDECREF(self->device);
     Py_XDECREF(self->version);
@@ -326,6 +53,7 @@ static TensorImpl *impl_make(PyObject *storage, PyObject *sizes, PyObject *strid
     self->sizes = Py_NewRef(sizes);
     self->strides = Py_NewRef(strides);
     self->storage_offset = storage_offset;
+    self->symbolic_offset = NULL;
     self->dtype = Py_NewRef(dtype);
     self->device = Py_NewRef(device);
     self->key_set = key_set;
@@ -353,8 +81,23 @@ TensorImpl *impl_alias(TensorImpl *impl, PyObject *sizes, PyObject *strides, Py_
     if (made) {
         made->fake = impl->fake;
         made->inference = impl->inference;
+        if (storage_offset == SYMBOLIC_OFFSET)
+            made->symbolic_offset = Py_XNewRef(impl->symbolic_offset);
     }
     return made;
+}
+
+/* What stands in storage_offset for an offset that is symbolic. */
+static int read_offset(PyObject *value, Py_ssize_t *offset)
+{
+    int symbolic = (PyObject *)Py_TYPE(value) == configuration.symbolic_type;
+    *offset = symbolic ? SYMBOLIC_OFFSET : PyNumber_AsSsize_t(value, PyExc_OverflowError);
+    return *offset == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static void keep_symbolic_offset(TensorImpl *self, PyObject *value)
+{
+    Py_XSETREF(self->symbolic_offset, self->storage_offset == SYMBOLIC_OFFSET ? Py_NewRef(value) : NULL);
 }
 
 static void enter_mode(TensorImpl *made, const ThreadRecord *record)
@@ -363,15 +106,6 @@ static void enter_mode(TensorImpl *made, const ThreadRecord *record)
         made->inference = 1;
         made->key_set &= ~AUTOGRAD_BITS;
     }
-}
-
-static Py_ssize_t count_elements(PyObject *sizes)
-{
-    Py_ssize_t count = 1;
-    for (Py_ssize_t dim = 0; dim < PyTuple_GET_SIZE(sizes); dim++)
-        if (__builtin_mul_overflow(count, item(sizes, dim), &count))
-            return PY_SSIZE_T_MAX;
-    return count;
 }
 
 TensorImpl *impl_empty(PyObject *sizes, PyObject *strides, PyObject *dtype, Py_ssize_t numel)
@@ -408,18 +142,21 @@ static int check_tuples(PyObject *sizes, PyObject *strides)
 static PyObject *impl_new(PyTypeObject *Py_UNUSED(type), PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"storage", "sizes", "strides", "storage_offset", "element_type", "where", "key_set", "version", NULL};
-    PyObject *storage, *sizes, *strides, *dtype, *device, *version = Py_None;
+    PyObject *storage, *sizes, *strides, *position, *dtype, *device, *version = Py_None;
     Py_ssize_t offset;
     unsigned long key_set;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!OOnOOk|O:TensorImpl", names, &StorageImpl_Type, &storage, &sizes,
-                                     &strides, &offset, &dtype, &device, &key_set, &version))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!OOOOOk|O:TensorImpl", names, &StorageImpl_Type, &storage, &sizes,
+                                     &strides, &position, &dtype, &device, &key_set, &version))
         return NULL;
-    if (check_tuples(sizes, strides) < 0)
+    if (check_tuples(sizes, strides) < 0 || read_offset(position, &offset) < 0)
         return NULL;
     if (version != Py_None && !Py_IS_TYPE(version, &VersionCounter_Type))
         return PyErr_Format(PyExc_TypeError, "TensorImpl: version must be a VersionCounter, got %.200s", Py_TYPE(version)->tp_name);
-    return (PyObject *)impl_make(Py_NewRef(storage), sizes, strides, offset, dtype, device, key_set,
+    TensorImpl *made = impl_make(Py_NewRef(storage), sizes, strides, offset, dtype, device, key_set,
                                  version == Py_None ? new_version() : Py_NewRef(version));
+    if (made)
+        keep_symbolic_offset(made, position);
+    return (PyObject *)made;
 }
 
 static void forget_geometry(TensorImpl *self)
@@ -500,22 +237,30 @@ static int set_device(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure
     return set_field(&self->device, value, &PyBaseObject_Type, 0, "device");
 }
 
-static PyObject *get_offset(TensorImpl *self, void *Py_UNUSED(closure)) { return PyLong_FromSsize_t(self->storage_offset); }
+static PyObject *get_offset(TensorImpl *self, void *Py_UNUSED(closure))
+{
+    return self->symbolic_offset ? Py_NewRef(self->symbolic_offset) : PyLong_FromSsize_t(self->storage_offset);
+}
 
 static int set_offset(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
 {
-    Py_ssize_t offset = value ? PyLong_AsSsize_t(value) : -1;
-    if (offset == -1 && (!value || PyErr_Occurred())) {
-        if (!value)
-            PyErr_SetString(PyExc_TypeError, "TensorImpl.storage_offset cannot be deleted");
+    Py_ssize_t offset;
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError, "TensorImpl.storage_offset cannot be deleted");
         return -1;
     }
+    if (read_offset(value, &offset) < 0)
+        return -1;
     self->storage_offset = offset;
+    keep_symbolic_offset(self, value);
     Py_CLEAR(self->array);
     return 0;
 }
 
-static PyObject *get_numel(TensorImpl *self, void *Py_UNUSED(closure)) { return PyLong_FromSsize_t(impl_numel(self)); }
+static PyObject *get_numel(TensorImpl *self, void *Py_UNUSED(closure))
+{
+    return self->fake ? count_symbolic(self->sizes) : PyLong_FromSsize_t(impl_numel(self));
+}
 
 static PyObject *get_requires_grad(TensorImpl *self, void *Py_UNUSED(closure)) { return PyBool_FromLong(requires_grad(self)); }
 
@@ -594,29 +339,35 @@ static PyMemberDef impl_members[] = {
 
 static PyObject *is_contiguous(TensorImpl *self, PyObject *Py_UNUSED(ignored))
 {
-    return PyBool_FromLong(impl_is_contiguous(self));
+    int answer = self->fake ? lies_row_major_symbolically(self->sizes, self->strides) : impl_is_contiguous(self);
+    return answer < 0 ? NULL : PyBool_FromLong(answer);
 }
 
 static PyObject *alias(TensorImpl *self, PyObject *arguments)
 {
-    PyObject *sizes, *strides;
+    PyObject *sizes, *strides, *position;
     Py_ssize_t offset;
-    if (!PyArg_ParseTuple(arguments, "OOn:alias", &sizes, &strides, &offset) || check_tuples(sizes, strides) < 0)
+    if (!PyArg_ParseTuple(arguments, "OOO:alias", &sizes, &strides, &position) || check_tuples(sizes, strides) < 0 ||
+        read_offset(position, &offset) < 0)
         return NULL;
-    return (PyObject *)impl_alias(self, sizes, strides, offset);
+    TensorImpl *made = impl_alias(self, sizes, strides, offset);
+    if (made)
+        keep_symbolic_offset(made, position);
+    return (PyObject *)made;
 }
 
 static PyObject *replace_geometry(TensorImpl *self, PyObject *arguments)
 {
-    PyObject *storage, *sizes, *strides;
+    PyObject *storage, *sizes, *strides, *position;
     Py_ssize_t offset;
-    if (!PyArg_ParseTuple(arguments, "O!OOn:replace_geometry", &StorageImpl_Type, &storage, &sizes, &strides, &offset) ||
-        check_tuples(sizes, strides) < 0)
+    if (!PyArg_ParseTuple(arguments, "O!OOO:replace_geometry", &StorageImpl_Type, &storage, &sizes, &strides, &position) ||
+        check_tuples(sizes, strides) < 0 || read_offset(position, &offset) < 0)
         return NULL;
     Py_SETREF(self->storage, Py_NewRef(storage));
     Py_SETREF(self->sizes, Py_NewRef(sizes));
     Py_SETREF(self->strides, Py_NewRef(strides));
     self->storage_offset = offset;
+    keep_symbolic_offset(self, position);
     forget_geometry(self);
     Py_RETURN_NONE;
 }
@@ -650,6 +401,25 @@ PyTypeObject TensorImpl_Type = {
 
 /* Functions of rushlight.core.tensor_impl */
 
+/* `sizes` itself where all are ints, else a tuple of what they are as ints. */
+static PyObject *plain_sizes(PyObject *sizes)
+{
+    Py_ssize_t count = PyTuple_GET_SIZE(sizes), plain = 0;
+    while (plain < count && PyLong_Check(PyTuple_GET_ITEM(sizes, plain)))
+        plain++;
+    if (plain == count)
+        return Py_NewRef(sizes);
+    PyObject *made = PyTuple_New(count);
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        PyObject *size = PyNumber_Index(PyTuple_GET_ITEM(sizes, i));
+        if (!size)
+            Py_CLEAR(made);
+        else
+            PyTuple_SET_ITEM(made, i, size);
+    }
+    return made;
+}
+
 static PyObject *empty_impl(PyObject *Py_UNUSED(module), PyObject *const *arguments, Py_ssize_t count)
 {
     if (count < 2 || count > 3 || !PyTuple_Check(arguments[0]))
@@ -657,8 +427,11 @@ static PyObject *empty_impl(PyObject *Py_UNUSED(module), PyObject *const *argume
     PyObject *given = count == 3 && arguments[2] != Py_None ? arguments[2] : NULL;
     if (given && check_tuples(arguments[0], given) < 0)
         return NULL;
-    PyObject *strides = given && PyTuple_GET_SIZE(given) ? Py_NewRef(given) : contiguous_strides(arguments[0]);
-    TensorImpl *made = strides ? impl_empty(arguments[0], strides, arguments[1], -1) : NULL;
+    PyObject *sizes = plain_sizes(arguments[0]), *strides = NULL;
+    if (sizes)
+        strides = given && PyTuple_GET_SIZE(given) ? plain_sizes(given) : contiguous_strides(sizes);
+    TensorImpl *made = strides ? impl_empty(sizes, strides, arguments[1], -1) : NULL;
+    Py_XDECREF(sizes);
     Py_XDECREF(strides);
     return (PyObject *)made;
 }

@@ -44,8 +44,9 @@ typedef struct {
 typedef struct {
     PyObject_HEAD
     PyObject *storage; /* a StorageImpl */
-    PyObject *sizes, *strides; /* tuples */
+    PyObject *sizes, *strides; /* tuples of ints; of a fake tensor perhaps SymInts */
     Py_ssize_t storage_offset;
+    PyObject *symbolic_offset; /* a fake tensor's offset if that is a SymInt, else NULL; storage_offset says nothing then */
     PyObject *dtype, *device;
     unsigned long key_set;
     PyObject *version; /* a VersionCounter */
@@ -99,10 +100,15 @@ static inline int requires_grad(const TensorImpl *impl)
 
 static inline Py_ssize_t version_value(const TensorImpl *impl) { return ((VersionCounter *)impl->version)->value; }
 
+/* The product of a tuple of sizes; PY_SSIZE_T_MAX where it does not fit. */
+Py_ssize_t count_elements(PyObject *sizes);
 /* The number of elements; negative sizes count as 0. */
 Py_ssize_t impl_numel(TensorImpl *impl);
 /* Whether the elements lie row-major without gaps. */
 int impl_is_contiguous(TensorImpl *impl); /* 2: in the strides of dimensions of size 1, too */
+/* Both again, as Python sees them: of a fake tensor with symbolic sizes, too. -1 and NULL with an exception set. */
+PyObject *count_symbolic(PyObject *sizes);
+int lies_row_major_symbolically(PyObject *sizes, PyObject *strides);
 int itemsize_of(PyObject *dtype); /* -1 with an exception set */
 
 /* The address of the first byte, or NULL: no data (no exception set), or an exception. */

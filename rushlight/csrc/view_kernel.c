@@ -234,8 +234,9 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     Py_ssize_t count = PyVectorcall_NARGS(flags), strided;
     TensorImpl *impl = count && !(names && PyTuple_GET_SIZE(names)) ? impl_of(arguments[0]) : NULL;
     Geometry geometry;
-    if (impl && Py_IS_TYPE(impl->storage, &StorageImpl_Type) && read_ints(impl->sizes, geometry.sizes, &geometry.rank) &&
-        read_ints(impl->strides, geometry.strides, &strided) && strided == geometry.rank) {
+    if (impl && !impl->symbolic_offset && Py_IS_TYPE(impl->storage, &StorageImpl_Type) &&
+        read_ints(impl->sizes, geometry.sizes, &geometry.rank) && read_ints(impl->strides, geometry.strides, &strided) &&
+        strided == geometry.rank) {
         geometry.offset = impl->storage_offset;
         if (kernel->view(impl, &geometry, arguments + 1, count - 1))
             return make_view(impl, &geometry);

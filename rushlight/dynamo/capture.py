@@ -7,6 +7,7 @@ function goes on behind it.
 
 from __future__ import annotations
 
+import builtins
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,19 +16,20 @@ from typing import Any
 from rushlight._C import skip_code, tail_call
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.dynamo.errors import FrameNeeded, GraphBreak
+from rushlight.dynamo.dynamic import ConstraintViolationError, OpenSizes, SymbolicFailure, all_fixed
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Restart
 from rushlight.dynamo.graph_builder import Backend
-from rushlight.dynamo.guards import Guards
+from rushlight.dynamo.guards import Guards, storages_differ
 from rushlight.dynamo.instructions import Instruction, live_locals, parameter_names
 from rushlight.dynamo.native import END, NULL_TEXT, HandledText, Native, native
-from rushlight.dynamo.program import ProgramWriter, compile_function
-from rushlight.dynamo.resume import resume_code
+from rushlight.dynamo.program import ProgramWriter, compile_function, line_mark
+from rushlight.dynamo.resume import receiver_name, resume_code
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import FreeVariable, Local
 from rushlight.dynamo.translator import Returned, Translator, restored_grad_mode
 from rushlight.dynamo.values.base import NULL, Value
 from rushlight.dynamo.values.contexts import set_grad_enabled
-from rushlight.dynamo.values.exceptions import ExceptionValue, HandledValue
+from rushlight.dynamo.values.exceptions import HandledValue
 from rushlight.fx.graph_module import GraphModule
 
 
@@ -38,9 +40,9 @@ class GuardedCode:
     code: types.CodeType
     globals: dict[str, Any]
     check_fn: Callable[..., bool]
-    guards: Guards
-    source: str
-    graph: GraphModule | None
+    guards: Guards | None = None
+    source: str = ""
+    graph: GraphModule | None = None
     break_reason: GraphBreak | None = None
 
 
@@ -57,21 +59,44 @@ class Unsupported(RuntimeError):
     """With `fullgraph`, the error for a program that cannot be captured as one graph."""
 
 
-def capture_frame(frame: Any, backend: Backend, fullgraph: bool = False, name: str = "graph") -> GuardedCode | None:
-    """Capture a frame; None where there is nothing to gain or no way to go on. Raised where the frame raises an exception."""
+def capture_frame(
+    frame: Any, backend: Backend, fullgraph: bool = False, name: str = "graph", open_sizes: Callable[[], OpenSizes] = all_fixed
+) -> GuardedCode | None:
+    """Capture a frame; None where there is nothing to gain or no way to go on. Raised where the frame raises an exception.
+
+    `open_sizes` says what the capture leaves open. Where that fails for whatever reason, nothing is left open.
+    """
+    try:
+        return _capture_frame(frame, backend, fullgraph, name, open_sizes)
+    except SymbolicFailure:
+        return _capture_frame(frame, backend, fullgraph, name, all_fixed)
+
+
+def _capture_frame(
+    frame: Any, backend: Backend, fullgraph: bool, name: str, open_sizes: Callable[[], OpenSizes]
+) -> GuardedCode | None:
     stop: Break | None = None
     while True:
         with restored_grad_mode():
-            capture = _Capture(frame, backend, stop, name)
+            capture = _Capture(frame, backend, stop, name, open_sizes())
             try:
                 return capture.run()
+            except Restart:
+                continue
+            except (SymbolicFailure, ConstraintViolationError):
+                raise
             except GraphBreak as reason:
                 reason.user_stack = reason.user_stack or capture.translator.user_stack()
+                reason.forget_frames()
                 if fullgraph:
                     raise Unsupported(reason.text()) from None
                 stop = _earlier(capture, reason, stop)
                 if stop is None:
                     return None
+            except Exception as error:
+                if capture.session.sizes.any:
+                    raise SymbolicFailure(f"{type(error).__name__}: {error}") from error
+                raise
 
 
 def _earlier(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break | None:
@@ -82,24 +107,23 @@ def _earlier(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break
     if stop is not None:  # a value on the stack or in a variable cannot be made again: stop before it was made
         before = [step for step in capture.translator.statements if step < stop.step]
         return Break(before[len(before) // 2], stop.reason, False) if before else None
-    made = [error for error in capture.translator.handled if isinstance(error, ExceptionValue)]
-    if any(id(error) in capture.translator.raised_at for error in capture.translator.handled) and not made:
-        return None  # a real exception, to which only Python adds the lines that it comes through
-    if made:  # the handler needs the exception with its traceback: let Python raise it
-        steps = capture.translator.raised_at[id(made[0])] + 1
+    for error in capture.translator.handled:
+        if capture.translator.is_raised_by_python(error):
+            steps = capture.translator.raised_at[id(error)][0] + 1  # the handler needs the exception with its traceback
+            break
     return Break(steps - 1, reason) if steps else None
 
 
 class _Capture:
-    def __init__(self, frame: Any, backend: Backend, stop: Break | None, name: str) -> None:
+    def __init__(self, frame: Any, backend: Backend, stop: Break | None, name: str, sizes: OpenSizes) -> None:
         self.frame = frame
         self.backend = backend
         self.stop = stop
         self.name = name
         self.code = frame.f_code
-        self.session = Session(parameter_names(self.code), frame.f_globals)
-        self.translator = Translator(self.session, self.code, frame.f_globals)
-        self.writer = ProgramWriter(self.session.guards.parameters, frame.f_globals, self.session.effects)
+        self.session = Session(parameter_names(self.code), frame.f_globals, sizes)
+        self.translator = self.session.active = Translator(self.session, self.code, frame.f_globals)
+        self.writer = ProgramWriter(self.session.guards, frame.f_globals, self.session.effects)
         self.grad_before = state.grad_enabled
 
     def run(self) -> GuardedCode | None:
@@ -122,11 +146,16 @@ class _Capture:
     def _finish_with_return(self, value: Value) -> GuardedCode | None:
         if not self.session.graph.calls:
             return None
+        self._check_generators()
         result = self.writer.expression(value)
         self._effects()
         self._grad_mode()
         self.writer.statement(f"return {result}")
         return self._build(None)
+
+    def _check_generators(self) -> None:
+        for generator in self.session.generators:
+            generator.check_left()
 
     def _grad_mode(self) -> None:
         if state.grad_enabled != self.grad_before:
@@ -136,9 +165,10 @@ class _Capture:
         translator = self.translator
         index = translator.position
         instruction = translator.instructions[index]
+        self._check_generators()
         stack = [self._on_stack(value) for value in translator.stack]
         ran = None
-        if self.stop.runs_next and not translator.handled:
+        if self.stop.runs_next:
             ran = native(instruction, index, stack, self._keyword_names(instruction))
         if ran is None and (not self.session.graph.calls or translator.keyword_names):
             return None
@@ -148,11 +178,33 @@ class _Capture:
             return None
         self._effects()
         self._grad_mode()
+        self._name_variables(values)
+        before = len(self.writer.lines)
         if ran is None:
             self.writer.statement(f"return {self._resume(index, stack, values, cells, is_plain=self.stop.runs_next)}")
         else:
             self._write_native(ran, instruction, index, stack, values, cells)
+        lines = self.writer.lines
+        for error in reversed(translator.handled):
+            lines[before:] = self._while_handling(error, lines[before:])
         return self._build(self.stop.reason)
+
+    def _name_variables(self, values: dict[str, str]) -> None:
+        """Give the program's variables their names: what Python runs here may look at its caller's frame."""
+        taken = {*self.writer.parameters, *vars(builtins)}
+        for name, text in values.items():
+            if name not in taken and name.isidentifier():
+                self.writer.statement(f"{name} = {text}")
+
+    def _while_handling(self, error: Value, lines: list[str]) -> list[str]:
+        """The statements as the body of a handler for an exception that this frame handles or has just raised."""
+        text, raised = self.writer.expression(error), self.translator.raised_at.get(id(error))
+        if raised is not None and raised[1].opname == "RAISE_VARARGS":  # its traceback gets this line, as it would there
+            return ["try:", f"    raise {text}{line_mark(raised[1].line)}", "except BaseException:", *_indented(lines)]
+        kept = self.writer.keep(f"{text}.__traceback__, {text}.__context__")
+        before = self.writer.lines.pop()
+        again = f"{text}.__traceback__, {text}.__context__ = {kept}"
+        return [before, "try:", f"    raise {text}", "except BaseException:", f"    {again}", *_indented(lines)]
 
     def _keyword_names(self, instruction: Instruction) -> tuple[str, ...]:
         """The names of a call's keyword arguments: from an instruction before, since 3.13 from the stack."""
@@ -172,12 +224,12 @@ class _Capture:
     ) -> None:
         writer, handler = self.writer, instruction.handler
         if any(END in line for line in ran.lines):
-            writer.names[END] = object()
+            self.session.guards.names[END] = object()
         if handler is None:
             writer.lines += ran.lines
         else:
             writer.statement("try:")
-            writer.lines += [f"    {line}" for line in ran.lines]
+            writer.lines += _indented(ran.lines)
             writer.statement("except BaseException as __error:")
             error = "__error.with_traceback(__error.__traceback__.tb_next)"
             call = self._resume(index, stack[: handler.depth], values, cells, error, handler.target)
@@ -193,20 +245,27 @@ class _Capture:
     def _resume(self, index: int, stack: list[str], values: dict[str, str], cells: list[str], error: str = "",
                 live_at: int | None = None, is_plain: bool = False) -> str:  # fmt: skip
         """The call of the function that goes on at an instruction; with `is_plain` it is left to Python."""
-        live = live_locals(self.code, index if live_at is None else live_at)
-        names = tuple(sorted(name for name in values if name in live))
+        passed = self._passed(live_locals(self.code, index if live_at is None else live_at), values, cells)
         kinds = "".join("n" if text == NULL_TEXT else "h" if isinstance(text, HandledText) else "v" for text in stack)
-        code = resume_code(self.code, index, kinds, names, bool(error), is_plain)
+        code = resume_code(self.code, index, kinds, tuple(passed), bool(error), is_plain)
         if is_plain:
             skip_code(code)
-        args = [text for text in stack if text != NULL_TEXT] + [values[name] for name in names] + ([error] if error else [])
+        args = [*passed.values()] + [text for text in stack if text != NULL_TEXT] + ([error] if error else [])
         tail = self.writer.name_of(tail_call, "tail_call")
         return f"{tail}({', '.join([self._function(code, cells), *args])})"
+
+    def _passed(self, live: frozenset[str], values: dict[str, str], cells: list[str]) -> dict[str, str]:
+        """The variables that a resume function takes: in a method that may call `super()`, the receiver first."""
+        first = receiver_name(self.code)
+        found = {name: values[name] for name in sorted(values) if name in live or name == first}
+        if first in self.code.co_cellvars:
+            first, found["__receiver"] = "__receiver", f"{cells[self.code.co_cellvars.index(first)]}.cell_contents"
+        return {name: found[name] for name in sorted(found, key=lambda name: name != first)}
 
     def _function(self, code: types.CodeType, cells: list[str]) -> str:
         writer, name = self.writer, self.code.co_name
         if not code.co_freevars:
-            return writer.name_of(_function_of(code, self.frame.f_globals), f"resume_{name}")
+            return writer.name_of(types.FunctionType(code, self.frame.f_globals), f"resume_{name}", is_owned=True)
         free = [f"__closure[{index}]" for index in range(len(self.code.co_freevars))]
         kind = writer.name_of(types.FunctionType, "Function")
         closure = "".join(f"{cell}, " for cell in [*free, *cells])
@@ -215,13 +274,24 @@ class _Capture:
     def _check_overlap(self) -> None:
         """Inputs that are written to must not share memory with others: a backend may reorder what it runs."""
         graph = self.session.graph
-        if not graph.writes_inputs() or len(graph.inputs) < 2:
+        tensors = [(source, value) for _, source, value in graph.inputs if isinstance(value, Tensor)]
+        if not graph.writes_inputs() or len(tensors) < 2:
             return
-        if not _storages_differ(*(tensor for _, _, tensor in graph.inputs)):
+        if not storages_differ(*(tensor for _, tensor in tensors)):
             raise GraphBreak("an input that shares memory with another one is written to")
-        check = self.session.guards.name(_storages_differ, "storages_differ")
-        listed = ", ".join(str(source) for _, source, _ in graph.inputs)
-        self.session.guards.add(f"{check}({listed})", None, "inputs do not share memory")
+        self.session.guards.different_storages([source for source, _ in tensors])
+
+    def _close_sizes(self) -> None:
+        """Guard what has been assumed of open sizes, by the backend, too; nothing more may be."""
+        sizes = self.session.sizes
+        sizes.check_required()
+        self.session.guards.open_sizes(sizes)
+        sizes.environment.freeze()
+
+    def _read_symbols(self) -> list[str]:
+        """The statements that read the open sizes which the generated code computes with."""
+        places = self.session.sizes.places()
+        return [f"__{symbol.name} = {places[symbol]}" for symbol in sorted(self.writer.symbols)]
 
     def _build(self, reason: GraphBreak | None) -> GuardedCode:
         graph, first, module = self.session.graph, [], None
@@ -231,11 +301,15 @@ class _Capture:
             module = graph.finish(outputs, self.name)
             state.grad_enabled = self.grad_before
             compiled = self.backend(module, [tensor for _, _, tensor in graph.inputs])
-            self.writer.names["__graph"] = _outside_of_capture(compiled)
+            self.session.guards.names["__graph"] = _outside_of_capture(compiled)
             self._check_overlap()
             inputs = ", ".join(source.expression() for _, source, _ in graph.inputs)
+            self._close_sizes()
             first = [f"{'__results = ' if outputs else ''}__graph({inputs})"]
             state.grad_enabled = graph_state
+        else:
+            self._close_sizes()
+        first = self._read_symbols() + first
         self.session.guards.different_objects(self.session.distinct)
         self.session.guards.different_objects(self.session.cells)
         text = self.writer.text(self.code.co_name if self.code.co_name.isidentifier() else "frame", first)
@@ -243,13 +317,14 @@ class _Capture:
         line = self.translator.instructions[max(last, 0)].line or self.code.co_firstlineno
         code = compile_function(text, self.code, line)
         names = {"__builtins__": self.frame.f_builtins, "__name__": self.frame.f_globals.get("__name__")}
-        names |= {**self.session.held, **self.session.guards.names, **self.writer.names}
-        return GuardedCode(code, names, self.session.guards.build(), self.session.guards, text, module, reason)
+        names |= self.session.guards.names
+        check = self.session.guards.build()
+        self.session.guards.finish()
+        return GuardedCode(code, names, check, self.session.guards, text, module, reason)
 
 
-def _storages_differ(*tensors: Tensor) -> bool:
-    """Whether no two tensors share memory."""
-    return len({id(tensor._impl.storage) for tensor in tensors}) == len(tensors)
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
 
 
 def _outside_of_capture(compiled: Callable) -> Callable:
@@ -260,15 +335,3 @@ def _outside_of_capture(compiled: Callable) -> Callable:
 
     skip_code(call_graph.__code__, True)
     return call_graph
-
-
-_functions: dict[tuple[types.CodeType, int], types.FunctionType] = {}
-
-
-def _function_of(code: types.CodeType, module_globals: dict) -> types.FunctionType:
-    key = (code, id(module_globals))
-    if key not in _functions:
-        _functions[key] = types.FunctionType(code, module_globals)
-    return _functions[key]
-
-

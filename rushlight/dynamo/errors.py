@@ -21,6 +21,10 @@ class GraphBreak(Exception):
         self.hint = hint
         self.user_stack: list[FrameSummary] = []
 
+    def forget_frames(self) -> None:
+        """Let go of the frames and exceptions through which this one came: they hold the program's values."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+
     def text(self) -> str:
         """The reason, the program's lines and the hint."""
         lines = [f"  {line.filename}:{line.lineno} in {line.name}: {line.line}" for line in self.user_stack]
@@ -30,6 +34,10 @@ class GraphBreak(Exception):
 
 class FrameNeeded(GraphBreak):
     """The program looks at its own frame (`locals()`), so that only the frame itself can run it."""
+
+
+class Restart(Exception):
+    """What was learned makes following the frame worth while once more, from the start."""
 
 
 class BackendCompilerFailed(RuntimeError):

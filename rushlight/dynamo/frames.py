@@ -5,15 +5,19 @@ In: a frame that none of the entries fits. Out: an entry for it, or that it runs
 
 from __future__ import annotations
 
+import functools
 import threading
 import types
 import warnings
+import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight._C import CacheEntry, cache_entries, remove_entry, reset_code, skip_code
 from rushlight.core.thread_state import state
 from rushlight.dynamo.capture import GuardedCode, Unsupported, capture_frame
+from rushlight.dynamo.dynamic import ConstraintViolationError, History, OpenSizes
 from rushlight.dynamo.errors import BackendCompilerFailed, Raised
 from rushlight.dynamo.graph_builder import Backend
 from rushlight.dynamo.regions import is_compiled_wrapper, is_left_alone
@@ -21,24 +25,44 @@ from rushlight.nn.modules.module import Module
 
 Log = Callable[[str, Callable[[], str]], None]
 
+class _Codes:
+    """Code objects by identity, none of which it keeps alive. (Equal code objects may be different ones.)"""
+
+    def __init__(self) -> None:
+        self._found: dict[int, weakref.ref] = {}
+
+    def add(self, code: types.CodeType) -> None:
+        key = id(code)
+        if key not in self._found:
+            self._found[key] = weakref.ref(code, lambda _: self._found.pop(key, None))
+
+    def take(self) -> list[types.CodeType]:
+        """All that are alive; afterwards there are none."""
+        found, self._found = self._found, {}
+        return [code for reference in list(found.values()) if (code := reference()) is not None]
+
+
 # Capture changes the state of its thread only, but a function that two threads ask for is to be captured once.
 _lock = threading.RLock()
-_captured: set[types.CodeType] = set()
+_captured = _Codes()
 
 
 class FrameCallback:
     """Captures the frames that the hook asks about. What it made serves the functions optimized with it, and no others.
 
     `fullgraph` makes a graph break an error. A function that was captured `recompile_limit` times, a method that often for one
-    object, runs in eager when none of its guards holds.
+    object, runs in eager when none of its guards holds. `dynamic` says which sizes its captures leave open (see `OpenSizes`).
     """
 
-    def __init__(self, backend: Backend, fullgraph: bool = False, recompile_limit: int = 8) -> None:
+    def __init__(
+        self, backend: Backend, fullgraph: bool = False, recompile_limit: int = 8, dynamic: bool | None = None
+    ) -> None:
         self.backend = backend
+        self.dynamic = dynamic
         self.fullgraph = fullgraph
         self.recompile_limit = recompile_limit
-        self._codes: set[types.CodeType] = set()
-        self._counts: dict[tuple[types.CodeType, int], int] = {}
+        self._codes = _Codes()
+        self._counts: dict[tuple[int, int], _Count] = {}
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
         """The backend for one capture, and where its stages are logged."""
@@ -47,10 +71,12 @@ class FrameCallback:
     def finished(self, code: types.CodeType, found: GuardedCode) -> None:
         """Called with what was captured."""
 
-    def __call__(self, frame: Any, entries: list[CacheEntry], frame_state: dict) -> GuardedCode | CacheEntry | bool | None:
+    def __call__(
+        self, frame: Any, cache_entry: CacheEntry | None, frame_state: dict
+    ) -> GuardedCode | CacheEntry | bool | None:
         """What the hook asks: an entry for the frame, None to run it as it is, False to do so from now on."""
         code = frame.f_code
-        if state.modes or self._counts.get(_subject(frame), 0) > self.recompile_limit:
+        if state.modes or self._count(frame).captures > self.recompile_limit:
             return None
         if is_left_alone(code, frame.f_globals):
             skip_code(code)
@@ -64,34 +90,34 @@ class FrameCallback:
             return self._new_entry(frame, own, values)
 
     def forget(self) -> None:
-        """Remove all that was captured."""
-        with _lock:
-            for code in self._codes:
-                for entry in cache_entries(code):
-                    if entry.owner is self:
-                        remove_entry(code, entry)
-            self._codes.clear()
-            self._counts.clear()
+        """Remove all that was captured. Takes no lock: the collector may ask for it at any time."""
+        for code in self._codes.take():
+            for entry in cache_entries(code):
+                if entry.owner is self:
+                    remove_entry(code, entry)
+        self._counts.clear()
 
     def _new_entry(self, frame: Any, own: list[CacheEntry], values: dict) -> GuardedCode | bool | None:
         code = frame.f_code
         backend, log = self.begin(code)
+        count = self._count(frame)
         _captured.add(code)
         self._codes.add(code)
         if own:
             failed = [entry.guarded_code.guards.explain(values) for entry in own]
             log("recompiles", lambda: f"{_described(code)} is captured again: " + "; ".join(failed))
-            if self._counts.get(_subject(frame), 0) == self.recompile_limit:
-                self._counts[_subject(frame)] += 1
+            if count.captures == self.recompile_limit:
+                count.captures += 1
                 warnings.warn(
                     f"compile: {_described(code)} was compiled {self.recompile_limit} times, the limit "
                     f"(RUSHLIGHT_RECOMPILE_LIMIT), and now runs in eager where no guard holds. The last guard that failed: "
                     f"{failed[0]}", stacklevel=3,
                 )  # fmt: skip
                 return None
-        self._counts[_subject(frame)] = self._counts.get(_subject(frame), 0) + 1
+        count.captures += 1
         found = self._capture(frame, backend)
         if isinstance(found, GuardedCode):
+            found.guards.when_an_object_dies(functools.partial(_remove, weakref.ref(code), weakref.ref(found)))
             self.finished(code, found)
             log("guards", found.guards.text)
             log("bytecode", lambda: found.source)
@@ -99,12 +125,21 @@ class FrameCallback:
                 log("graph_breaks", lambda: found.break_reason.text())
         return found
 
+    def _count(self, frame: Any) -> _Count:
+        code, receiver = frame.f_code, frame.f_locals.get("self")
+        subject = receiver if isinstance(receiver, Module) else code
+        count = self._counts.get((id(code), id(subject)))
+        if count is None or count.code() is not code or count.receiver() is not subject:  # of objects that are gone
+            count = self._counts[id(code), id(subject)] = _Count(weakref.ref(code), weakref.ref(subject))
+        return count
+
     def _capture(self, frame: Any, backend: Backend) -> GuardedCode | bool | None:
         try:
-            return capture_frame(frame, backend, self.fullgraph) or False
+            history = self._count(frame).history
+            return capture_frame(frame, backend, self.fullgraph, open_sizes=lambda: OpenSizes(self.dynamic, history)) or False
         except Raised:
             return None  # the frame itself raises it
-        except (Unsupported, BackendCompilerFailed):
+        except (Unsupported, BackendCompilerFailed, ConstraintViolationError):
             raise
         except Exception as error:
             if self.fullgraph:
@@ -116,10 +151,22 @@ class FrameCallback:
             return False
 
 
-def _subject(frame: Any) -> tuple[types.CodeType, int]:
-    """Whose captures are counted together: those of a method by its object."""
-    receiver = frame.f_locals.get("self")
-    return frame.f_code, id(receiver) if isinstance(receiver, Module) else 0
+@dataclass
+class _Count:
+    """How often a code object was captured, and with which sizes; for a method of a module: with this module."""
+
+    code: weakref.ref
+    receiver: weakref.ref
+    captures: int = 0
+    history: History = field(default_factory=History)
+
+
+def _remove(code_reference: weakref.ref, found_reference: weakref.ref) -> None:
+    """Remove an entry that will not hold again, because an object that it was made for is gone."""
+    code, found = code_reference(), found_reference()
+    for entry in cache_entries(code) if code is not None else []:
+        if entry.guarded_code is found:
+            remove_entry(code, entry)
 
 
 def _no_log(stage: str, text: Callable[[], str]) -> None:
@@ -138,9 +185,8 @@ def _values_of(frame: Any) -> dict[str, Any]:
 def reset() -> None:
     """Forget everything that was captured."""
     with _lock:
-        for code in _captured:
+        for code in _captured.take():
             reset_code(code)
-        _captured.clear()
 
 
 def code_of(function: Callable | types.CodeType) -> types.CodeType:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
@@ -20,6 +21,7 @@ from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
+from rushlight.fx.symbolic_sizes import Geometry, SymbolNodes
 
 
 class GraphBuilder:
@@ -28,7 +30,8 @@ class GraphBuilder:
     def __init__(self) -> None:
         self.graph = Graph()
         self.fakes = FakeTensorMode()
-        self.inputs: list[tuple[Node, Source, Tensor]] = []
+        self.symbols = SymbolNodes(self.graph)
+        self.inputs: list[tuple[Node, Source, Tensor | int]] = []
         self.attributes: dict[str, Tensor] = {}
         self._versions: dict[Node, int] = {}
         self._node_of: dict[int, Node] = {}
@@ -37,11 +40,24 @@ class GraphBuilder:
         self.calls = 0
         self.has_history = False  # whether an input is no leaf, which its fake is
 
-    def input(self, tensor: Tensor, source: Source) -> Node:
-        """The placeholder of a tensor that the frame passes."""
-        node = self.graph.placeholder("L_" + re.sub(r"\W+", "_", source.expression()).strip("_"))
+    def input(self, tensor: Tensor, source: Source, geometry: Geometry | None = None) -> Node:
+        """The placeholder of a tensor that the frame passes; `geometry` leaves sizes and strides of it open."""
+        node = self._placeholder(source)
         self.inputs.append((node, source, tensor))
+        if geometry is not None:
+            node.meta["geometry"] = geometry
+            self.symbols.bind(self.fakes.from_tensor(tensor, geometry), node)
         return self._track(node, tensor)
+
+    def integer_input(self, number: SymInt, source: Source) -> None:
+        """The placeholder of an open integer that the frame passes."""
+        node = self._placeholder(source)
+        node.meta["example_value"] = node.meta["val"] = number
+        self.inputs.append((node, source, number.hint))
+        self.symbols.bind(number, node)
+
+    def _placeholder(self, source: Source) -> Node:
+        return self.graph.placeholder("L_" + re.sub(r"\W+", "_", source.expression()).strip("_"))
 
     def attribute(self, tensor: Tensor, name: str) -> Node:
         """The `get_attr` node of a tensor that belongs to the graph."""
@@ -141,4 +157,4 @@ def _thawed(value: Any) -> Any:
     return value
 
 
-Backend = Callable[[GraphModule, list[Tensor]], Callable]
+Backend = Callable[[GraphModule, list[Tensor | int]], Callable]

@@ -1,145 +1,282 @@
 """Guards: what one capture assumed of the frame, as readable Python that is checked before its code runs again.
 
-In: assumptions, in the order in which they were made. Out: a function of the frame's locals that tells whether all hold, the
-text of that function, and, for one that does not hold, which it was and the value found.
+In: assumptions, in the order in which they were made. Out: what tells whether all hold for a frame's values, their text, and,
+for one that does not hold, which it was and the value found.
 """
 
 from __future__ import annotations
 
 import builtins
+import sys
+import types
+import weakref
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rushlight._C import AttributeChecks
-from rushlight.core.dtype import get_default_dtype
+import rushlight.core.dtype as dtypes
+from rushlight._C import GuardTree
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.dynamo.sources import Attribute, Held, Source, parameter_text
+from rushlight.dynamo.dynamic import OpenSizes, assumptions
+from rushlight.dynamo.guard_tree import (
+    DIFFERENT_OBJECTS,
+    DIFFERENT_STORAGES,
+    EMPTY,
+    EQUAL,
+    HAS,
+    IS_TYPE,
+    KEYS,
+    LACKS,
+    LENGTH,
+    NO_ATTRIBUTE,
+    SAME,
+    SAME_OBJECTS,
+    TENSOR,
+    THREAD,
+    Check,
+    Relation,
+    TreeBuilder,
+)
+from rushlight.dynamo.sources import GLOBALS, Attribute, Held, Item, Local, Member, OwnDict, Source, parameter_text
+from rushlight.dynamo.values.classes import look_up
+from rushlight.fx.symbolic_sizes import Geometry
+from rushlight.nn.modules.module import Module
 
-# An object, None or the name of a dict among its attributes, a name there, what kind of check, and what is expected.
-Check = tuple[object, str | None, str, int, object]
-SAME, EQUAL, EMPTY, MISSING, TENSOR = range(5)  # the kinds, as _C.AttributeChecks numbers them
+_STANDARD = frozenset(sys.stdlib_module_names) | {"rushlight"}
+
+
+def is_stable(owner: Any) -> bool:
+    """Whether what a class or module holds may be taken for granted: the standard library's and this library's own."""
+    name = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(owner, "__module__", "") or ""
+    return name.partition(".")[0] in _STANDARD
+
+
+def is_referred_to_weakly(value: object) -> bool:
+    """Whether a capture must not keep an object alive: the program's own modules, functions and classes."""
+    return isinstance(value, Module) or (isinstance(value, types.FunctionType | type) and not is_stable(value))
 
 
 @dataclass(frozen=True)
 class Guard:
-    """One assumption: an expression that must be true, and where its value comes from."""
+    """One assumption: an expression that must be true, and where its value comes from.
+
+    `checks` and `relation` say the same to native code, which then tests it; an assumption without is tested in Python.
+    """
 
     expression: str
     source: Source | None
     reason: str
-    check: Check | None = None  # the same for native code, which then tests it
+    checks: tuple[Check, ...] = ()
+    relation: Relation | None = None
 
 
 @dataclass
 class Guards:
-    """The assumptions of one capture. `names` are the objects that their expressions mention."""
+    """The assumptions of one capture. `names` are the objects that their expressions mention, or weak references to them."""
 
     parameters: tuple[str, ...]
     names: dict[str, Any] = field(default_factory=dict)
     guards: dict[str, Guard] = field(default_factory=dict)
+    _texts: dict[int, tuple[object, str]] = field(default_factory=dict)
+    _died: list[Callable[[], None]] = field(default_factory=list)
 
-    def add(self, expression: str, source: Source | None, reason: str, check: Check | None = None) -> None:
+    def add(
+        self, expression: str, source: Source | None, reason: str, checks: tuple[Check, ...] = (),
+        relation: Relation | None = None,
+    ) -> None:  # fmt: skip
         """Assume that `expression` is true; said twice it is checked once."""
-        self.guards.setdefault(expression, Guard(expression, source, reason, check))
+        self.guards.setdefault(expression, Guard(expression, source, reason, checks or (), relation))
 
-    def check_of(self, owner: Source, name: str, kind: int, expected: object = None, group: str | None = None) -> Check | None:
-        """The native form of a guard on an attribute of an object that the guards hold; None for others."""
-        if not isinstance(owner, Held):
-            return None
-        held = self.names[owner.name]
-        return (held, group, name, kind, expected) if isinstance(getattr(held, "__dict__", None), dict) else None
+    def name(self, value: object, hint: str, is_owned: bool = False) -> str:
+        """An expression under which others may mention an object: a name, or the call of a weak reference of that name.
 
-    def _value_check(self, source: Source, value: object, kind: int) -> Check | None:
-        check = self.check_of(source.base, source.name, kind, value) if isinstance(source, Attribute) else None
-        return check if check is not None and check[0].__dict__.get(source.name, self) is value else None
+        With `is_owned` the capture made the object, and keeps it.
+        """
+        known = self._texts.get(id(value))
+        if known is not None:
+            return known[1]
+        hint = "".join(character if character.isalnum() else "_" for character in hint)
+        name = f"__{hint.strip('_')}_{len(self.names)}"
+        is_weak = not is_owned and is_referred_to_weakly(value)
+        self.names[name] = weakref.ref(value, _Farewell(self._died)) if is_weak else value
+        text = f"{name}()" if is_weak else name
+        self._texts[id(value)] = (value, text)
+        return text
 
-    def name(self, value: object, hint: str) -> str:
-        """A name under which expressions may mention an object."""
-        for known, held in self.names.items():
-            if held is value:
-                return known
-        name = f"__{hint}_{len(self.names)}"
-        self.names[name] = value
-        return name
+    def _expected(self, text: str) -> object:
+        """The object, or weak reference, behind a text of `name`."""
+        return self.names[text.removesuffix("()")]
+
+    def finish(self) -> None:
+        """No more is assumed: let go of what was kept for the capture only."""
+        self._texts.clear()
+
+    def when_an_object_dies(self, function: Callable[[], None]) -> None:
+        """Have a function called when an object dies to which the guards refer weakly: they will not hold again."""
+        self._died.append(function)
 
     # The kinds of assumption
 
-    def same_type(self, source: Source, value: object, check: Check | None = None) -> None:
+    def same_type(self, source: Source, value: object) -> None:
         """The type is exactly that of `value`."""
         kind = type(value)
         name = kind.__name__ if getattr(builtins, kind.__name__, None) is kind else self.name(kind, kind.__name__)
-        self.add(f"type({source}) is {name}", source, "type", check)
+        expected = kind if name == kind.__name__ else self._expected(name)
+        self.add(f"type({source}) is {name}", source, "type", (Check(source, IS_TYPE, expected),))
 
     def same_object(self, source: Source, value: object) -> None:
         """The very object."""
         if isinstance(source, Held):
             return
-        check = self._value_check(source, value, SAME)
         if value is None or value is True or value is False or value is ...:
-            self.add(f"{source} is {value!r}", source, "identity", check)
+            text, expected = repr(value), value
         else:
             hint = getattr(value, "__name__", type(value).__name__)
-            self.add(f"{source} is {self.name(value, hint if hint.isidentifier() else 'object')}", source, "identity", check)
+            text = self.name(value, hint if isinstance(hint, str) and hint.isidentifier() else "object")
+            expected = self._expected(text)
+        self.add(f"{source} is {text}", source, "identity", (Check(self._own(source, value), SAME, expected),))
+
+    def _own(self, source: Source, value: object) -> Source:
+        """A quicker way to an attribute of an object that the guards hold, where it is the instance's own."""
+        if not isinstance(source, Attribute) or not isinstance(source.base, Held):
+            return source
+        held = self._expected(source.base.text)
+        held = held() if isinstance(held, weakref.ref) else held
+        own = getattr(held, "__dict__", None)
+        is_own = isinstance(own, dict) and own.get(source.key, self) is value and not isinstance(held, type)
+        return Item(OwnDict(source.base), source.key) if is_own else source
 
     def same_value(self, source: Source, value: object) -> None:
         """The same type and value; NaN is equal to itself and -0.0 differs from 0.0."""
         if value is None or isinstance(value, bool):
             return self.same_object(source, value)
-        check = self._value_check(source, value, EQUAL) if type(value) in (int, float, str, bytes) else None
-        self.same_type(source, value, check)
+        if type(value) not in (int, float, complex, str, bytes):
+            self.same_type(source, value)
+            if isinstance(value, range):
+                return self.add(f"repr({source}) == {repr(value)!r}", source, "value")
+            return self.add(f"{source} == {self.name(value, 'value')}", source, "value")
+        check = (Check(self._own(source, value), EQUAL, value),)
+        self.add(f"type({source}) is {type(value).__name__}", source, "type", check)
         if isinstance(value, float | complex):
             self.add(f"repr({source}) == {repr(value)!r}", source, "value", check)
-        elif isinstance(value, int | str | bytes):
-            self.add(f"{source} == {value!r}", source, "value", check)
-        elif isinstance(value, range):
-            self.add(f"repr({source}) == {repr(value)!r}", source, "value")
         else:
-            self.add(f"{source} == {self.name(value, 'value')}", source, "value")
+            self.add(f"{source} == {value!r}", source, "value", check)
 
     def same_length(self, source: Source, value: Any) -> None:
         """As many items."""
-        self.add(f"len({source}) == {len(value)}", source, "length")
+        self.add(f"len({source}) == {len(value)}", source, "length", (Check(source, LENGTH, len(value)),))
 
-    def same_items(self, source: Source, values: list, reason: str) -> None:
+    def same_items(self, source: Source, values: list, reason: str, kind: type = set) -> None:
         """The same keys of a dict, or items of a set, in the same order; 1, 1.0 and True differ."""
+        checks = (Check(source, KEYS, tuple(values)),) if kind in (dict, defaultdict) else ()
         if all(type(value) is str for value in values):
-            self.add(f"list({source}) == {values!r}", source, reason)
+            self.add(f"list({source}) == {values!r}", source, reason, checks)
         else:
-            self.add(f"{self.name(equal_items, 'equal_items')}({source}, {self.name(values, reason)})", source, reason)
+            text = f"{self.name(equal_items, 'equal_items')}({source}, {self.name(values, reason)})"
+            self.add(text, source, reason, checks if not any(map(is_referred_to_weakly, values)) else ())
 
-    def tensor(self, source: Source, value: Tensor) -> None:
-        """Type, dtype, device, sizes, strides and requires_grad."""
+    def same_place(self, source: Source, other: Source) -> None:
+        """One object in two places."""
+        relation = Relation(SAME_OBJECTS, (source, other))
+        self.add(f"{source} is {other}", source, "the same object in two places", (), relation)
+
+    def empty(self, source: Source, reason: str) -> None:
+        """A container without items, or another false value."""
+        self.add(f"not {source}", source, reason, (Check(source, EMPTY, None),))
+
+    def no_attribute(self, source: Source, name: str) -> None:
+        """No attribute of that name."""
+        checks = (Check(source, NO_ATTRIBUTE, name),)
+        self.add(f"not hasattr({source}, {name!r})", source, "no such attribute", checks)
+
+    def no_own_attribute(self, source: Source, name: str) -> None:
+        """No attribute of that name that is the instance's own."""
+        own = OwnDict(source)
+        self.add(f"{name!r} not in {own}", source, "no such attribute", (Check(own, LACKS, name),))
+
+    def has_key(self, source: Source, key: object, is_there: bool) -> None:
+        """Whether a dict has a key."""
+        checks = (Check(source, HAS if is_there else LACKS, key),)
+        self.add(f"{key!r} {'in' if is_there else 'not in'} {source}", source, "whether there is a key", checks)
+
+    def globals_of(self, function: Source, namespace: dict, is_own: bool) -> None:
+        """A function's globals; `is_own` for those of the frame itself."""
+        place = Attribute(function, "__globals__")
+        if is_own:
+            self.same_place(place, Local(GLOBALS))
+        else:
+            self.same_object(place, namespace)
+
+    def no_hooks(self, module: Source, group: str) -> None:
+        """A module's dict of hooks is empty."""
+        checks = (Check(Item(OwnDict(module), group), EMPTY, None),)
+        self.add(f"not {module}.{group}", module, "no hooks", checks)
+
+    def tensor(self, source: Source, value: Tensor, geometry: Geometry | None = None) -> None:
+        """Type, dtype, device, sizes, strides and requires_grad; `geometry` has symbols for sizes and strides left open."""
         self.same_type(source, value)
-        self.add(self._tensor_text(source, value), source, "tensor")
+        text = self._tensor_text(source, value, geometry)
+        self.add(text, source, "tensor", (tensor_check(source, value, geometry),))
 
-    def _tensor_text(self, source: Source, value: Tensor) -> str:
+    def open_sizes(self, sizes: OpenSizes) -> None:
+        """What was assumed of the sizes and integers that the capture leaves open."""
+        for assumption in assumptions(sizes):
+            place = f", for {assumption.location}" if assumption.location else ""
+            self.add(assumption.text, assumption.source, f"size{place}")
+
+    def _tensor_text(self, source: Source, value: Tensor, geometry: Geometry | None = None) -> str:
         impl = value._impl
+        sizes, strides = fixed_geometry(value, geometry)
         matches = self.name(tensor_matches, "tensor")
         dtype = self.name(impl.dtype, impl.dtype.name)
         device = self.name(impl.device, "device")
-        return f"{matches}({source}, {impl.sizes}, {impl.strides}, {dtype}, {device}, {value.requires_grad})"
+        return f"{matches}({source}, {sizes}, {strides}, {dtype}, {device}, {value.requires_grad})"
 
     def member(self, owner: Source, group: str, name: str, value: object) -> None:
         """The very parameter, buffer or submodule of a module; a tensor that looks as it did."""
-        is_tensor = isinstance(value, Tensor)
-        check = self.check_of(owner, name, TENSOR if is_tensor else SAME, value, group)
-        held = self.name(value, name if name.isidentifier() else "member")
-        self.add(f"{owner}.{group}[{name!r}] is {held}", owner, "the same member of a module", check)
-        if is_tensor:
-            self.add(self._tensor_text(Held(held), value), Held(held), "a tensor of a module", check)
+        held, place = self.name(value, name if name.isidentifier() else "member"), Item(OwnDict(owner), group)
+        found = Item(place, name)
+        checks = (Check(found, SAME, self._expected(held)),)
+        self.add(f"{owner}.{group}[{name!r}] is {held}", owner, "the same member of a module", checks)
+        if isinstance(value, Tensor):
+            checks = (tensor_check(found, value),)
+            self.add(self._tensor_text(Held(held), value), Held(held), "a tensor of a module", checks)
+
+    def class_member(self, kind: type, name: str, found: object) -> None:
+        """What a class, or one of its bases, holds under a name."""
+        text = self.name(kind, kind.__name__ if kind.__name__.isidentifier() else "class")
+        held = self.name(found, found.__name__ if isinstance(found, types.FunctionType) else "member")
+        if isinstance(found, types.FunctionType) and type(kind) is type and name.isidentifier():
+            expression = f"{text}.{name} is {held}"
+        else:
+            expression = f"{self.name(look_up, 'look_up')}({text}, {name!r}) is {held}"
+        checks = (Check(Member(Held(text), name), SAME, self._expected(held)),)
+        self.add(expression, None, f"the class {kind.__name__}", checks)
 
     def different_objects(self, sources: list[Source]) -> None:
         """No two of the values are one object."""
         if len(sources) > 1:
             listed = ", ".join(f"id({source})" for source in sources)
-            self.add(f"len({{{listed}}}) == {len(sources)}", None, "aliasing")
+            relation = Relation(DIFFERENT_OBJECTS, tuple(sources))
+            self.add(f"len({{{listed}}}) == {len(sources)}", None, "aliasing", (), relation)
+
+    def different_storages(self, sources: list[Source]) -> None:
+        """No two of the tensors share memory."""
+        listed = ", ".join(map(str, sources))
+        relation = Relation(DIFFERENT_STORAGES, tuple(sources))
+        check = self.name(storages_differ, "storages_differ")
+        self.add(f"{check}({listed})", None, "inputs do not share memory", (), relation)
 
     def ambient(self) -> None:
         """Grad mode, autocast and default dtype of the thread."""
-        found = ambient_state()
-        self.add(f"{self.name(ambient_state, 'ambient')}() == {self.name(found, 'ambient_then')}", None, "mode of the thread")
+        found, thread = ambient_state(), Held(self.name(state, "thread"))
+        text = f"{self.name(ambient_state, 'ambient')}() == {self.name(found, 'ambient_then')}"
+        default = Item(Held(self.name(dtypes._default, "default_dtype")), 0)
+        checks = (Check(thread, THREAD, (*found[:2], False)), Check(default, SAME, found[2]))
+        self.add(text, None, "mode of the thread", checks if found[3] is None else ())
 
     # What comes out
 
@@ -152,15 +289,16 @@ class Guards:
         parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
         return f"def guard({parameters}):\n    return (\n        {tests}\n    )\n"
 
-    def build(self) -> Callable[..., bool]:
-        """A function that answers as the one of `text` does, over the frame's values; native code tests what modules hold."""
+    def build(self) -> GuardTree:
+        """What answers as the function of `text` does, over the frame's values."""
+        found = self.guards.values()
+        tests = [guard.expression for guard in found if not guard.checks and guard.relation is None]
+        relations = [guard.relation for guard in found if guard.relation is not None]
+        rest = self._in_python(tests) if tests else None
+        return TreeBuilder(self.parameters, self.names).build(_once(found), relations, rest)
+
+    def _in_python(self, tests: list[str]) -> Callable[..., bool]:
         namespace = dict(self.names)
-        tests = [guard.expression for guard in self.guards.values() if guard.check is None]
-        found = [guard.check for guard in self.guards.values() if guard.check is not None]
-        checks = {(id(check[0]), check[1] or "", *check[2:4]): check for check in found}
-        if checks:
-            namespace["__attributes_hold"] = AttributeChecks([checks[key] for key in sorted(checks)])
-            tests.append("__attributes_hold()")
         exec(compile(self._function(tests), "<guards>", "exec"), namespace)
         return namespace["guard"]
 
@@ -179,16 +317,64 @@ class Guards:
         return "all hold"
 
 
+class _Farewell:
+    """What a weak reference calls at its object's end: the functions of a list, which is all that it holds."""
+
+    __slots__ = ("functions",)
+
+    def __init__(self, functions: list[Callable[[], None]]) -> None:
+        self.functions = functions
+
+    def __call__(self, reference: weakref.ref) -> None:
+        while self.functions:
+            self.functions.pop()()
+
+
+def _once(guards: Iterable[Guard]) -> list[Check]:
+    """The checks of guards, each once: type and value of a number are one check."""
+    found = {}
+    for guard in guards:
+        for check in guard.checks:
+            found.setdefault((check.source.text, check.kind, id(check.expected)), check)
+    return list(found.values())
+
+
+def fixed_geometry(value: Tensor, geometry: Geometry | None) -> tuple[tuple, tuple]:
+    """Sizes and strides with None for those that are open."""
+    sizes, strides = geometry or (value._impl.sizes, value._impl.strides)
+    return tuple(map(_if_fixed, sizes)), tuple(map(_if_fixed, strides))
+
+
+def _if_fixed(number: SymInt | int) -> int | None:
+    return None if type(number) is SymInt else number
+
+
+def tensor_check(source: Source, value: Tensor, geometry: Geometry | None = None) -> Check:
+    """That a tensor has the sizes, strides, dtype, device and requires_grad of `value`; open sizes are not looked at."""
+    impl = value._impl
+    facts = (*fixed_geometry(value, geometry), impl.dtype, impl.device, bool(value.requires_grad))
+    return Check(source, TENSOR, facts)
+
+
 def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, device: object, requires_grad: bool) -> bool:
-    """Whether a tensor looks as it did."""
+    """Whether a tensor looks as it did; None stands for any size or stride."""
     impl = value._impl
     return (
-        impl.sizes == sizes
-        and impl.strides == strides
+        _same_numbers(impl.sizes, sizes)
+        and _same_numbers(impl.strides, strides)
         and impl.dtype is dtype
         and impl.device == device
         and impl.requires_grad == requires_grad
     )
+
+
+def _same_numbers(found: tuple, wanted: tuple) -> bool:
+    return len(found) == len(wanted) and all(other in (None, one) for one, other in zip(found, wanted, strict=True))
+
+
+def storages_differ(*tensors: Tensor) -> bool:
+    """Whether no two tensors share memory."""
+    return len({id(tensor._impl.storage) for tensor in tensors}) == len(tensors)
 
 
 def equal_items(values: Iterable, wanted: list) -> bool:
@@ -200,7 +386,8 @@ def equal_items(values: Iterable, wanted: list) -> bool:
 def ambient_state() -> tuple:
     """What the thread's state makes operators do."""
     cast = state.autocast
-    return (state.grad_enabled, state.inference, get_default_dtype(), cast if cast is not None and cast.enabled else None)
+    active = cast if cast is not None and cast.enabled else None
+    return (state.grad_enabled, state.inference, dtypes.get_default_dtype(), active)
 
 
 def _short(value: object) -> str:

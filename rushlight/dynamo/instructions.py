@@ -48,12 +48,14 @@ def decode(code: CodeType) -> tuple[Instruction, ...]:
     index_of = _index_by_offset(code, read)
     handlers = [
         (entry.start, entry.end, Handler(index_of[entry.target], entry.depth, entry.lasti))
-        for entry in dis._parse_exception_table(code)
+        for entry in sorted(dis._parse_exception_table(code), key=lambda entry: entry.start, reverse=True)
     ]
     found = []
     for item in read:
         is_jump = item.opcode in dis.hasjrel or item.opcode in dis.hasjabs
-        handler = next((handler for start, end, handler in handlers if start <= item.offset < end), None)
+        while handlers and handlers[-1][1] <= item.offset:
+            handlers.pop()
+        handler = handlers[-1][2] if handlers and handlers[-1][0] <= item.offset else None
         line = item.positions.lineno if item.positions is not None else None
         target = index_of[item.argval] if is_jump else None
         found.append(Instruction(item.opname, item.arg, item.argval, item.offset, line, target, handler))
@@ -77,31 +79,33 @@ def parameter_names(code: CodeType) -> tuple[str, ...]:
     return code.co_varnames[:count]
 
 
-@lru_cache(maxsize=2048)
 def live_locals(code: CodeType, index: int) -> frozenset[str]:
     """The local variables that may be read at or after an instruction before they are written."""
+    live, names = _live_sets(code)[index], code.co_varnames
+    return frozenset(name for position, name in enumerate(names) if live >> position & 1)
+
+
+@lru_cache(maxsize=2048)
+def _live_sets(code: CodeType) -> tuple[int, ...]:
+    """For each instruction the variables that are live before it, as bits by their number: a fixed point, found backwards."""
     instructions = decode(code)
-    reads: set[str] = set()
-    seen: dict[int, set[frozenset[str]]] = {}
-    work = [(index, frozenset())]
-    while work:
-        position, written = work.pop()
-        while position < len(instructions):
-            known = seen.setdefault(position, set())
-            if any(other <= written for other in known):
-                break
-            known.add(written)
-            instruction = instructions[position]
-            read, wrote = _accesses(instruction)
-            reads |= read - written
-            written |= wrote
-            for following in (instruction.target, instruction.handler and instruction.handler.target):
-                if following is not None:
-                    work.append((following, written - wrote if instruction.handler else written))
-            if instruction.opname in _ENDS:
-                break
-            position += 1
-    return frozenset(reads)
+    bit_of = {name: 1 << position for position, name in enumerate(code.co_varnames)}
+    accesses = [tuple(sum(bit_of.get(name, 0) for name in names) for names in _accesses(item)) for item in instructions]
+    live = [0] * (len(instructions) + 1)
+    is_changing = True
+    while is_changing:
+        is_changing = False
+        for index in range(len(instructions) - 1, -1, -1):
+            instruction, (reads, writes) = instructions[index], accesses[index]
+            after = 0 if instruction.opname in _ENDS else live[index + 1]
+            if instruction.target is not None:
+                after |= live[instruction.target]
+            found = reads | after & ~writes
+            if instruction.handler is not None:  # which may be reached before anything is written
+                found |= live[instruction.handler.target]
+            is_changing |= found != live[index]
+            live[index] = found
+    return tuple(live)
 
 
 _ENDS = frozenset({

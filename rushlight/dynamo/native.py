@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rushlight.dynamo.instructions import PYTHON, Instruction
-from rushlight.dynamo.opcodes import BINARY_SYMBOLS
+from rushlight.dynamo.opcodes.operators import BINARY_SYMBOLS
 
 NULL_TEXT = "NULL"
 
@@ -91,6 +91,7 @@ _EXPRESSIONS: dict[str, tuple[int, Callable[..., str]]] = {
     "COMPARE_OP": (2, lambda i, left, right: _comparison(i, left, right)),
     "IS_OP": (2, lambda i, left, right: f"{left} is {'not ' if i.arg else ''}{right}"),
     "CONTAINS_OP": (2, lambda i, left, right: f"{left} {'not ' if i.arg else ''}in {right}"),
+    "IMPORT_NAME": (2, lambda i, level, names: f"__import__({i.argval!r}, __globals, None, {names}, {level})"),
     "GET_ITER": (1, lambda i, value: f"iter({value})"),
     "FORMAT_SIMPLE": (1, lambda i, value: f"format({value})"),
     "FORMAT_WITH_SPEC": (2, lambda i, value, specification: f"format({value}, {specification})"),

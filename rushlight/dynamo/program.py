@@ -7,11 +7,15 @@ names that it mentions. Text rather than bytecode: it reads as what happens, and
 from __future__ import annotations
 
 import ast
+import re
 import types
 from typing import Any
 
+from rushlight.core.algebra import Var
+from rushlight.core.symbolic import SymInt
 from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.sources import parameter_text
 from rushlight.dynamo.values.base import Value
 
@@ -19,15 +23,16 @@ _LITERALS = (int, str, bytes, bool, type(None))
 
 
 class ProgramWriter:
-    """Collects the statements of one generated function. `names` are the objects that its text mentions."""
+    """Collects the statements of one generated function, which mentions objects by the names that its guards give them."""
 
-    def __init__(self, parameters: tuple[str, ...], module_globals: dict, effects: SideEffects) -> None:
-        self.parameters = parameters
+    def __init__(self, guards: Guards, module_globals: dict, effects: SideEffects) -> None:
+        self.parameters = guards.parameters
         self.is_changed = effects.is_changed
         self.module_globals = module_globals
-        self.names: dict[str, Any] = {}
+        self.name_of = guards.name
         self.lines: list[str] = []
         self.outputs: list[Any] = []
+        self.symbols: set[Var] = set()
         self._made: dict[int, str] = {}
         self._kept_values: list[Value] = []
         self._unfinished: set[int] = set()
@@ -64,6 +69,12 @@ class ProgramWriter:
             return repr(value)
         return self.name_of(value, type(value).__name__)
 
+    def symbolic(self, number: SymInt) -> str:
+        """An open integer, computed from the sizes of inputs, which are read at the function's beginning."""
+        expression = number.expr
+        self.symbols.update(expression.free_variables())
+        return f"({expression.substitute({symbol: Var(f'__{symbol.name}') for symbol in expression.free_variables()})})"
+
     def key(self, value: Any) -> str:
         """A key of a dict or item of a set."""
         if type(value) is tuple:
@@ -73,16 +84,6 @@ class ProgramWriter:
     def begin(self, value: Value, text: str) -> str:
         """Make an object before what it holds, which may hold the object; returns its name."""
         name = self._made[id(value)] = self.keep(text)
-        return name
-
-    def name_of(self, value: Any, hint: str) -> str:
-        """The name under which the text mentions an object."""
-        for name, held in self.names.items():
-            if held is value:
-                return name
-        hint = "".join(character if character.isalnum() else "_" for character in hint)
-        name = f"__{hint.strip('_')}_{len(self.names)}"
-        self.names[name] = value
         return name
 
     def globals_of(self, namespace: dict) -> str:
@@ -116,12 +117,23 @@ class ProgramWriter:
         return f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in body)
 
 
+def line_mark(line: int | None) -> str:
+    """What follows a statement that belongs to a line of its own of the original's file."""
+    return "" if line is None else f"  # line {line}"
+
+
+def _marked_lines(text: str) -> dict[int, int]:
+    found = ((number, re.search(r"  # line (\d+)$", line)) for number, line in enumerate(text.splitlines(), 1))
+    return {number: int(mark.group(1)) for number, mark in found if mark}
+
+
 def compile_function(text: str, original: types.CodeType, line: int) -> types.CodeType:
-    """The code object of a generated function: named like the original, its lines all the given one of the original's file."""
-    tree = ast.parse(text)
+    """The code object of a generated function: named like the original, its lines the given one of the original's file, except
+    for statements that are marked with another one."""
+    tree, marked = ast.parse(text), _marked_lines(text)
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
-            node.lineno = node.end_lineno = line
+            node.lineno = node.end_lineno = marked.get(node.lineno, line)
             node.col_offset = node.end_col_offset = 0
     tree.body[0].lineno = original.co_firstlineno
     module = compile(tree, original.co_filename, "exec")

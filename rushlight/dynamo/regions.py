@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from rushlight._C import set_eval_frame, skip_code
+from rushlight._C import begin_region, call_in_region, skip_code
 from rushlight.dynamo.instructions import parameter_names
 
 _PACKAGE = __name__.partition(".")[0]
@@ -59,12 +59,9 @@ def optimize(callback: Callable) -> Callable[[Callable], Callable]:
         followed = followable(function)
 
         def run(*args: Any, **kwargs: Any) -> Any:
-            before = set_eval_frame(callback)
-            try:
-                return followed(*args, **kwargs)
-            finally:
-                set_eval_frame(before)
+            return call_in_region(callback, followed, args, kwargs)
 
+        begin_region(run)
         _look_like(run, function)
         run._rushlight_original = function
         run._rushlight_followed = followed
@@ -97,12 +94,7 @@ def disable(function: Callable, recursive: bool = True) -> Callable:
         skip_code(function.__code__)
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        before = set_eval_frame(None) if recursive else None
-        try:
-            return function(*args, **kwargs)
-        finally:
-            if recursive:
-                set_eval_frame(before)
+        return call_in_region(None, function, args, kwargs) if recursive else function(*args, **kwargs)
 
     _look_like(run, function)
     run._rushlight_disabled = True

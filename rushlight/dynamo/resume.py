@@ -7,6 +7,8 @@ knows how.
 
 from __future__ import annotations
 
+import weakref
+from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 
@@ -15,30 +17,58 @@ from bytecode.instr import InstrLocation
 
 from rushlight.dynamo.instructions import PYTHON, decode
 
-_PROLOGUE = ("MAKE_CELL", "COPY_FREE_VARS", "RESUME")
+_PROLOGUE = ("MAKE_CELL", "COPY_FREE_VARS")
 
 
-@lru_cache(maxsize=1024)
+@dataclass
+class _Origin:
+    """What a resume function's code was made of: its instruction `begin + i` is `skipped + i` of `code`."""
+
+    code: CodeType
+    begin: int
+    skipped: int
+    made: weakref.ref[CodeType]
+
+
+# Resume functions by the identity of their code, for as long as that lives: equal codes may belong to different files.
+_origins: dict[int, _Origin] = {}
+
+
 def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, ...], raising: bool = False,
                 is_plain: bool = False) -> CodeType:  # fmt: skip
-    """The code from instruction `index` on.
+    """The code from instruction `index` on: the same object for the same place of the same function.
+
+    `code` may be a resume function itself: then its original is resumed, so that a loop comes back to the same function.
+    """
+    origin = _origins.get(id(code))
+    if origin is not None and index >= origin.begin:
+        code, index = origin.code, index - origin.begin + origin.skipped
+    return _resume_code((code, code.co_filename), index, stack, local_names, raising, is_plain)
+
+
+@lru_cache(maxsize=4096)
+def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_names: tuple[str, ...], raising: bool,
+                 is_plain: bool) -> CodeType:  # fmt: skip
+    """The code of a file from instruction `index` on.
 
     `stack` has a letter for each entry, from the bottom: "v" a value, "n" NULL, "h" what stands below a handled exception,
-    which is being handled again. The parameters are the values of the stack, then `local_names`; with `raising` a last one,
+    which is being handled again. The parameters are `local_names`, then the values of the stack; with `raising` a last one,
     an exception, is raised there instead of running the instruction. Cell variables become free variables, after the
     original's own. `is_plain` makes a code object of its own for callers that never have it captured.
     """
+    code, _ = original
     body = _with_depths(Bytecode.from_code(code), code)
     cells = tuple(code.co_cellvars)
     freevars = [*code.co_freevars, *cells]
     values = [f"__stack{position}" for position, kind in enumerate(stack) if kind != "n"]
-    parameters = [*values, *local_names, *(["__raised"] if raising else [])]
+    parameters = [*local_names, *values, *(["__raised"] if raising else [])]
     target = Label()
     location = InstrLocation(decode(code)[index].line, None, None, None)
     rest = _body_with_label(body, index, target, cells)
     prologue = ([Instr("COPY_FREE_VARS", len(freevars))] if freevars else []) + [Instr("RESUME", 0)]
     loads = [instruction for position, kind in enumerate(stack) for instruction in _load(position, kind)]
-    made = Bytecode([*prologue, *loads, *_jump(body, index, target, raising, location), *rest])
+    before = [*prologue, *loads, *_jump(body, index, target, raising, location)]
+    made = Bytecode([*before, *rest])
     made.name, made.qualname, made.filename = code.co_name, code.co_qualname, code.co_filename
     made.first_lineno = code.co_firstlineno
     made.argcount, made.argnames = len(parameters), parameters
@@ -46,7 +76,16 @@ def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, 
     made.flags = body.flags & ~0x0C
     made.docstring = None if PYTHON < (3, 13) else made.docstring
     # The stack depths are known; what would be computed does not know of the way in.
-    return made.to_code(stacksize=code.co_stacksize + len(stack) + 2, compute_exception_stack_depths=False)
+    found = made.to_code(stacksize=code.co_stacksize + len(stack) + 2, compute_exception_stack_depths=False)
+    _remember(found, code, sum(isinstance(item, Instr) for item in before))
+    return found
+
+
+def _remember(made: CodeType, code: CodeType, begin: int) -> None:
+    skipped = next(index for index, item in enumerate(decode(code)) if item.opname not in _PROLOGUE)
+    if [item.opname for item in decode(made)[begin:]] == [item.opname for item in decode(code)[skipped:]]:
+        key = id(made)
+        _origins[key] = _Origin(code, begin, skipped, weakref.ref(made, lambda _: _origins.pop(key, None)))
 
 
 def _with_depths(body: Bytecode, code: CodeType) -> Bytecode:
@@ -71,18 +110,27 @@ def _load(position: int, kind: str) -> list[Instr]:
 
 
 def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str, ...]) -> list:
-    found, position = [], 0
+    found, position, has_begun = [], 0, False
     for item in body:
         if isinstance(item, Instr):
             if position == index:
                 found.append(target)
             position += 1
-            if item.name in _PROLOGUE and item.name != "RESUME":
+            has_begun |= item.name == "RESUME"
+            if item.name in _PROLOGUE and not has_begun:
                 continue
-            if isinstance(item.arg, CellVar) and item.arg.name in cells:
-                item = Instr(item.name, FreeVar(item.arg.name), location=item.location)
+            name = _cell_name(item)
+            if name in cells:
+                item = Instr(item.name, FreeVar(name), location=item.location)
         found.append(item)
     return found
+
+
+def _cell_name(item: Instr) -> str | None:
+    """The cell variable that an instruction names. Since 3.13 a cell is loaded like a local variable."""
+    if isinstance(item.arg, CellVar):
+        return item.arg.name
+    return item.arg if item.name == "LOAD_FAST" and PYTHON >= (3, 13) else None
 
 
 def _jump(body: Bytecode, index: int, target: Label, raising: bool, location: InstrLocation) -> list:
@@ -108,3 +156,8 @@ def _handler_at(body: Bytecode, index: int) -> TryBegin | None:
                 return active
             position += 1
     return None
+
+
+def receiver_name(code: CodeType) -> str | None:
+    """The parameter that has to stay the first one, because `super()` without arguments looks there."""
+    return code.co_varnames[0] if "__class__" in code.co_freevars and code.co_argcount else None

@@ -4,59 +4,67 @@ from __future__ import annotations
 
 import collections
 import functools
-import sys
 import types
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rushlight.autograd.grad_mode import enable_grad, no_grad
 from rushlight.core.size import Size
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.dynamo.dynamic import OpenSizes
 from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.regions import is_compiled_wrapper
-from rushlight.dynamo.sources import Attribute, Global, Held, Item, Source
+from rushlight.dynamo.sources import Attribute, Global, Held, Item, Named, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
+from rushlight.dynamo.values.classes import PythonModuleValue
 from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, constant_of, is_constant_value
-from rushlight.dynamo.values.containers import DictValue, RangeValue, SequenceValue, SetValue, SliceValue
 from rushlight.dynamo.values.contexts import GradModeValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
-from rushlight.dynamo.values.objects import ModuleValue, ObjectValue, OpaqueValue, PythonModuleValue
+from rushlight.dynamo.values.mappings import DictValue
+from rushlight.dynamo.values.modules import ModuleValue
+from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
+from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue
+from rushlight.dynamo.values.sets import SetValue
+from rushlight.dynamo.values.symbolic import SymbolicValue
 from rushlight.dynamo.values.tensor import LibraryFunctionValue, TensorValue, is_library_function
 from rushlight.nn.modules.module import Module
-from rushlight.nn.parameter import Parameter
+from rushlight.nn.parameter import Buffer, Parameter
 
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
 
-_STANDARD = frozenset(sys.stdlib_module_names) | {"rushlight"}
 _GRAD_KINDS = (no_grad, enable_grad)
-
-
-def is_stable(owner: Any) -> bool:
-    """Whether what a class or module holds may be taken for granted: the standard library's and this library's own."""
-    name = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(owner, "__module__", "") or ""
-    return name.partition(".")[0] in _STANDARD
 
 
 class Session:
     """One capture of one frame."""
 
-    def __init__(self, parameters: tuple[str, ...], module_globals: dict) -> None:
+    def __init__(self, parameters: tuple[str, ...], module_globals: dict, sizes: OpenSizes) -> None:
         self.graph = GraphBuilder()
+        self.sizes = sizes
         self.guards = Guards(parameters)
         self.effects = SideEffects()
         self.module_globals = module_globals
-        self.held: dict[str, Any] = {}
         self.depth = 0
         self.distinct: list[Source] = []
         self.cells: list[Source] = []
+        self.generators: list[Value] = []
+        self.active: Translator | None = None
+        sizes.environment.locate = self._location
         self._known: dict[int, Value] = {}
+        self._integers: dict[str, SymbolicValue] = {}
         self._keep: list[Any] = []
+
+    def _location(self) -> str:
+        """The line that is followed."""
+        line = self.active.user_stack()[-1] if self.active is not None else None
+        return "" if line is None else f"{line.filename}:{line.lineno} in {line.name}: {line.line}"
 
     # Real objects as tracked values
 
@@ -95,13 +103,17 @@ class Session:
         if known.source is None:
             self.guards.same_object(source, value)
         else:
-            self.guards.add(f"{source} is {known.source}", source, "the same object in two places")
+            self.guards.same_place(source, known.source)
 
     def _make(self, tx: Translator, value: Any, source: Source | None) -> Value:
         kind = type(value)
         if isinstance(value, Tensor):
             return self._tensor(value, source)
         if isinstance(value, BY_VALUE) and kind in BY_VALUE:
+            if kind is int and source is not None and not isinstance(source, Held):
+                number = self.sizes.integer(value, source)
+                if type(number) is SymInt:
+                    return self._open_integer(number, source)
             if source is not None:
                 self.guards.same_value(source, value)
             return ConstantValue(value)
@@ -119,16 +131,25 @@ class Session:
 
     def _tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
-        if kind not in (Tensor, Parameter):
+        if kind not in (Tensor, Parameter, Buffer):
             return self._opaque(value, source)
         node = self.graph.known(value)
         if node is None:
             if source is None or isinstance(source, Held):
                 node = self.graph.attribute(value, "_tensor_constant")
             else:
-                self.guards.tensor(source, value)
-                node = self.graph.input(value, source)
+                geometry = self.sizes.geometry(value, source)
+                self.guards.tensor(source, value, geometry)
+                node = self.graph.input(value, source, geometry)
         return self.graph.tensor_value(node, node.meta["example_value"], source, value)
+
+    def _open_integer(self, number: SymInt, source: Source) -> SymbolicValue:
+        made = self._integers.get(source.text)
+        if made is None:
+            made = self._integers[source.text] = SymbolicValue(number, source)
+            self.guards.same_type(source, 0)
+            self.graph.integer_input(number, source)
+        return made
 
     def _callable(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
         if isinstance(value, types.ModuleType):
@@ -180,7 +201,7 @@ class Session:
         kwargs = {name: self.wrap(tx, item, Item(keywords, name) if source else None) for name, item in value.keywords.items()}
         if source is not None:
             self.guards.same_length(Attribute(source, "args"), value.args)
-            self.guards.same_items(Attribute(source, "keywords"), list(value.keywords), "keywords")
+            self.guards.same_items(Attribute(source, "keywords"), list(value.keywords), "keywords", dict)
         return PartialValue(functools.partial, function, args, kwargs, source)
 
     def _items(self, tx: Translator, values: Any, source: Source | None) -> list[Value]:
@@ -204,7 +225,7 @@ class Session:
             if source is not None:
                 self.guards.same_type(source, value)
                 self.guards.same_items(source, list(value), "items")
-            return SetValue(dict.fromkeys(value), kind, source)
+            return SetValue(value, kind, source)
         if kind is range:
             if source is not None:
                 self.guards.same_value(source, value)
@@ -228,11 +249,11 @@ class Session:
         self.guards.same_type(source, value)
         items = {key: self.later(tx, item, Item(source, self._key_text(key))) for key, item in value.items()}
         keys = list(value)
-        return DictValue(items, type(value), source, factory, lambda: self.guards.same_items(source, keys, "keys"))
+        return DictValue(items, type(value), source, factory, lambda: self.guards.same_items(source, keys, "keys", type(value)))
 
     def _key_text(self, key: Any) -> Any:
         """A key as it stands in expressions: itself, or a name for it."""
-        return key if type(key) in (str, int, bool, type(None)) else _Named(self.guards.name(key, "key"), key)
+        return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"), key)
 
     def _object(self, value: Any, source: Source | None) -> Value:
         kind = type(value)
@@ -256,19 +277,13 @@ class Session:
         if source is not None:
             self.guards.same_type(source, value)
         if hasattr(value, "previous"):
-            self.guards.add(f"{source}.previous is {value.previous}", source, "mode before the block")
+            self.guards.same_object(Attribute(source, "previous"), value.previous)
             made.previous.append(value.previous)
         return made
 
     def hold(self, value: Any) -> Held:
         """A source for an object that the generated code keeps itself."""
-        for name, held in self.held.items():
-            if held is value:
-                return Held(name)
-        name = f"__held_{len(self.held)}"
-        self.held[name] = value
-        self.guards.names[name] = value
-        return Held(name)
+        return Held(self.guards.name(value, "held"))
 
 
 def _may_be_another(made: Value) -> bool:
@@ -285,23 +300,6 @@ def is_key(value: Any) -> bool:
         return all(map(is_key, value))
     callables = types.FunctionType | types.BuiltinFunctionType
     return is_constant_value(value) or type(value) is type or isinstance(value, callables)
-
-
-class _Named:
-    """A dict's key that is mentioned by a name in expressions."""
-
-    def __init__(self, name: str, key: Any) -> None:
-        self.name = name
-        self.key = key
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Named) and self.key == other.key
 
 
 def _is_python_class(kind: type) -> bool:

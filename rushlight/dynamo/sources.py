@@ -1,25 +1,48 @@
 """Sources: how a value was reached from the frame. Guards test there, and generated code reads from there.
 
 In: the way the symbolic interpreter took to a value. Out: a Python expression over the frame's parameters, `__globals` (the
-function's globals) and `__closure` (its cells).
+function's globals) and `__closure` (its cells); and the same way in steps, for native guards.
 """
 
 from __future__ import annotations
 
 import builtins
-from dataclasses import dataclass
+
+# How a step leads from the value before to the next, as csrc/guard_tree.c numbers them.
+VALUE, HELD, ATTRIBUTE, OWN, ITEM, TYPE, CELL, MEMBER, KEY_AT = range(9)
+
+GLOBALS, CLOSURE = "__globals", "__closure"
 
 
-@dataclass(frozen=True)
 class Source:
-    """Base of sources. Equal sources reach the same value."""
+    """A step from another source (`base`, None at the beginning) to a value; `text` is the whole way as an expression.
+
+    Sources with the same text are equal: they reach the same value.
+    """
+
+    __slots__ = ("base", "key", "text")
+    access: int
+
+    def __init__(self, base: Source | None, key: object, text: str) -> None:
+        self.base = base
+        self.key = key
+        self.text = text
 
     def expression(self) -> str:
         """A Python expression for the value."""
-        raise NotImplementedError
+        return self.text
 
     def __str__(self) -> str:
-        return self.expression()
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.text})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
 
 
 def parameter_text(name: str) -> str:
@@ -27,85 +50,130 @@ def parameter_text(name: str) -> str:
     return f"__of_{name}" if hasattr(builtins, name) else name
 
 
-@dataclass(frozen=True)
 class Local(Source):
     """A parameter of the frame."""
 
-    name: str
+    __slots__ = ()
+    access = VALUE
 
-    def expression(self) -> str:
-        return parameter_text(self.name)
+    def __init__(self, name: str) -> None:
+        super().__init__(None, name, parameter_text(name))
 
 
-@dataclass(frozen=True)
+class Held(Source):
+    """An object that the generated code holds, by an expression for it: a name, or the call of a weak reference."""
+
+    __slots__ = ()
+    access = HELD
+
+    def __init__(self, name: str) -> None:
+        super().__init__(None, name, name)
+
+    @property
+    def name(self) -> str:
+        """The expression."""
+        return self.text
+
+
 class Global(Source):
     """A global variable of a module, given by an expression for its dict."""
 
-    name: str
-    namespace: str = "__globals"
+    __slots__ = ()
+    access = ITEM
 
-    def expression(self) -> str:
-        return f"{self.namespace}[{self.name!r}]"
+    def __init__(self, name: str, namespace: str = GLOBALS) -> None:
+        base = Local(GLOBALS) if namespace == GLOBALS else Held(namespace)
+        super().__init__(base, name, f"{base}[{name!r}]")
 
 
-@dataclass(frozen=True)
 class FreeVariable(Source):
     """A cell of the called function's closure."""
 
-    index: int
+    __slots__ = ()
+    access = ITEM
 
-    def expression(self) -> str:
-        return f"__closure[{self.index}]"
+    def __init__(self, index: int) -> None:
+        super().__init__(Local(CLOSURE), index, f"{CLOSURE}[{index}]")
 
 
-@dataclass(frozen=True)
 class Attribute(Source):
     """An attribute."""
 
-    base: Source
-    name: str
+    __slots__ = ()
+    access = ATTRIBUTE
 
-    def expression(self) -> str:
-        return f"{self.base.expression()}.{self.name}"
+    def __init__(self, base: Source, name: str) -> None:
+        super().__init__(base, name, f"{base}.{name}")
 
 
-@dataclass(frozen=True)
+class Content(Source):
+    """What a cell holds."""
+
+    __slots__ = ()
+    access = CELL
+
+    def __init__(self, base: Source) -> None:
+        super().__init__(base, None, f"{base}.cell_contents")
+
+
+class OwnDict(Source):
+    """The dict of an instance's own attributes."""
+
+    __slots__ = ()
+    access = OWN
+
+    def __init__(self, base: Source) -> None:
+        super().__init__(base, None, f"{base}.__dict__")
+
+
 class Item(Source):
     """An item by a constant index or key."""
 
-    base: Source
-    key: object
+    __slots__ = ()
+    access = ITEM
 
-    def expression(self) -> str:
-        return f"{self.base.expression()}[{self.key!r}]"
+    def __init__(self, base: Source, key: object) -> None:
+        super().__init__(base, key, f"{base}[{key!r}]")
 
 
-@dataclass(frozen=True)
 class Key(Source):
     """The key at a position of a dict."""
 
-    base: Source
-    position: int
+    __slots__ = ()
+    access = KEY_AT
 
-    def expression(self) -> str:
-        return f"list({self.base.expression()})[{self.position}]"
+    def __init__(self, base: Source, position: int) -> None:
+        super().__init__(base, position, f"list({base})[{position}]")
 
 
-@dataclass(frozen=True)
 class Kind(Source):
     """The type of a value."""
 
-    base: Source
+    __slots__ = ()
+    access = TYPE
 
-    def expression(self) -> str:
-        return f"type({self.base.expression()})"
+    def __init__(self, base: Source) -> None:
+        super().__init__(base, None, f"type({base})")
 
 
-@dataclass(frozen=True)
-class Held(Source):
-    """An object that the generated code holds under a name of its own."""
+class Member(Source):
+    """What a class, or the first of its bases that has it, holds under a name."""
 
-    name: str
+    __slots__ = ()
+    access = MEMBER
 
-    def expression(self) -> str:
+    def __init__(self, base: Source, name: str) -> None:
+        super().__init__(base, name, f"{base}.{name}")
+
+
+class Named:
+    """A dict's key that is mentioned by a name in expressions."""
+
+    __slots__ = ("name", "key")
+
+    def __init__(self, name: str, key: object) -> None:
+        self.name = name
+        self.key = key
+
+    def __repr__(self) -> str:
         return self.name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rushlight.core.symbolic import SymInt
 from rushlight.fx.node import Node
 
 _DTYPE_ABBREVIATIONS = {
@@ -28,10 +29,12 @@ def value_annotation(node: Node, include_stride: bool = False, include_device: b
 
 
 def describe_value(value: Any, include_stride: bool = False, include_device: bool = False) -> str:
-    """`f32[4, 4]` for a tensor; `f32[4, 4][4, 1]cpu` with stride and device; a tuple in parentheses."""
+    """`f32[4, 4]` for a tensor; `f32[4, 4][4, 1]cpu` with stride and device; `Sym(s0)`; a tuple in parentheses."""
     if isinstance(value, (tuple, list)):
         parts = [describe_value(item, include_stride, include_device) or "?" for item in value]
         return f"({', '.join(parts)})" if any(part != "?" for part in parts) else ""
+    if type(value) is SymInt:
+        return f"Sym({value})"
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         return ""
     name = str(value.dtype).removeprefix("torch.")

@@ -11,7 +11,7 @@ from rushlight.core.dispatch_key import AUTOGRAD_BITS, META_KEYS
 from rushlight.core.dtype import bool_, uint8
 from rushlight.core.storage import StorageImpl, without_data
 from rushlight.core.tensor import Tensor, wrap
-from rushlight.core.tensor_impl import DataDependentError, TensorImpl
+from rushlight.core.tensor_impl import UNKNOWN_NBYTES, DataDependentError, TensorImpl
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
@@ -26,21 +26,26 @@ class FakeTensorMode(DispatchMode):
         self._fakes: dict[TensorImpl, Tensor] = {}
         self._storages: dict[StorageImpl, StorageImpl] = {}
 
-    def from_tensor(self, tensor: Tensor) -> Tensor:
-        """The fake of a real tensor, the same at each call; a fake tensor is returned as it is."""
+    def from_tensor(self, tensor: Tensor, geometry: tuple[tuple, tuple] | None = None) -> Tensor:
+        """The fake of a real tensor, the same at each call; a fake tensor is returned as it is.
+
+        `geometry` gives the sizes and strides that the fake is to have instead of the tensor's: symbolic ones.
+        """
         impl = tensor._impl
         if impl.fake:
             return tensor
         found = self._fakes.get(impl)
         if found is None:
-            found = self._fakes[impl] = self._make(impl)
+            found = self._fakes[impl] = self._make(impl, geometry)
         return found
 
-    def _make(self, impl: TensorImpl) -> Tensor:
+    def _make(self, impl: TensorImpl, geometry: tuple[tuple, tuple] | None) -> Tensor:
         storage = self._storages.get(impl.storage)
         if storage is None:
-            storage = self._storages[impl.storage] = without_data(impl.storage.nbytes)
-        fake = TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, impl.device, META_KEYS)
+            nbytes = impl.storage.nbytes if geometry is None else UNKNOWN_NBYTES
+            storage = self._storages[impl.storage] = without_data(nbytes)
+        sizes, strides = geometry or (impl.sizes, impl.strides)
+        fake = TensorImpl(storage, sizes, strides, impl.storage_offset, impl.dtype, impl.device, META_KEYS)
         fake.fake = True
         return wrap(fake)
 

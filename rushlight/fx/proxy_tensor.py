@@ -11,12 +11,13 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import FrameType
 
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import ExcludeKeys
@@ -25,6 +26,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
+from rushlight.fx.symbolic_sizes import Geometry, SymbolNodes, open_sizes
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
 from rushlight.ops.registry import aten
@@ -43,7 +45,11 @@ class ProxyMode(DispatchMode):
         self.names = names
         self.nodes: dict[TensorImpl, Node] = {}
         self.constants: dict[str, Tensor] = {}
+        self.symbols = SymbolNodes(graph, self._locate)
         self.user_line = ""
+
+    def _locate(self) -> str:
+        return self.user_line or user_frame(sys._getframe(1))
 
     def track(self, tensor: Tensor, node: Node) -> None:
         """Say that `node` produces `tensor`."""
@@ -60,7 +66,7 @@ class ProxyMode(DispatchMode):
         with ExcludeKeys(AUTOGRAD_BITS):
             result = op(*args, **kwargs)
         node = self.graph.create_node("call_function", op, node_args, node_kwargs, name=op._schema.name)
-        node.meta["stack_trace"] = self.user_line or user_frame(sys._getframe(1))
+        node.meta["stack_trace"] = self._locate()
         return self._record(op, node, args, result)
 
     def _same_value(self, tensor: Tensor) -> Tensor:
@@ -92,7 +98,9 @@ class ProxyMode(DispatchMode):
         self.track(value, item)
 
     def argument(self, value: object) -> object:
-        """What stands for `value` in a node's arguments: a node for a tensor, anything else itself."""
+        """What stands for `value` in a node's arguments: a node for a tensor or a symbolic integer, anything else itself."""
+        if type(value) is SymInt:
+            return self.symbols.node_of(value)
         if not isinstance(value, Tensor):
             return value
         node = self.nodes.get(value._impl)
@@ -118,7 +126,8 @@ class ProxyMode(DispatchMode):
 
 def _map(function: Callable, value: object) -> object:
     if isinstance(value, tuple | list):
-        return type(value)(_map(function, item) for item in value) if type(value) in (tuple, list) else tuple(value)
+        items = [_map(function, item) for item in value]
+        return items if type(value) is list else tuple(items)
     return function(value)
 
 
@@ -173,9 +182,12 @@ def capture(
     kwargs: dict | None = None,
     names: dict[TensorImpl, str] | None = None,
     class_name: str = "GraphModule",
+    open_leaves: Sequence[Geometry | SymInt | None] | None = None,
 ) -> Capture:
     """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
 
+    `open_leaves` says, leaf by leaf, what is to be left open: symbolic sizes and strides for a tensor, a SymInt in place of
+    an int, which becomes an input then, or None.
     `names` gives the qualified names of tensors that may be met inside. Whatever Python decides while it runs is decided
     once. DataDependentError when it asks for a value. A GraphModule is run node by node, so that the new nodes know the
     user's lines that theirs come from.
@@ -183,7 +195,8 @@ def capture(
     leaves, spec = tree_flatten((args, kwargs or {}))
     graph, fakes = Graph(), FakeTensorMode()
     mode = ProxyMode(graph, fakes, names or {})
-    replaced = [_placeholder(mode, leaf, index) if isinstance(leaf, Tensor) else leaf for index, leaf in enumerate(leaves)]
+    given = zip(leaves, open_leaves or [None] * len(leaves), strict=True)
+    replaced = [_input(mode, leaf, opened, index) for index, (leaf, opened) in enumerate(given)]
     fake_args, fake_kwargs = tree_unflatten(replaced, spec)
     if isinstance(function, GraphModule):
         function = _ModuleRunner(function, mode).run
@@ -199,26 +212,56 @@ def capture(
     return Capture(GraphModule(constants, graph, class_name), output_spec, constants)
 
 
-def _placeholder(mode: ProxyMode, tensor: Tensor, index: int) -> Tensor:
-    fake = mode.fakes.from_tensor(tensor)
-    if fake._impl in mode.nodes:
-        return fake
-    node = mode.graph.placeholder(f"arg{index}_1")
-    mode.track(fake, node)
+def _input(mode: ProxyMode, leaf: object, opened: Geometry | SymInt | None, index: int) -> object:
+    """What the program gets for a leaf of its arguments."""
+    if type(opened) is SymInt:
+        node = mode.graph.placeholder(f"arg{index}_1")
+        node.meta["val"] = opened
+        mode.symbols.bind(opened, node)
+        return opened
+    if not isinstance(leaf, Tensor):
+        return leaf
+    fake = mode.fakes.from_tensor(leaf, opened)
+    if fake._impl not in mode.nodes:
+        node = mode.graph.placeholder(f"arg{index}_1")
+        mode.track(fake, node)
+        mode.symbols.bind(fake, node)
     return fake
 
 
-def make_fx(function: Callable) -> Callable[..., GraphModule]:
+TRACING_MODES = ("real", "fake", "symbolic")
+
+
+def make_fx(function: Callable, tracing_mode: str = "fake") -> Callable[..., GraphModule]:
     """A function that, called like `function`, returns the GraphModule of aten operators that `function` runs there.
 
-    The module takes the tensors among the arguments and returns what `function` returns.
+    The module takes the tensors among the arguments and returns what `function` returns. With `tracing_mode="symbolic"` their
+    sizes are left open, and ints are inputs, too: the module then serves other sizes, as far as the guards of
+    `module.shape_env` admit. "real" and "fake" are one. ValueError for another mode.
     """
+    if tracing_mode not in TRACING_MODES:
+        raise ValueError(f"Unexpected tracing type: {tracing_mode}, expected one of {', '.join(TRACING_MODES)}")
 
     def traced(*args, **kwargs) -> GraphModule:
-        captured = capture(function, args, kwargs)
+        environment = ShapeEnv(locate=lambda: user_frame(sys._getframe(1)))
+        opened = _open_all(environment, tree_flatten((args, kwargs))[0]) if tracing_mode == "symbolic" else None
+        captured = capture(function, args, kwargs, open_leaves=opened)
+        captured.module.shape_env = environment
         output = captured.module.graph.output_node()
         output.args = (tree_unflatten(list(output.args[0]), captured.output_spec),)
         captured.module.recompile()
         return captured.module
 
     return traced
+
+
+def _open_all(environment: ShapeEnv, leaves: list) -> list:
+    """What is open where all sizes and ints are."""
+    return [_opened(environment, leaf, f"arg{index}_1") for index, leaf in enumerate(leaves)]
+
+
+def _opened(environment: ShapeEnv, leaf: object, source: str) -> Geometry | SymInt | None:
+    if type(leaf) is int:
+        made = environment.create_symbol(leaf, source, share=False, least=None)
+        return made if type(made) is SymInt else None
+    return open_sizes(environment, leaf._impl, range(leaf.dim()), source) if isinstance(leaf, Tensor) else None

@@ -1,71 +1,77 @@
-"""C++ text to a loaded library, through the cache. The compiler is `$CXX`, or g++, or clang++."""
+"""C++ text to a loaded library, through the cache.
+
+In: a program's text. Out: a `Library`. The text is compiled as one translation unit, or as several side by side.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
-import shutil
-import subprocess
-import tempfile
-import warnings
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import rushlight._C as _C
-from rushlight.inductor import cache
+from rushlight.inductor import units
+from rushlight.inductor.processor import instructions
+from rushlight.utils.native import cache, toolchain
+from rushlight.utils.native.toolchain import BuildError, CompilerMissing
+
+__all__ = ["BuildError", "CompilerMissing", "Library", "build"]
 
 INCLUDE = Path(__file__).parent / "include"
 FLAGS = (
-    "-std=c++17", "-O2", "-march=native", "-fopenmp", "-shared", "-fPIC", "-fno-math-errno", "-fno-trapping-math",
-    "-ffp-contract=fast", "-fno-plt", "-Wno-psabi",
+    "-std=c++17", "-O2", "-march=native", "-fopenmp", "-fPIC", "-fno-math-errno", "-fno-trapping-math",
+    "-ffp-contract=fast", "-fno-plt", "-Wno-psabi", "-fno-exceptions", "-fno-rtti",
 )  # fmt: skip
-DEBUG_FLAGS = ("-std=c++17", "-g", "-O0", "-march=native", "-fopenmp", "-shared", "-fPIC", "-Wno-psabi")
-TIME_LIMIT = 300  # seconds
-
-
-class CompilerMissing(RuntimeError):
-    """No C++ compiler was found."""
-
-
-class BuildError(RuntimeError):
-    """The C++ compiler failed; the message holds its output and the source's path."""
+DEBUG_FLAGS = ("-std=c++17", "-g", "-O0", "-march=native", "-fopenmp", "-fPIC", "-Wno-psabi", "-fno-exceptions", "-fno-rtti")
+# Generated code needs only these libraries. Naming them spares the linker the C++ library, and nine tenths of its time.
+LEAN_LINK = ("-nostdlib", "-Wl,-z,defs", "-lgomp", "-lm", "-lgcc", "-lc")
+MOST_UNITS = 4
 
 
 @dataclass(frozen=True)
 class Library:
-    """A loaded program: addresses of its functions, and the arena's size in bytes."""
+    """A loaded program: addresses of its functions, and the arena's size in bytes.
+
+    Where that depends on size symbols, `arena_bytes_for` gives it for an array of their values, and `arena_bytes` is 0.
+    """
 
     path: Path
     entry: int
     prepare: int | None
     arena_bytes: int
+    arena_bytes_for: Callable[[ctypes.Array], int] | None
     from_cache: bool
 
 
-def compiler() -> str:
-    """The C++ compiler's path; CompilerMissing says what to install."""
-    chosen = os.environ.get("CXX")
-    for name in (chosen,) if chosen else ("g++", "clang++"):
-        found = shutil.which(name)
-        if found:
-            return found
-    raise CompilerMissing(
-        f"no C++ compiler found ({chosen or 'g++ or clang++'}). Install one, e.g. 'apt-get install g++', or set CXX."
-    )
+_used: dict[str, Path] = {}
+_lock = threading.Lock()
+
+
+def used_libraries() -> dict[str, Path]:
+    """The libraries that this process built or loaded, by their portable keys."""
+    with _lock:
+        return dict(_used)
 
 
 @functools.cache
-def _compiler_identity(path: str) -> str:
-    status = os.stat(path)
-    return f"{os.path.realpath(path)} {status.st_size} {status.st_mtime_ns}"
-
-
-@functools.cache
-def _headers_digest() -> str:
+def headers_digest() -> str:
+    """A name for the content of the native headers."""
     files = sorted((INCLUDE / "rushlight").glob("*.h"))
     return cache.digest(*(file.read_text() for file in files))
+
+
+def portable_key(source: str, flags: tuple[str, ...]) -> str:
+    """The name of a program, whatever compiler builds it for whatever processor."""
+    return cache.digest(source, " ".join(flags), headers_digest())
+
+
+def local_key(portable: str, compiler: str = "") -> str:
+    """The name of a program's library for this processor; without a compiler, of one that artifacts brought."""
+    return cache.digest(portable, compiler, " ".join(instructions()))
 
 
 def build(source: str, debug: bool = False) -> Library:
@@ -74,69 +80,64 @@ def build(source: str, debug: bool = False) -> Library:
     CompilerMissing, or BuildError with what the compiler said. Where the cache folder cannot be used, a warning says so,
     and a folder that lasts as long as the process takes its place.
     """
-    try:
-        return _build_in(cache.open_folder(cache.default_folder()), source, debug)
-    except OSError as error:
-        _warn_once(f"compile: compiled code is not kept, because {error}")
-    try:
-        return _build_in(Path(_process_folder().name), source, debug)
-    except OSError as error:
-        raise BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
-
-
-@functools.cache
-def _process_folder() -> tempfile.TemporaryDirectory:
-    return tempfile.TemporaryDirectory(prefix="rushlight-")
-
-
-@functools.cache
-def _warn_once(message: str) -> None:
-    warnings.warn(message, stacklevel=2)
-
-
-def _build_in(folder: Path, source: str, debug: bool) -> Library:
-    """`build` in a given folder; OSError when it cannot be written to, or libraries cannot be loaded from it."""
     flags = DEBUG_FLAGS if debug else (*FLAGS, *_vector_width())
-    path_of_compiler = compiler()
-    features = " ".join(_C.cpu_features())
-    key = cache.digest(source, " ".join(flags), _headers_digest(), _compiler_identity(path_of_compiler), features)
-    text, library = folder / f"{key}.cpp", folder / f"{key}.so"
-    if cache.is_intact(library):
-        with contextlib.suppress(FileNotFoundError):  # another process may have trimmed the cache meanwhile
-            return _load(library, True)
-    cache.write_atomically(text, source.encode())
-    cache.build_into(library, lambda temporary: _compile(path_of_compiler, flags, text, temporary))
-    loaded = _load(library, False)
-    cache.trim(folder, cache.size_limit())
-    return loaded
+    portable = portable_key(source, flags)
+    try:
+        compiler = toolchain.compiler()
+        keys = (local_key(portable, toolchain.identity(compiler)), local_key(portable))
+    except CompilerMissing as error:  # what artifacts brought needs none
+        compiler, keys = error, (local_key(portable),)
+    make = functools.partial(_compile, compiler, flags, 1 if debug else _units())
+    loaded, path, from_cache = cache.obtain(keys, source, make, _load)
+    with _lock:
+        _used[portable] = path
+    return Library(path, *loaded, from_cache)
 
 
 def _vector_width() -> tuple[str, ...]:
     return ("-mprefer-vector-width=512",) if "avx512f" in _C.cpu_features() else ()
 
 
-def _compile(path: str, flags: tuple[str, ...], text: Path, output: str) -> None:
-    command = [path, *flags, f"-I{INCLUDE}", str(text), "-o", output]
+def _units() -> int:
+    """How many translation units to compile side by side: one more than processors, since they are never equally long."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(MOST_UNITS, processors + 1) if processors > 1 else 1
+
+
+def _compile(compiler: str | CompilerMissing, flags: tuple[str, ...], most: int, source: Path, folder: Path, output: Path):
+    """Write `source`, as up to `most` units, into the library `output`."""
+    if isinstance(compiler, CompilerMissing):
+        raise compiler
+    commands, objects = [], []
+    for number, unit in enumerate(units.split(source.read_text(), most, str(source))):
+        text = folder / f"{number}.cpp"
+        text.write_text(unit)
+        objects.append(str(text.with_suffix(".o")))
+        commands.append([compiler, *flags, f"-I{INCLUDE}", "-c", str(text), "-o", objects[-1]])
+    toolchain.run(commands, str(source), folder)
+    link = [compiler, "-shared", "-fopenmp", *objects, "-o", str(output)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise BuildError(f"the C++ compiler could not build {text}: {error}") from error
-    if done.returncode:
-        said = done.stderr.strip()[-4000:] or f"(no message; exit status {done.returncode})"
-        raise BuildError(f"the C++ compiler failed on {text}\n$ {' '.join(command)}\n{said}")
+        toolchain.run([[*link, *LEAN_LINK]], str(source), folder)
+    except BuildError:  # another compiler may need libraries that we do not know
+        toolchain.run([link], str(source), folder)
 
 
-def _load(path: Path, from_cache: bool) -> Library:
+def _load(path: Path) -> tuple[int, int | None, int, Callable | None]:
+    """The addresses of a library's functions, and its arena's size in both forms; OSError when it cannot be loaded."""
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:
         if not path.exists():
             raise FileNotFoundError(str(path)) from error
         raise
-    size = loaded.rushlight_arena_bytes
-    size.restype = ctypes.c_long
-    prepare = getattr(loaded, "rushlight_prepare", None)
-    return Library(path, _address(loaded.rushlight_entry), _address(prepare), size(), from_cache)
+    try:
+        symbolic = getattr(loaded, "rushlight_arena_bytes_for", None)
+        size = symbolic or loaded.rushlight_arena_bytes
+        size.restype = ctypes.c_long
+        prepare = _address(getattr(loaded, "rushlight_prepare", None))
+        return _address(loaded.rushlight_entry), prepare, 0 if symbolic else size(), symbolic
+    except AttributeError as error:
+        raise BuildError(f"{path} is no compiled program: {error}") from error
 
 
 def _address(function) -> int | None:

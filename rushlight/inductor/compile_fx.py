@@ -18,7 +18,10 @@ from rushlight.inductor.build import build
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.graph import GraphLowering
+from rushlight.inductor.size_checks import make_binder
+from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.support import is_supported
+from rushlight.inductor.symbolic_graph import SymbolicGraph
 
 Observer = Callable[[str, Callable[[], str]], None]
 
@@ -32,9 +35,10 @@ class Options:
 
 
 def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Callable[..., tuple]:
-    """The callable that runs `module` natively: flat tensors in, a tuple out.
+    """The callable that runs `module` natively: flat tensors, and integers where sizes are inputs, in; a tuple out.
 
-    CompilerMissing and BuildError when no native code can be made.
+    Symbolic sizes of the inputs' fakes stay open: the code takes their values at each call. CompilerMissing and BuildError
+    when no native code can be made; UnsupportedSize where symbolic sizes are in the way, so that fixed ones may help.
     """
     unsupported = [node for node in module.graph.nodes if node.op == "call_function" and not is_supported(node)]
     if not unsupported:
@@ -114,9 +118,21 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer) -> 
     observe("fusion", lambda: "\n\n".join(map(str, program.groups)))
     observe("memory", lambda: str(program.arena))
     if not program.groups:  # only views: nothing to calculate
-        return reference
+        return _checked(reference, lowered.symbols) if lowered.symbols else reference
     observe("code", lambda: program.source)
     library = build(program.source, options.debug)
     observe("library", lambda: f"{'loaded' if library.from_cache else 'built'} {library.path}")
     constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
-    return CompiledGraph(lowered, program, library, constants, reference)
+    kind = SymbolicGraph if lowered.symbols else CompiledGraph
+    return kind(lowered, program, library, constants, reference)
+
+
+def _checked(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
+    """`reference` for inputs of the sizes that the graph was captured for."""
+    bind = make_binder(symbols)
+
+    def run(*inputs: Tensor | int) -> tuple:
+        bind(inputs)
+        return reference(*inputs)
+
+    return run

@@ -16,6 +16,7 @@ from rushlight.core.thread_state import state
 from rushlight.inductor.build import Library
 from rushlight.inductor.codegen.program import Program
 from rushlight.inductor.graph import LoweredGraph
+from rushlight.inductor.sizes import Size, as_size
 
 TILE_COLUMNS = 64  # upper bound of the padding of a packed matrix's columns
 
@@ -58,9 +59,9 @@ class CompiledGraph:
         self._prepared: _Prepared | None = None
         self._lock = threading.Lock()
 
-    def _sizes_of_outputs(self, lowered: LoweredGraph) -> dict[str, int]:
+    def _sizes_of_outputs(self, lowered: LoweredGraph) -> dict[str, Size]:
         layouts = {buffer.name: buffer.layout for buffer in lowered.buffers}
-        return {name: layouts[name].numel * layouts[name].dtype.itemsize for name in self.program.outputs}
+        return {name: as_size(layouts[name].numel * layouts[name].dtype.itemsize) for name in self.program.outputs}
 
     def __call__(self, *tensors: Tensor) -> tuple:
         """The flat outputs for inputs of the compiled sizes, strides and dtypes; RuntimeError for any others."""
@@ -105,7 +106,8 @@ class CompiledGraph:
                     f"has now {list(tensor.shape)} and {tensor.dtype}; compile the model again"
                 )
         pointers = [tensor._impl.data_ptr for tensor in self.constants]
-        packed = [allocate(4 * operand.depth * (operand.columns + TILE_COLUMNS)) for operand in self.program.packed]
+        packed = [allocate(buffer.layout.numel * buffer.layout.dtype.itemsize) for buffer in self.program.folded]
+        packed += [allocate(4 * operand.depth * (operand.columns + TILE_COLUMNS)) for operand in self.program.packed]
         pointers += [storage.data_ptr for storage in packed]
         if packed:
             _C.launch(self.library.prepare, pointers)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rushlight.core.storage import StorageImpl
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.annotations import innermost_frame
 from rushlight.fx.graph_module import GraphModule
@@ -18,6 +19,8 @@ from rushlight.fx.node import Node, map_arg
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, Load, Operand, buffer_text, walk
 from rushlight.inductor.lowering.builder import GraphBuilder, same_strides
 from rushlight.inductor.lowering.registry import LOWERINGS
+from rushlight.inductor.size_symbols import SizeSymbols, environment_of
+from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes
 from rushlight.inductor.tensor_box import StorageBox, TensorBox
 
 
@@ -26,25 +29,27 @@ class OutputView:
     """A graph output: a strided view of a buffer, or a plain Python value. `is_whole`: an input or constant as it is."""
 
     buffer: str
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int
+    size: tuple[Size, ...]
+    stride: tuple[Size, ...]
+    offset: Size
     value: object = None
     is_whole: bool = False
 
 
 @dataclass(slots=True)
 class LoweredGraph:
-    """A graph in the loops IR."""
+    """A graph in the loops IR. `symbols` are the sizes that differ from call to call."""
 
     buffers: list[Buffer]
     inputs: list[InputBuffer]
     constants: list[ConstantBuffer]
     outputs: list[OutputView]
+    symbols: SizeSymbols = field(default_factory=SizeSymbols)
 
     def __str__(self) -> str:
         outputs = ", ".join(f"{view.buffer}{list(view.size)}" for view in self.outputs)
-        return "\n\n".join([*map(buffer_text, self.buffers), f"return ({outputs})\n"])
+        head = [str(self.symbols)] if self.symbols else []
+        return "\n\n".join([*head, *map(buffer_text, self.buffers), f"return ({outputs})\n"])
 
 
 class GraphLowering:
@@ -58,7 +63,24 @@ class GraphLowering:
         self._placed: dict[Node, Operand] = {}
 
     def run(self) -> LoweredGraph:
-        """Lower every node; NotImplementedError when an operator has no rule."""
+        """Lower every node; NotImplementedError when an operator has no rule, UnsupportedSize where it needs a known size.
+
+        Where lowering finds that sizes must be equal, it begins again: what was made before tells them apart.
+        """
+        while True:
+            version = self._version()
+            lowered = self._lower_all()
+            if self._version() == version:
+                return lowered
+            self.builder, self.boxes, self._root, self._placed = GraphBuilder(), {}, {}, {}
+
+    def _version(self) -> int:
+        """How often sizes have been found equal."""
+        values = (node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder")
+        environment = environment_of(list(values))
+        return 0 if environment is None else environment.version
+
+    def _lower_all(self) -> LoweredGraph:
         outputs: list[OutputView] = []
         for node in self.module.graph.nodes:
             if node.op == "output":
@@ -67,15 +89,22 @@ class GraphLowering:
             self.boxes[node] = self._lower(node)
             if isinstance(node.meta["val"], Tensor):
                 self._root.setdefault(_storage(node), node)
+                _check_sizes(node, self.boxes[node])
         buffers = self.builder.buffers
+        symbols = SizeSymbols([node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder"])
+        symbols.require([size for buffer in buffers for size in (*buffer.layout.size, *buffer.layout.stride)])
+        symbols.require([size for view in outputs for size in (*view.size, *view.stride, view.offset)])
         return LoweredGraph(
             buffers,
             [buffer for buffer in buffers if isinstance(buffer, InputBuffer)],
             [buffer for buffer in buffers if isinstance(buffer, ConstantBuffer)],
             outputs,
+            symbols,
         )
 
     def _lower(self, node: Node) -> object:
+        if isinstance(node.meta["val"], SymInt | int):
+            return _number(node.meta["val"])
         if node.op == "placeholder":
             return self._external(InputBuffer(node.name, _layout(node.meta["val"])), node.meta["val"])
         if node.op == "get_attr":
@@ -88,7 +117,7 @@ class GraphLowering:
         if rule is None:
             raise NotImplementedError(f"no lowering for {node.target} ({node.format_node()})")
         builder = self.builder
-        builder.origin, builder.lines = node.name, source_line(node)
+        builder.origin, builder.lines, builder.consumers = node.name, source_line(node), len(node.users)
         args, kwargs = map_arg(node.args, self.boxes.__getitem__), map_arg(node.kwargs, self.boxes.__getitem__)
         result = rule(builder, *args, **kwargs)
         if len(node.users) > 1:
@@ -107,36 +136,38 @@ class GraphLowering:
 
     def _outputs(self, values: tuple) -> list[OutputView]:
         """The outputs. Those that share memory in eager share it here, with eager's strides."""
-        nodes = dict.fromkeys(value for value in values if isinstance(value, Node))
+        nodes = dict.fromkeys(value for value in values if isinstance(value, Node) and not _is_number(value))
         viewers = Counter(_storage(node) for node in nodes)
         made = {node: self._output(node, viewers[_storage(node)] > 1) for node in nodes}
+        made |= {node: OutputView("", (), (), 0, as_size(node.meta["val"])) for node in values if _is_number(node)}
         return [made[value] if isinstance(value, Node) else OutputView("", (), (), 0, value) for value in values]
 
     def _output(self, node: Node, shared: bool) -> OutputView:
         box, fake = self.boxes[node], node.meta["val"]
-        stride = tuple(fake.stride())
+        size, stride = as_sizes(box.size), as_sizes(fake.stride())
         self.builder.origin, self.builder.lines = node.name, source_line(node)
         if not fake.numel() and node.op == "call_function":
-            return OutputView(self.builder.copy(box).storage.buffer.name, box.size, stride, 0)
+            return OutputView(self.builder.copy(box).storage.buffer.name, size, stride, 0)
         root = self._root[_storage(node)]
         if root.op == "call_function" and (shared or not _is_dense(fake)):
             whole, base = self._in_layout(root), root.meta["val"]
-            return OutputView(whole.buffer, box.size, stride, whole.offset + fake.storage_offset() - base.storage_offset())
+            offset = as_size(whole.offset + as_size(fake.storage_offset()) - as_size(base.storage_offset()))
+            return OutputView(whole.buffer, size, stride, offset)
         found = self._in_layout(node)
-        return OutputView(found.buffer, box.size, stride, found.offset, is_whole=node.op != "call_function")
+        return OutputView(found.buffer, size, stride, found.offset, is_whole=node.op != "call_function")
 
     def _in_layout(self, node: Node) -> Operand:
         """Where the elements of a node lie in memory with the strides of its fake value, after a copy if need be."""
         found = self._placed.get(node)
         if found is None:
-            found = self._placed[node] = self._find_or_copy(self.boxes[node], node.meta["val"].stride())
+            found = self._placed[node] = self._find_or_copy(self.boxes[node], as_sizes(node.meta["val"].stride()))
         return found
 
-    def _find_or_copy(self, box: TensorBox, stride: tuple[int, ...]) -> Operand:
-        found = self.builder.operand(box, box.size)
-        if found is not None and same_strides(box.size, found.strides, stride):
+    def _find_or_copy(self, box: TensorBox, stride: tuple[Size, ...]) -> Operand:
+        found, size = self.builder.operand(box, box.size), as_sizes(box.size)
+        if found is not None and same_strides(size, found.strides, stride) and not self.builder.is_folded(found.buffer):
             return found
-        order = sorted(range(len(box.size)), key=lambda dim: (-stride[dim], dim))
+        order = _outermost_first(size, stride)
         moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
         copied = self.builder.copy(moved).view(box.size, lambda index: [index[dim] for dim in order])
         return self.builder.operand(copied, box.size)
@@ -148,12 +179,59 @@ def _storage(node: Node) -> StorageImpl:
 
 def _is_dense(value: Tensor) -> bool:
     """Whether a tensor's elements fill a block of memory, each in a place of its own."""
+    size, stride = as_sizes(value.shape), as_sizes(value.stride())
+    if not all(isinstance(number, int) for number in (*size, *stride)):
+        return _innermost_first(size, stride) is not None
     expected = 1
-    for stride, size in sorted(zip(value.stride(), value.shape, strict=True)):
-        if size > 1 and stride != expected:
+    for step, extent in sorted(zip(stride, size, strict=True)):
+        if extent > 1 and step != expected:
             return False
-        expected *= size
+        expected *= extent
     return True
+
+
+def _outermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[int]:
+    """The dimensions in the order in which a row-major tensor has these strides; UnsupportedSize where that is unclear."""
+    if all(isinstance(step, int) for step in stride):
+        return sorted(range(len(stride)), key=lambda dim: (-stride[dim], dim))
+    order = _innermost_first(size, stride)
+    if order is None:
+        raise UnsupportedSize(f"the order in which dimensions of strides {list(stride)} lie depends on their sizes")
+    return order[::-1]
+
+
+def _innermost_first(size: tuple[Size, ...], stride: tuple[Size, ...]) -> list[int] | None:
+    """The dimensions of symbolic strides, each stepping over all that come before it; None where they do not lie so."""
+    order = [dim for dim, extent in enumerate(size) if extent == 1]
+    left = [dim for dim, extent in enumerate(size) if extent != 1]
+    expected: Size = 1
+    while left:
+        following = next((dim for dim in left if stride[dim] == expected), None)
+        if following is None:
+            return None
+        left.remove(following)
+        order.append(following)
+        expected = as_size(expected * size[following])
+    return order
+
+
+def _number(value: SymInt | int) -> SymInt | int:
+    """A size as lowering rules see it: an int where it is known by now."""
+    return as_size(value) if isinstance(as_size(value), int) else value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Node) and isinstance(value.meta["val"], SymInt | int)
+
+
+def _check_sizes(node: Node, box: object) -> None:
+    """UnsupportedSize unless the box has the fake tensor's sizes, where they are symbolic."""
+    shape = tuple(node.meta["val"].shape)
+    if not isinstance(box, TensorBox) or not any(isinstance(size, SymInt) for size in (*shape, *box.size)):
+        return
+    have, want = as_sizes(box.size), as_sizes(shape)
+    if have != want and not (len(have) == len(want) and all(a == b for a, b in zip(box.size, shape, strict=True))):
+        raise UnsupportedSize(f"{node.name} was captured with sizes {list(want)} and lowered to {list(have)}")
 
 
 def _unpermute(index, order):
@@ -168,7 +246,7 @@ def _reads_memory(box: TensorBox) -> bool:
 
 
 def _layout(value: Tensor) -> FixedLayout:
-    return FixedLayout(value.dtype, tuple(value.shape), tuple(value.stride()))
+    return FixedLayout(value.dtype, as_sizes(value.shape), as_sizes(value.stride()))
 
 
 def source_line(node: Node) -> tuple[str, ...]:

@@ -9,13 +9,12 @@ In: made by lowering. Out: grouped by the scheduler, written out by codegen. Eve
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from rushlight.core.algebra import Expr, Var
 from rushlight.core.dtype import dtype
-from rushlight.core.strides import contiguous_strides
-from rushlight.inductor.indexing import Expr, Var
+from rushlight.inductor.sizes import Size, product, row_major
 
 # Values
 
@@ -66,7 +65,7 @@ class Indirect(Value):
 
     variable: Var
     index: Value
-    size: int
+    size: Size
     body: Value
     wrap: bool = False
 
@@ -137,15 +136,15 @@ class Loop:
     """Base of loops: `body` at each point of `variables`, whose extents are `ranges`."""
 
     dtype: dtype
-    ranges: tuple[int, ...]
+    ranges: tuple[Size, ...]
     variables: tuple[Var, ...]
     body: Value
     origin: str
 
     @property
-    def numel(self) -> int:
+    def numel(self) -> Size:
         """The number of results."""
-        return math.prod(self.ranges)
+        return product(self.ranges)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -157,14 +156,14 @@ class Pointwise(Loop):
 class Reduction(Loop):
     """One result per point: `reduction_type` over `body` at each point of `reduction_variables`."""
 
-    reduction_ranges: tuple[int, ...] = ()
+    reduction_ranges: tuple[Size, ...] = ()
     reduction_variables: tuple[Var, ...] = ()
     reduction_type: str = "sum"
 
     @property
-    def reduction_numel(self) -> int:
+    def reduction_numel(self) -> Size:
         """How many values each result combines."""
-        return math.prod(self.reduction_ranges)
+        return product(self.reduction_ranges)
 
 
 # Buffers
@@ -175,22 +174,22 @@ class FixedLayout:
     """Where the elements of a buffer lie."""
 
     dtype: dtype
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
+    size: tuple[Size, ...]
+    stride: tuple[Size, ...]
     device: str = "cpu"
 
     @property
-    def numel(self) -> int:
+    def numel(self) -> Size:
         """The number of elements."""
-        return math.prod(self.size)
+        return product(self.size)
 
     def __str__(self) -> str:
         return f"FixedLayout('{self.device}', {self.dtype}, size={list(self.size)}, stride={list(self.stride)})"
 
 
-def contiguous_layout(kind: dtype, size: tuple[int, ...]) -> FixedLayout:
+def contiguous_layout(kind: dtype, size: tuple[Size, ...]) -> FixedLayout:
     """A row-major layout."""
-    return FixedLayout(kind, tuple(size), contiguous_strides(tuple(size)))
+    return FixedLayout(kind, tuple(size), row_major(size))
 
 
 @dataclass(eq=False, slots=True)
@@ -236,8 +235,8 @@ class Operand:
     """A template's view of a buffer: an element offset, and a stride per dimension of the template."""
 
     buffer: str
-    offset: int
-    strides: tuple[int, ...]
+    offset: Size
+    strides: tuple[Size, ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -250,8 +249,8 @@ class TemplateBuffer(Buffer):
     kind: str = ""
     operands: dict[str, Operand] = field(default_factory=dict)
     parameters: dict[str, object] = field(default_factory=dict)
-    rows: int = 0
-    columns: int = 0
+    rows: Size = 0
+    columns: Size = 0
     origin: str = ""
 
     def reads(self) -> set[str]:

@@ -1,8 +1,16 @@
-"""Memory planning: every buffer that lives between kernels gets an offset in one arena, reused once its last reader ran."""
+"""Memory planning: every buffer that lives between kernels gets an offset in one arena, reused once its last reader ran.
+
+Where sizes are symbolic, blocks that do not live at once share *slots*; a slot is as long as the largest of its blocks, and
+native code finds out at each call where the slots begin.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from rushlight.core.algebra import Var
+from rushlight.inductor.sizes import Size, evaluate
 
 ALIGNMENT = 64
 
@@ -12,7 +20,7 @@ class Lifetime:
     """A block needed from group `first` to group `last`, both included. `nbytes` is its size."""
 
     name: str
-    nbytes: int
+    nbytes: Size
     first: int
     last: int
 
@@ -63,3 +71,47 @@ def _lowest_gap(busy: list[tuple[int, int]], size: int) -> int:
             break
         offset = max(offset, end)
     return offset
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A part of the arena for the blocks named, `sizes` being their different sizes in bytes."""
+
+    blocks: tuple[Lifetime, ...]
+
+    @property
+    def sizes(self) -> list[Size]:
+        """How many bytes its blocks need, each number once."""
+        return list(dict.fromkeys(block.nbytes for block in self.blocks))
+
+    def is_free(self, block: Lifetime) -> bool:
+        """Whether none of its blocks is needed while `block` is."""
+        return all(other.last < block.first or block.last < other.first for other in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class SlotPlan:
+    """The slots of an arena whose size depends on size symbols, in order."""
+
+    slots: tuple[Slot, ...]
+
+    def __str__(self) -> str:
+        lines = [f"arena of {len(self.slots)} slots for {sum(len(slot.blocks) for slot in self.slots)} buffers"]
+        for number, slot in enumerate(self.slots):
+            lines.append(f"  slot {number}: {' or '.join(map(str, slot.sizes))} bytes")
+            lines += [f"    {block.name}: {block.nbytes} bytes, groups {block.first}-{block.last}" for block in slot.blocks]
+        return "\n".join(lines)
+
+
+def plan_slots(lifetimes: list[Lifetime], hints: Mapping[Var, int]) -> SlotPlan:
+    """Put each block, largest first by the hints, into the free slot that is nearest in size, or into a new one."""
+    slots: list[Slot] = []
+    for block in sorted(lifetimes, key=lambda item: (-evaluate(item.nbytes, hints), item.first, item.name)):
+        free = [position for position, slot in enumerate(slots) if slot.is_free(block)]
+        if free:
+            # Slots come in the order of their largest block; one of the very same size never grows.
+            chosen = next((position for position in free if block.nbytes in slots[position].sizes), free[-1])
+            slots[chosen] = Slot((*slots[chosen].blocks, block))
+        else:
+            slots.append(Slot((block,)))
+    return SlotPlan(tuple(slots))

@@ -7,36 +7,44 @@ or a value per row. Members read one another only at the same element or row, so
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rushlight.inductor.indexing import Expr, Var, unflatten_index
+from rushlight.core.algebra import Expr, Var, unflatten_index
 from rushlight.inductor.ir import (
     Buffer,
     ComputedBuffer,
+    ConstantBuffer,
     Indirect,
     Load,
     Masked,
+    Pointwise,
     Reduction,
     TemplateBuffer,
     Value,
     substitute,
     walk,
 )
+from rushlight.inductor.sizes import Size, as_size, product, stride_along
 
-EPILOGUE_TEMPLATES = ("gemm", "bgemm", "convolution")
+EPILOGUE_TEMPLATES = ("gemm", "bgemm", "convolution", "direct_convolution", "winograd")
 MAX_GROUP_MEMBERS = 64
+FOLDED_ELEMENTS = 1 << 26  # of a loop over parameters that is calculated once and kept, at most
 
 
 @dataclass(eq=False)
 class Group:
-    """Members that one kernel computes. `domain` is None while only elementwise loops over `numel` elements are in it."""
+    """Members that one kernel computes. `domain` is None while only elementwise loops over `numel` elements are in it.
+
+    Sizes are compared as expressions: those that agree for the example only are not fused.
+    """
 
     members: list[Buffer]
     order: int
-    numel: int
-    domain: tuple[int, int] | None
+    numel: Size
+    domain: tuple[Size, Size] | None
     stored: set[str] = field(default_factory=set)
+    constant: bool = False
 
     @property
     def template(self) -> TemplateBuffer | None:
@@ -66,12 +74,12 @@ class Group:
         return "\n".join(lines)
 
 
-def row_variables(domain: tuple[int, int]) -> tuple[Var, Var]:
+def row_variables(domain: tuple[Size, Size]) -> tuple[Var, Var]:
     """The loop variables of a kernel: x counts rows, r counts columns."""
     return Var("x", domain[0]), Var("r", domain[1])
 
 
-def body_in_domain(member: ComputedBuffer, domain: tuple[int, int]) -> Value:
+def body_in_domain(member: ComputedBuffer, domain: tuple[Size, Size]) -> Value:
     """A member's body with its variables expressed by the row x and column r of the domain."""
     loop, (x, r) = member.data, row_variables(domain)
     if isinstance(loop, Reduction):
@@ -79,18 +87,18 @@ def body_in_domain(member: ComputedBuffer, domain: tuple[int, int]) -> Value:
         inner = unflatten_index(r, loop.reduction_ranges)
         replacements |= dict(zip(loop.reduction_variables, inner, strict=True))
         return substitute(loop.body, replacements)
-    linear = x if loop.numel != math.prod(domain) else x * domain[1] + r
+    linear = x if loop.numel != product(domain) else x * domain[1] + r
     return substitute(loop.body, dict(zip(loop.variables, unflatten_index(linear, loop.ranges), strict=True)))
 
 
-def is_row_value(member: Buffer, domain: tuple[int, int]) -> bool:
+def is_row_value(member: Buffer, domain: tuple[Size, Size]) -> bool:
     """Whether a member has one value per row rather than one per element."""
     if not isinstance(member, ComputedBuffer):
         return False
-    return isinstance(member.data, Reduction) or member.data.numel != math.prod(domain)
+    return isinstance(member.data, Reduction) or member.data.numel != product(domain)
 
 
-def element_index(domain: tuple[int, int]) -> Expr:
+def element_index(domain: tuple[Size, Size]) -> Expr:
     """The position of the element at row x and column r."""
     x, r = row_variables(domain)
     return x * domain[1] + r
@@ -99,22 +107,45 @@ def element_index(domain: tuple[int, int]) -> Expr:
 def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
     """Group the computed buffers; drop those that nothing needs and those without elements."""
     computed = _needed(buffers, outputs)
+    constant = constants_among(buffers) - outputs
     groups: list[Group] = []
-    home: dict[str, Group] = {}
+    homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # what is constant joins only what is, too
     for buffer in computed:
+        home = homes[buffer.name in constant]
         group = _join(buffer, home)
         if group is None:
             group = _new_group(buffer, len(groups))
+            group.constant = buffer.name in constant
             groups.append(group)
         home[buffer.name] = group
     _mark_stored(groups, outputs)
     return groups
 
 
+def constants_among(buffers: list[Buffer]) -> set[str]:
+    """The loops that read nothing but parameters and one another, and can be calculated when those are packed."""
+    known = {buffer.name for buffer in buffers if isinstance(buffer, ConstantBuffer)}
+    found: set[str] = set()
+    for buffer in buffers:
+        if is_foldable(buffer, lambda name: name in known or name in found):
+            found.add(buffer.name)
+    return found
+
+
+def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
+    """Whether a buffer is an elementwise loop over constants alone that is small enough to be kept."""
+    if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or not buffer.reads():
+        return False
+    numel = buffer.layout.numel
+    if not isinstance(numel, int) or not 0 < numel <= FOLDED_ELEMENTS or not all(map(is_constant, buffer.reads())):
+        return False
+    return not any(isinstance(node, Indirect) for node in walk(buffer.data.body))
+
+
 def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
     wanted, kept = set(outputs), []
     for buffer in reversed(buffers):
-        if isinstance(buffer, ComputedBuffer | TemplateBuffer) and buffer.name in wanted and buffer.layout.numel:
+        if isinstance(buffer, ComputedBuffer | TemplateBuffer) and buffer.name in wanted and buffer.layout.numel != 0:
             wanted |= buffer.reads()
             kept.append(buffer)
     return kept[::-1]
@@ -122,11 +153,11 @@ def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
 
 def _new_group(buffer: Buffer, order: int) -> Group:
     if isinstance(buffer, TemplateBuffer):
-        return Group([buffer], order, buffer.rows * buffer.columns, (buffer.rows, buffer.columns))
+        return Group([buffer], order, as_size(buffer.rows * buffer.columns), (buffer.rows, buffer.columns))
     loop = buffer.data
     if isinstance(loop, Reduction):
         domain = (loop.numel, loop.reduction_numel)
-        return Group([buffer], order, math.prod(domain), domain)
+        return Group([buffer], order, product(domain), domain)
     return Group([buffer], order, loop.numel, None)
 
 
@@ -148,18 +179,18 @@ def _join(buffer: Buffer, home: dict[str, Group]) -> Group | None:
     return None
 
 
-def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[int, int]]:
+def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[Size, Size]]:
     loop = buffer.data
     if isinstance(loop, Reduction):
         domain = (loop.numel, loop.reduction_numel)
-        fits = domain == group.domain or (group.domain is None and group.numel == math.prod(domain))
-        return [domain] if fits and loop.reduction_numel > 1 else []
+        fits = domain == group.domain or (group.domain is None and group.numel == product(domain))
+        return [domain] if fits and loop.reduction_numel not in (0, 1) else []
     if group.domain is not None:
         return [group.domain] if loop.numel in (group.numel, group.domain[0]) else []
     return [(1, group.numel)] if loop.numel == group.numel else []
 
 
-def _append(buffer: ComputedBuffer, group: Group, domain: tuple[int, int]) -> bool:
+def _append(buffer: ComputedBuffer, group: Group, domain: tuple[Size, Size]) -> bool:
     """Add `buffer` to the group under `domain` if it, and after a change of domain every member, reads in step."""
     members = [*group.members, buffer]
     changed = group.domain is None and isinstance(buffer.data, Reduction)
@@ -172,7 +203,7 @@ def _append(buffer: ComputedBuffer, group: Group, domain: tuple[int, int]) -> bo
     return True
 
 
-def _reads_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[int, int]) -> bool:
+def _reads_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[Size, Size]) -> bool:
     rows = {other.name: is_row_value(other, domain) for other in members}
     x, _ = row_variables(domain)
     element = element_index(domain)
@@ -199,7 +230,7 @@ def _fits_epilogue(buffer: ComputedBuffer, group: Group) -> bool:
         if isinstance(node, Masked | Indirect):
             return False
         index = getattr(node, "index", None)
-        if isinstance(index, Expr) and index.coefficient(r) is None:
+        if isinstance(index, Expr) and stride_along(index, r) is None:
             return False
     return True
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 
 from rushlight.core.dtype import bool_, float32, int32, int64
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.lowering import LOWERINGS
@@ -93,7 +94,10 @@ def _few_tensors(node: Node) -> bool:
 
 def _divides_safely(node: Node) -> bool:
     """Whether no integer can be divided by zero, which is an error in eager and cannot be reported from a loop."""
-    return _first(node).dtype.is_floating_point or (not isinstance(node.args[1], Node) and node.args[1] != 0)
+    if _first(node).dtype.is_floating_point:
+        return True
+    divisor = node.args[1].meta["val"] if isinstance(node.args[1], Node) else node.args[1]
+    return not isinstance(divisor, Tensor) and divisor != 0
 
 
 def _first_argument(node: Node) -> Tensor:
@@ -131,6 +135,8 @@ NOT_FOR_BOOLEANS = ("neg", "sub", "div", "remainder", "fmod", "pow")
 
 def is_supported(node: Node) -> bool:
     """Whether inductor can compile a call_function node."""
+    if is_size_arithmetic(node):
+        return True
     if node.target is operator.getitem:
         return isinstance(node.args[0], Node) and is_supported(node.args[0])
     if node.target not in LOWERINGS or not _plain_types(node):
@@ -139,6 +145,11 @@ def is_supported(node: Node) -> bool:
         return False
     condition = CONDITIONS.get(node.target)
     return condition is None or condition(node)
+
+
+def is_size_arithmetic(node: Node) -> bool:
+    """Whether a node's result is a size, which symbols tell without running it."""
+    return isinstance(node.meta.get("val"), SymInt | int)
 
 
 def _plain_types(node: Node) -> bool:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rushlight.core.algebra import Expr, Var, as_expr, flatten_index, reindex_view
 from rushlight.core.dtype import dtype
-from rushlight.inductor.indexing import Expr, Var, as_expr, flatten_index, reindex_view
+from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Buffer, Constant, Load, Pointwise, Value, substitute
+from rushlight.inductor.sizes import Size, as_sizes
 
 Index = Sequence[Expr]
 
@@ -34,13 +36,17 @@ class StorageBox:
 
 
 class TensorBox:
-    """A tensor of sizes `size` and type `dtype` over a StorageBox; `reindex` maps its indices to the storage's."""
+    """A tensor of sizes `size` and type `dtype` over a StorageBox; `reindex` maps its indices to the storage's.
+
+    Sizes are ints, and SymInts where the fake tensor has those.
+    """
 
     __slots__ = ("storage", "size", "dtype", "reindex")
 
     def __init__(
-        self, storage: StorageBox, size: Sequence[int], kind: dtype, reindex: Callable[[Index], Index] | None = None
-    ):
+        self, storage: StorageBox, size: Sequence[int | SymInt], kind: dtype,
+        reindex: Callable[[Index], Index] | None = None,
+    ):  # fmt: skip
         self.storage = storage
         self.size = tuple(size)
         self.dtype = kind
@@ -52,15 +58,16 @@ class TensorBox:
             return Constant(self.dtype, 0)
         return self.storage.value(index if self.reindex is None else self.reindex(index))
 
-    def view(self, size: Sequence[int], reindex: Callable[[Index], Index]) -> TensorBox:
+    def view(self, size: Sequence[int | SymInt], reindex: Callable[[Index], Index]) -> TensorBox:
         """A box of other sizes whose index maps to this one's by `reindex`."""
         inner = self.reindex
         composed = reindex if inner is None else lambda index: inner(reindex(index))
         return TensorBox(self.storage, size, self.dtype, composed)
 
-    def reshape(self, size: Sequence[int]) -> TensorBox:
+    def reshape(self, size: Sequence[int | SymInt]) -> TensorBox:
         """The same elements in row-major order under other sizes."""
-        return self if tuple(size) == self.size else self.view(size, reindex_view(self.size, tuple(size)))
+        have, want = as_sizes(self.size), as_sizes(size)
+        return self if have == want else self.view(size, reindex_view(have, want))
 
     @property
     def is_realized(self) -> bool:
@@ -68,6 +75,6 @@ class TensorBox:
         return self.storage.buffer is not None
 
 
-def loop_variables(ranges: Sequence[int], prefix: str = "i") -> tuple[Var, ...]:
+def loop_variables(ranges: Sequence[Size], prefix: str = "i") -> tuple[Var, ...]:
     """One variable per range: i0, i1, ... with those extents."""
     return tuple(Var(f"{prefix}{position}", extent) for position, extent in enumerate(ranges))

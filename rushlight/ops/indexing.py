@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rushlight.core.dtype import INTEGRAL, bool_, dtype, int64, uint8
+from rushlight.core.size import whole_number
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.cpu.common import number
@@ -112,7 +113,7 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
             advanced[dim] = _as_index(item)
             dim += 1
         elif isinstance(item, int | np.integer) or _is_scalar_index(item):
-            view = _select(view, dim, int(item), source_dim)
+            view = _select(view, dim, whole_number(item), source_dim)
         else:
             tensor = _as_index(item)
             advanced[dim] = tensor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import dtype
+from rushlight.core.size import whole_number
 from rushlight.core.strides import expanded_view, infer_size, storage_extent, view_strides, wrap_dim, wrap_dims
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
@@ -130,6 +131,16 @@ def select(self, dim, index):
     return _view(self, impl.sizes[:dim] + impl.sizes[dim + 1 :], impl.strides[:dim] + impl.strides[dim + 1 :], offset)
 
 
+def _bound(position: int | None, size: int, otherwise: int) -> int:
+    """One end of a slice as 0 <= position <= size."""
+    if position is None:
+        return otherwise
+    position = whole_number(position)
+    if position < 0:
+        position = position + size
+    return 0 if position < 0 else size if position > size else position
+
+
 @explicit("slice.Tensor")
 def slice_(self, dim=0, start=None, end=None, step=1):
     impl = self._impl
@@ -138,8 +149,8 @@ def slice_(self, dim=0, start=None, end=None, step=1):
     dim = wrap_dim(dim, len(impl.sizes))
     if step <= 0:
         raise RuntimeError("slice step must be positive")
-    first, last, _ = slice(start, end).indices(impl.sizes[dim])
-    length = max(0, -(-(last - first) // step))
+    first, last = _bound(start, impl.sizes[dim], 0), _bound(end, impl.sizes[dim], impl.sizes[dim])
+    length = -((first - last) // step) if first < last else 0
     offset = impl.storage_offset + first * impl.strides[dim]
     sizes = (*impl.sizes[:dim], length, *impl.sizes[dim + 1 :])
     strides = (*impl.strides[:dim], impl.strides[dim] * step, *impl.strides[dim + 1 :])

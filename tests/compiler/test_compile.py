@@ -108,7 +108,7 @@ def test_other_sizes_at_the_second_call(quiet):
 
 
 def test_beyond_the_limit_calls_run_in_eager_and_one_warning_names_the_guard():
-    compiled, graphs = counting(lambda x, k: x + k, options={"recompile_limit": 2})
+    compiled, graphs = counting(lambda x, k: x + k, options={"recompile_limit": 2}, dynamic=False)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         for k in (1, 2, 3, 4, 5, 1):
@@ -428,7 +428,7 @@ def test_threads_that_compile_and_call_the_same_function(quiet):
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong and len(graphs) == 3
+    assert not wrong and len(graphs) in (2, 3)  # k may have been left open at the second capture
 
 
 def test_a_compiled_function_inside_another_is_part_of_it(quiet):

@@ -51,7 +51,7 @@ def test_explain_runs_anew_what_was_compiled_and_leaves_nothing():
 
 
 def test_cache_entries_of_a_function():
-    compiled = torch.compile(lambda x, k: (x + k).sum(), backend="eager")
+    compiled = torch.compile(lambda x, k: (x + k).sum(), backend="eager", dynamic=False)
     x = torch.ones(3)
     compiled(x, 1), compiled(x, 2)
     latest, first = _debug_get_cache_entry_list(compiled)

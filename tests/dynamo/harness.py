@@ -20,11 +20,16 @@ from rushlight import dynamo
 
 @dataclass
 class Program:
-    """A function and how it is called. `graphs` is how many graphs its first call must make, None where it does not matter."""
+    """A function and how it is called.
+
+    `graphs` is how many graphs its first call must make, on its own or called by another function; `pieces` how many on its
+    own, for functions with breaks. None where it does not matter.
+    """
 
     function: Callable
     args: tuple
     graphs: int | None
+    pieces: int | None = None
 
 
 @dataclass
@@ -38,6 +43,15 @@ class Programs:
 
         def register(function: Callable) -> Callable:
             self.found.append(Program(function, args, graphs))
+            return function
+
+        return register
+
+    def broken(self, *args: Any, pieces: int) -> Callable[[Callable], Callable]:
+        """The same for a function that breaks into so many graphs: capture goes on behind each break."""
+
+        def register(function: Callable) -> Callable:
+            self.found.append(Program(function, args, None, pieces))
             return function
 
         return register
@@ -61,6 +75,8 @@ class Recorder:
 def check(program: Program, calls: int = 3) -> None:
     """Assert that a program does captured what it does in eager, at the first call and at later ones; on its own and inlined."""
     direct = _check(program, program.function, calls)
+    name = program.function.__name__
+    assert program.pieces in (None, direct), f"{name} made {direct} graphs, expected {program.pieces}"
     inlined = _check(program, beside_a_graph(program.function), calls)
     if program.graphs is not None:
         counts = (direct, inlined)

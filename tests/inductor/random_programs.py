@@ -7,13 +7,14 @@ So every program is valid, and its printed source is a complete reproduction.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 import rushlight as torch
 from tests.inductor.random_inputs import FLOATS, INTEGERS, LAYOUTS, InputSpec, is_exact, is_tame
-from tests.inductor.random_statements import STATEMENTS
+from tests.inductor.random_statements import OPEN_STATEMENTS, STATEMENTS
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33)
 SIZE_LIMIT = 1 << 16
@@ -59,7 +60,8 @@ class Program:
 class Generator:
     """Grows one program from a seed. Statement makers use `rng`, `pick`, `number`, `constant` and `size`."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, statements: list[tuple[int, Callable]] = STATEMENTS):
+        self.statements = statements
         self.rng = random.Random(seed)
         self.special = self.rng.random() < 0.15
         self.half = self.rng.random() < 0.3
@@ -130,7 +132,7 @@ class Generator:
         for _ in range(4 * statements):
             if len(self.lines) >= statements:
                 break
-            self._try(self.rng.choices(STATEMENTS, [weight for weight, _ in STATEMENTS])[0][1])
+            self._try(self.rng.choices(self.statements, [weight for weight, _ in self.statements])[0][1])
         body = "".join(f"    {line}\n" for line in [*self.lines, f"return {self._outputs()}"])
         parameters = ", ".join(f"a{position}" for position in range(len(self.inputs)))
         return Program(f"def f({parameters}):\n{body}", self.inputs, self.constants)
@@ -223,3 +225,8 @@ def _same_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
 def random_program(seed: int, statements: int = 8) -> Program:
     """The program of a seed."""
     return Generator(seed).grow(statements)
+
+
+def random_open_program(seed: int, statements: int = 8) -> Program:
+    """The program of a seed that asks for the sizes of its tensors, rather than knowing them."""
+    return Generator(seed, [*STATEMENTS, *OPEN_STATEMENTS]).grow(statements)

@@ -396,3 +396,29 @@ STATEMENTS = [
     (1, _ordering), (5, _softmax), (5, _normalisation), (6, _indexed), (2, _embedding), (6, _in_place), (6, _product),
     (2, _addmm), (3, _attention), (3, _convolution), (3, _pooling), (4, _creation),
 ]  # fmt: skip
+
+
+# Statements about sizes, for programs that are captured with open ones
+
+SIZED = (
+    "{x}.reshape({x}.shape[{d}], -1)", "{x}.reshape(-1, {x}.shape[{d}]) * {x}.shape[{e}]", "{x}.flatten({e})",
+    "{x}.reshape({x}.numel())", "{x} * {x}.shape[{d}] + {x}.numel()", "{x}.expand(2, *{x}.shape)", "{x}.unsqueeze({e}) + {x}.size({d})",
+    "torch.arange({x}.shape[{d}])", "torch.arange({x}.shape[{d}]) % {x}.shape[{e}]", "torch.full(({x}.shape[{d}], 3), {x}.shape[{e}])",
+    "torch.ones({x}.shape[{d}], {x}.shape[{e}])", "{x}.narrow({d}, 0, {x}.shape[{d}] // 2 + 1)", "{x}[{x}.shape[0] // 2 :]",
+    "{x}[: {x}.shape[0] - 1]", "{x}[1:] - {x}[:-1]", "torch.zeros({x}.shape[{d}] + 1, 2)", "{x}.unflatten({d}, (-1, {x}.shape[{d}]))",
+    "{x}.transpose({d}, {e}).reshape({x}.shape[{d}], -1)", "{x}.unsqueeze(0).expand({x}.shape[{d}], *{x}.shape)", "{x}.t() @ {x}",
+    "torch.tril(torch.ones({x}.shape[{d}], {x}.shape[{d}]))", "{x}.sum({d}) / {x}.shape[{d}]", "{x}.repeat(2, *[1] * ({x}.dim() - 1))",
+    "F.layer_norm({x}, {x}.shape[{e}:])", "F.pad({x}, (0, {x}.shape[-1]))", "torch.cat(({x}, {x}[1:]), 0)", "{x}.permute({order}) + 1",
+    "{x}.permute({order}).contiguous().view({x}.shape[{d}], -1)", "{x}.view({x}.shape) * 2", "{x}.softmax({d})", "{x} @ {x}.mT",
+)  # fmt: skip
+
+
+def _sized(g):
+    x = g.pick()
+    if not x.tensor.dim():
+        raise LookupError
+    form = g.rng.choice(SIZED)
+    return _fill(g, form, x), x.exact and not any(word in form for word in ("/ ", "softmax", "layer_norm", "@"))
+
+
+OPEN_STATEMENTS = [(60, _sized)]

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-import signal
+import shutil
 import stat
 import subprocess
 import sys
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import rushlight as torch
-from rushlight.inductor import build, cache
+from rushlight.inductor import build
+from rushlight.utils.native import cache, toolchain
+from tests.fuzz_kills import kill_at
 
 SOURCE = """
 extern "C" long rushlight_arena_bytes() { return %d; }
@@ -25,10 +28,19 @@ extern "C" int rushlight_entry(void**) { return 0; }
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The cache folder of one test."""
-    build._warn_once.cache_clear()
+    cache.warn_once.cache_clear()
     chosen = tmp_path / "cache"
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(chosen))
     return chosen
+
+
+PROGRAM = """
+import rushlight as torch
+x = torch.arange(6.0).reshape(2, 3)
+with torch.no_grad():
+    got = torch.compile(lambda x: (x * 2).softmax(-1))(x)
+assert (got - (x * 2).softmax(-1)).abs().max() < 1e-6
+"""
 
 
 def compiled_result() -> list[str]:
@@ -81,6 +93,118 @@ def test_a_killed_compiler_is_a_failing_build(folder, monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", wrapper(tmp_path / "cxx", "kill -9 $$"))
     (message,) = compiled_result()
     assert "exit status -9" in message and not entries(folder)
+
+
+def test_a_compiler_that_hangs_is_stopped_and_not_tried_again(folder, monkeypatch, tmp_path):
+    """What it started is stopped too, and the next graph does not wait."""
+    child = tmp_path / "child"
+    monkeypatch.setenv("CXX", wrapper(tmp_path / "cxx", f"sleep 600 & echo $! > {child}; wait"))
+    monkeypatch.setenv("RUSHLIGHT_COMPILER_TIMEOUT", "0.3")
+    toolchain_hung = set(toolchain._hung)
+    (message,) = compiled_result()
+    assert "did not finish" in message and "0.3 seconds" in message
+    assert not is_running(int(child.read_text()))
+    child.unlink()
+    torch.compiler.backends._warn_once.cache_clear()
+    (message,) = compiled_result()
+    assert "is not tried again" in message and not child.exists()
+    toolchain._hung.intersection_update(toolchain_hung)
+
+
+def is_running(process: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def test_a_compiler_that_writes_nothing(folder, monkeypatch, tmp_path):
+    monkeypatch.setenv("CXX", wrapper(tmp_path / "cxx", "exit 0"))
+    (message,) = compiled_result()
+    assert "reported success and wrote no library" in message and not entries(folder)
+
+
+def test_a_compiler_whose_library_lacks_the_entry(folder, monkeypatch, tmp_path):
+    body = 'for a; do case "$a" in *.o|*.so) out="$a";; esac; done; echo "int x;" | g++ -shared -fPIC -x c++ - -o "$out"'
+    monkeypatch.setenv("CXX", wrapper(tmp_path / "cxx", body))
+    (message,) = compiled_result()
+    assert "is no compiled program" in message
+
+
+def test_a_full_disk(folder, monkeypatch, tmp_path):
+    """The compiler says so; then the temporary folder is tried, where it says so too."""
+    monkeypatch.setenv("CXX", wrapper(tmp_path / "cxx", "echo 'fatal error: error writing: No space left on device' >&2; exit 1"))
+    first, second = compiled_result()
+    assert "compiled code is not kept" in first and "No space left" in first
+    assert "can neither be kept nor loaded" in second
+
+
+def mounted(tmp_path: Path, options: str, program: str) -> subprocess.CompletedProcess:
+    """Run a Python program whose cache folder is a file system with mount options; skips where that is not permitted."""
+    place = tmp_path / "mounted"
+    place.mkdir()
+    mount = f"mount -t tmpfs -o {options} tmpfs {place} && chmod 700 {place} && touch {place}/mounted || exit 77; "
+    late = f"mount -o remount,ro {place}; " if "readonly" in program else ""
+    script = f"{mount}{late}exec {sys.executable} -W always -c '{program}'"
+    environment = {**os.environ, "RUSHLIGHT_CACHE_DIR": str(place), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], env=environment, capture_output=True, text=True, timeout=120)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("mounting is not permitted here")
+    return done
+
+
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
+@pytest.mark.parametrize("options, program, expected", [
+    ("size=4k", "full", "No space left on device"), ("noexec", "noexec", "failed to map segment"),
+    ("size=1m", "readonly", "Read-only file system"),
+])  # fmt: skip
+def test_file_systems_that_do_not_serve(tmp_path, options, program, expected):
+    done = mounted(tmp_path, options, f"kind = \"{program}\"\n{PROGRAM}")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("UserWarning: compile: compiled code is not kept") == done.stderr.count("Warning:") == 1
+    assert expected in done.stderr
+
+
+def test_without_a_home(monkeypatch):
+    monkeypatch.delenv("RUSHLIGHT_CACHE_DIR")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    cache.warn_once.cache_clear()
+    (message,) = compiled_result()
+    assert "set HOME or RUSHLIGHT_CACHE_DIR" in message and not Path("~").exists()
+
+
+def test_an_entry_under_another_name_is_not_loaded(folder):
+    build.build(SOURCE % 4)
+    build.build(SOURCE % 5)
+    first, second = entries(folder)
+    os.replace(first, second)
+    assert not cache.is_intact(second)
+    assert build.build(SOURCE % 4).arena_bytes == 4 and build.build(SOURCE % 5).arena_bytes == 5
+
+
+def test_entries_of_another_processor_are_not_loaded(folder, monkeypatch):
+    build.build(SOURCE % 6)
+    monkeypatch.setattr(build, "instructions", lambda: ("sse2",))
+    assert not build.build(SOURCE % 6).from_cache and len(entries(folder)) == 2
+
+
+def test_several_units_are_the_program_that_one_is(folder, monkeypatch):
+    x = torch.randn(64, 64)
+
+    def function(x):
+        y = (x @ x).relu().softmax(-1)
+        return (y @ x + 1).tanh().sum(0), (x.exp() @ y).sigmoid()
+
+    results = []
+    for most in (1, 4):
+        monkeypatch.setattr(build, "_units", lambda most=most: most)
+        monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(folder / str(most)))
+        with torch.no_grad():
+            results.append(torch.compile(function)(x))
+    for one, several in zip(*results, strict=True):
+        assert torch.equal(one, several)
 
 
 def test_a_compiler_that_writes_rubbish(folder, monkeypatch, tmp_path):
@@ -167,33 +291,27 @@ def test_leftovers_of_killed_builds_go(folder):
     assert not old.exists() and fresh.exists()
 
 
-PROGRAM = """
-import sys, rushlight as torch
-x = torch.arange(6.0).reshape(2, 3)
-with torch.no_grad():
-    got = torch.compile(lambda x: (x * 2).softmax(-1))(x)
-assert (got - (x * 2).softmax(-1)).abs().max() < 1e-6
-"""
-
-
 def start(folder: Path) -> subprocess.Popen:
     environment = {**os.environ, "RUSHLIGHT_CACHE_DIR": str(folder), "OMP_NUM_THREADS": "1"}
     return subprocess.Popen([sys.executable, "-W", "error", "-c", PROGRAM], env=environment, stderr=subprocess.PIPE)
 
 
 def test_processes_building_at_once(folder):
-    running = [start(folder) for _ in range(3)]
+    """Eight processes on one cold cache: all are right, and one of them compiled."""
+    running = [start(folder) for _ in range(8)]
     for process in running:
-        assert process.wait(60) == 0, process.stderr.read().decode()
+        assert process.wait(120) == 0, process.stderr.read().decode()
     assert len(entries(folder)) == 1 and cache.is_intact(entries(folder)[0])
+    assert not entries(folder, ".tmp-*")
 
 
-@pytest.mark.parametrize("delay", [0.2, 0.35, 0.5])
-def test_a_killed_build_leaves_nothing_broken(folder, delay):
-    process = start(folder)
-    time.sleep(delay)
-    process.send_signal(signal.SIGKILL)
-    process.wait(60)
-    assert all(cache.is_intact(path) for path in entries(folder))
-    process = start(folder)
-    assert process.wait(60) == 0, process.stderr.read().decode()
+def test_threads_building_at_once(folder):
+    with ThreadPoolExecutor(8) as pool:
+        libraries = list(pool.map(build.build, [SOURCE % 7] * 8))
+    assert {library.arena_bytes for library in libraries} == {7} and sum(not library.from_cache for library in libraries) == 1
+
+
+@pytest.mark.parametrize("seconds", [0.2, 0.3, 0.4, 0.5, 0.7])
+def test_a_killed_build_leaves_nothing_broken(folder, seconds):
+    """tests/fuzz_kills.py does this hundreds of times."""
+    kill_at(folder, seconds)

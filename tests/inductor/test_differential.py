@@ -9,7 +9,8 @@ import pytest
 import rushlight as torch
 from tests.fuzz_inductor import failure
 from tests.inductor.differences import difference
-from tests.inductor.random_programs import Program, random_program
+from tests.inductor.open_programs import outcome
+from tests.inductor.random_programs import Program, random_open_program, random_program
 
 BATCH = 8
 
@@ -22,6 +23,17 @@ def test_random_programs_agree_with_eager(first):
         program = random_program(seed)
         problem = failure(program, parallel=seed % 2 == 1)
         assert not problem, f"seed {seed}\n{program}\n{problem}"
+
+
+@pytest.mark.parametrize("first", range(0, 24, BATCH))
+def test_random_programs_compiled_once_agree_with_eager_at_several_sizes(first):
+    served = 0
+    for seed in range(first, first + BATCH):
+        program = random_open_program(seed, 6)
+        found = outcome(program, seed, threads=1 + seed % 2)
+        assert not found.problem, f"seed {seed}\n{program}\n{found.problem}"
+        served += found.served
+    assert served > 3 * BATCH
 
 
 @pytest.mark.parametrize("first", range(5000, 5032, BATCH))

@@ -34,6 +34,10 @@ class Value:
         """The Python value itself, for values that are known completely and never change."""
         raise GraphBreak(f"{self} is not a constant")
 
+    def operand(self) -> Any:
+        """The same for arithmetic and comparisons, where an open integer stays open."""
+        return self.constant()
+
     def truth(self, tx: Translator) -> bool:
         """`bool(value)`."""
         raise GraphBreak(f"the truth value of {self} is not known")
@@ -45,6 +49,10 @@ class Value:
     def items_of(self, tx: Translator) -> list[Value]:
         """All values that iterating yields."""
         raise GraphBreak(f"cannot iterate over {self}")
+
+    def iterator(self, tx: Translator) -> Value | None:
+        """`iter(value)` for values that are followed while they are iterated over; None for others."""
+        return None
 
     def attribute(self, tx: Translator, name: str) -> Value:
         """`value.name`."""

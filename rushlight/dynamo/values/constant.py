@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
 from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.sources import Source
-from rushlight.dynamo.values.base import MAKERS, Value
+from rushlight.dynamo.values.base import BINARY, COMPARISONS, MAKERS, Value
 
 if TYPE_CHECKING:
     from rushlight.dynamo.program import ProgramWriter
@@ -78,6 +79,35 @@ class ConstantValue(Value):
         return repr(self.value)
 
 
+NONE = ConstantValue(None)
+
+
+class FixedValue(Value):
+    """A function, class or module: known completely, compared by identity."""
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def is_constant(self) -> bool:
+        return True
+
+    def constant(self) -> Any:
+        return self.value
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def same_as(self, other: Value) -> bool:
+        return other.is_constant() and other.constant() is self.value
+
+    def write(self, writer: ProgramWriter) -> str:
+        return writer.name_of(self.value, getattr(self.value, "__name__", "builtin").replace(".", "_"))
+
+
 def constant_list(values: list[Value]) -> Value:
     """A list of constants, as one constant."""
     return ConstantValue([value.constant() for value in values])
@@ -96,10 +126,18 @@ def constant_of(value: Any) -> Value:
     return MAKERS[Enum](value) if isinstance(value, Enum) else ConstantValue(value)
 
 
+# Functions that an open integer stays open in.
+_operand, _constant = operator.methodcaller("operand"), operator.methodcaller("constant")
+_OF_OPEN_INTEGERS = frozenset({
+    *BINARY.values(), *COMPARISONS.values(), operator.neg, operator.pos, operator.index, abs, divmod,
+})  # fmt: skip
+
+
 def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
     """The result of a pure function of constants; `Raised` where it raises, a graph break where its result is no constant."""
-    values = [value.constant() for value in args]
-    named = {name: value.constant() for name, value in kwargs.items()}
+    read = _operand if function in _OF_OPEN_INTEGERS else _constant
+    values = [read(value) for value in args]
+    named = {name: read(value) for name, value in kwargs.items()}
     try:
         result = function(*values, **named)
     except Exception as error:
@@ -108,7 +146,9 @@ def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
 
 
 def from_python(result: Any) -> Value:
-    """A fresh Python value of plain parts as a tracked value."""
+    """A fresh Python value, made of plain parts or tracked values, as a tracked value."""
+    if isinstance(result, Value):
+        return result
     if is_constant_value(result):
         return constant_of(result)
     maker = MAKERS.get(type(result))

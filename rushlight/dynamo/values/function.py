@@ -12,7 +12,8 @@ from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.sources import Attribute, Item, Source
 from rushlight.dynamo.values.base import Value, realized
 from rushlight.dynamo.values.constant import ConstantValue, raised
-from rushlight.dynamo.values.containers import DictValue, SequenceValue
+from rushlight.dynamo.values.mappings import DictValue
+from rushlight.dynamo.values.sequences import SequenceValue
 
 if TYPE_CHECKING:
     from rushlight.dynamo.program import ProgramWriter
@@ -175,6 +176,7 @@ class FunctionValue(Value):
         cells = tuple(types.CellType() for _ in self.code.co_freevars)
         defaults = (None,) * len(self.defaults)
         twin = types.FunctionType(self.code, {}, self.name, defaults, cells)
+        twin.__qualname__ = self.name
         twin.__kwdefaults__ = dict.fromkeys(self.keyword_defaults)
         try:
             twin(*[None] * count, **dict.fromkeys(names))
@@ -249,16 +251,13 @@ def _guard_by_code(tx: Translator, function: types.FunctionType, source: Source)
     guards = tx.guards
     guards.same_type(source, function)
     guards.same_object(Attribute(source, "__code__"), function.__code__)
-    if function.__globals__ is tx.session.module_globals:
-        guards.add(f"{source}.__globals__ is __globals", source, "globals of a function")
-    else:
-        guards.same_object(Attribute(source, "__globals__"), function.__globals__)
+    guards.globals_of(source, function.__globals__, function.__globals__ is tx.session.module_globals)
     for name in ("__defaults__", "__kwdefaults__"):
         held = getattr(function, name)
         if held:
-            guards.add(f"len({source}.{name}) == {len(held)}", source, "number of defaults")
+            guards.same_length(Attribute(source, name), held)
         else:
-            guards.add(f"not {source}.{name}", source, "number of defaults")
+            guards.empty(Attribute(source, name), "number of defaults")
 
 
 class BoundMethodValue(Value):

@@ -1,33 +1,29 @@
-"""Objects of the user's classes, nn.Modules, classes, modules of Python, and `super()`."""
+"""Objects of the user's classes, members of enumerations, objects that are only passed on, and `super()`."""
 
 from __future__ import annotations
 
-import inspect
+import functools
+import itertools
 import types
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.guards import MISSING
+from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.sources import Attribute, Source
 from rushlight.dynamo.values.base import MAKERS, Value
-from rushlight.dynamo.values.constant import ConstantValue, raised
+from rushlight.dynamo.values.classes import MISSING, look_up
+from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.function import BoundMethodValue, NamedMethodValue
+from rushlight.dynamo.values.iterators import IteratorValue
+from rushlight.dynamo.values.mappings import DictValue
 from rushlight.nn.modules.module import Module
 
 if TYPE_CHECKING:
     from rushlight.dynamo.program import ProgramWriter
     from rushlight.dynamo.translator import Translator
 
-_MISSING = object()
-
-
-def look_up(kind: type, name: str) -> object:
-    """What a class's method resolution order has under a name, without descriptors; `_MISSING` where nothing."""
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return _MISSING
+_OF_OBJECT = ("__init__", "__setattr__", "__delattr__", "__hash__", "__eq__", "__ne__")
 
 
 class ObjectValue(Value):
@@ -38,6 +34,7 @@ class ObjectValue(Value):
         self.real = real
         self.source = source
         self.written: dict[str, Value | None] = {}
+        self.has_moved = False  # whether an attribute was deleted and set again, so that their order is another one
 
     def python_type(self) -> type:
         return self.kind
@@ -46,7 +43,7 @@ class ObjectValue(Value):
         for name in ("__bool__", "__len__"):
             if isinstance(look_up(self.kind, name), types.FunctionType):
                 return self.method(tx, name, [], {}).truth(tx)
-        if look_up(self.kind, "__bool__") is _MISSING and look_up(self.kind, "__len__") is _MISSING:
+        if look_up(self.kind, "__bool__") is MISSING and look_up(self.kind, "__len__") is MISSING:
             return True
         raise GraphBreak(f"the truth value of {self}")
 
@@ -62,30 +59,45 @@ class ObjectValue(Value):
         if isinstance(look_up(self.kind, "__getattribute__"), types.FunctionType):
             raise GraphBreak(f"class {self.kind.__name__} defines __getattribute__")
         found = look_up(self.kind, name)
-        if isinstance(found, property) or (found is not _MISSING and hasattr(type(found), "__set__")):
+        if isinstance(found, property) or (found is not MISSING and hasattr(type(found), "__set__")):
             return self._descriptor(tx, name, found)
-        own = self._own_attribute(tx, name)
+        own = self.own_attribute(tx, name)
         if own is not None:
             return own
-        if found is not _MISSING:
+        if found is not MISSING:
             return self._class_attribute(tx, name, found)
         fallback = look_up(self.kind, "__getattr__")
         if isinstance(fallback, types.FunctionType):
             return tx.class_member(self.kind, "__getattr__", fallback).call(tx, [self, ConstantValue(name)], {})
         raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
 
-    def _own_attribute(self, tx: Translator, name: str) -> Value | None:
+    def own_attribute(self, tx: Translator, name: str) -> Value | None:
+        """An attribute of the object itself; None where it has none."""
         if name in self.written:
             return self.written[name]
         held = getattr(self.real, "__dict__", {}) if self.real is not None else {}
-        if name == "__dict__":
-            raise GraphBreak(f"the __dict__ of {self}")
         if name in held:
             return tx.wrap(held[name], Attribute(self.source, name) if self.source is not None else None)
         if self.real is not None and self.source is not None and hasattr(self.real, "__dict__"):
-            check = tx.guards.check_of(self.source, name, MISSING)
-            tx.guards.add(f"{name!r} not in {self.source}.__dict__", self.source, "no such attribute", check)
+            tx.guards.no_own_attribute(self.source, name)
         return None
+
+    def own_names(self, tx: Translator) -> list[str]:
+        """The names of all attributes of the object itself."""
+        held = list(getattr(self.real, "__dict__", {})) if self.real is not None else []
+        if self.has_moved:
+            raise GraphBreak(f"all attributes of {self}, one of which was deleted and set again")
+        if self.real is not None and self.source is not None:
+            tx.guards.same_items(Attribute(self.source, "__dict__"), held, "names of attributes", dict)
+        return [name for name in dict.fromkeys([*held, *self.written]) if self.written.get(name, self) is not None]
+
+    def write_attribute(self, tx: Translator, name: str, value: Value) -> None:
+        """Set an attribute of the object itself."""
+        tx.effects.mutates(self)
+        if name in self.written and self.written[name] is None:
+            del self.written[name]
+            self.has_moved = self.has_moved or self.real is not None
+        self.written[name] = value
 
     def _descriptor(self, tx: Translator, name: str, found: Any) -> Value:
         if isinstance(found, property):
@@ -102,14 +114,14 @@ class ObjectValue(Value):
             if self.real is not None and hasattr(self.real, name):
                 return tx.wrap(getattr(self.real, name), Attribute(self.source, name) if self.source else None)
             if self.source is not None:
-                tx.guards.add(f"not hasattr({self.source}, {name!r})", self.source, "no such attribute")
+                tx.guards.no_attribute(self.source, name)
             raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
         getter = look_up(type(found), "__get__")
         if isinstance(getter, types.FunctionType):
             tx.guard_member(self.kind, name, found)
             return tx.wrap_constant(getter).call(tx, [tx.wrap_constant(found), self, tx.wrap_class(self.kind)], {})
-        if name == "__dict__":
-            raise GraphBreak(f"the __dict__ of {self}")
+        if name == "__dict__" and isinstance(found, types.GetSetDescriptorType):
+            return AttributesValue(self)
         raise GraphBreak(f"descriptor {name!r} of {self}")
 
     def _class_attribute(self, tx: Translator, name: str, found: Any) -> Value:
@@ -120,6 +132,11 @@ class ObjectValue(Value):
             return BoundMethodValue(tx.wrap_class(self.kind), member)
         if member is not None:
             return member
+        if type(found) is functools.cached_property:
+            tx.guard_member(self.kind, name, found)
+            made = tx.wrap_constant(found.func).call(tx, [self], {})
+            self.write_attribute(tx, found.attrname, made)
+            return made
         if hasattr(type(found), "__get__"):
             tx.guard_member(self.kind, name, found)
             getter = look_up(type(found), "__get__")
@@ -144,48 +161,77 @@ class ObjectValue(Value):
             tx.guard_member(self.kind, name, found)
             tx.wrap_constant(found.fset).call(tx, [self, value], {})
             return
-        if found is not _MISSING and hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType):
+        if found is not MISSING and hasattr(type(found), "__set__") and not isinstance(found, types.MemberDescriptorType):
             setter = look_up(type(found), "__set__")
             if name == "__dict__" or not isinstance(setter, types.FunctionType):
                 raise GraphBreak(f"writing descriptor {name!r} of {self}")
             tx.guard_member(self.kind, name, found)
             tx.wrap_constant(setter).call(tx, [tx.wrap_constant(found), self, value], {})
             return
-        if not self.kind.__dictoffset__ and found is _MISSING:
-            raise GraphBreak(f"writing attribute {name!r} of {self}, which has slots")
-        tx.effects.mutates(self)
-        self.written[name] = value
+        if not self.kind.__dictoffset__ and not isinstance(found, types.MemberDescriptorType):
+            text = f"'{self.kind.__name__}' object has no attribute '{name}'"
+            text += " and no __dict__ for setting new attributes" if tx.python >= (3, 13) else ""
+            read_only = f"'{self.kind.__name__}' object attribute '{name}' is read-only"
+            raise raised(AttributeError(text if found is MISSING else read_only))
+        self.write_attribute(tx, name, value)
 
     def delete_attribute(self, tx: Translator, name: str) -> None:
-        if isinstance(look_up(self.kind, "__delattr__"), types.FunctionType) or isinstance(look_up(self.kind, name), property):
+        deleter = look_up(self.kind, "__delattr__")
+        if isinstance(deleter, types.FunctionType):
+            tx.class_member(self.kind, "__delattr__", deleter).call(tx, [self, ConstantValue(name)], {})
+        else:
+            self.delete_plainly(tx, name)
+
+    def delete_plainly(self, tx: Translator, name: str) -> None:
+        """`object.__delattr__`."""
+        found = look_up(self.kind, name)
+        if isinstance(found, property) and found.fdel is not None:
+            tx.guard_member(self.kind, name, found)
+            tx.wrap_constant(found.fdel).call(tx, [self], {})
+            return
+        if isinstance(found, types.MemberDescriptorType):
+            self._descriptor(tx, name, found)
+        elif found is not MISSING and hasattr(type(found), "__delete__"):
             raise GraphBreak(f"deleting attribute {name!r} of {self}")
-        self.attribute(tx, name)
-        is_own = self.written.get(name) is not None or name in getattr(self.real, "__dict__", {})
-        if not is_own and not isinstance(look_up(self.kind, name), types.MemberDescriptorType):
-            raise GraphBreak(f"deleting attribute {name!r} of {self}")
+        elif self.own_attribute(tx, name) is None:
+            raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
+        self.remove_attribute(tx, name)
+
+    def remove_attribute(self, tx: Translator, name: str) -> None:
+        """Delete an attribute of the object itself, which is there."""
         tx.effects.mutates(self)
-        self.written[name] = None
+        if self.real is None and name not in getattr(self.kind, "__slots__", ()):
+            del self.written[name]
+        else:
+            self.written[name] = None
 
     def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
         return self.method(tx, "__call__", args, kwargs)
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         found = look_up(self.kind, name)
-        if found is _MISSING and name.startswith("__"):
+        if found is MISSING and name.startswith("__"):
             raise raised(TypeError(f"'{self.kind.__name__}' object does not support {name}"))
-        if name == "__init__" and not isinstance(found, types.FunctionType):
-            return ConstantValue(None)
-        if name == "__setattr__" and not isinstance(found, types.FunctionType):
-            self.set_plainly(tx, args[0].constant(), args[1])
-            return ConstantValue(None)
-        if name in ("__hash__", "__eq__", "__ne__") and not isinstance(found, types.FunctionType):
-            if name == "__hash__":
-                raise GraphBreak(f"the hash of {self}")
-            return ConstantValue((self is args[0]) == (name == "__eq__"))
+        if name in _OF_OBJECT and not isinstance(found, types.FunctionType):
+            return self.method_of_object(tx, name, args)
         value = self._class_attribute(tx, name, found) if name.startswith("__") else self.attribute(tx, name)
         if isinstance(value, NamedMethodValue) and value.owner is self:
             raise GraphBreak(f"method {name!r} of {self}, which is not written in Python")
         return value.call(tx, args, kwargs)
+
+    def method_of_object(self, tx: Translator, name: str, args: list[Value]) -> Value:
+        """A method of `object`."""
+        if name == "__setattr__":
+            self.set_plainly(tx, args[0].constant(), args[1])
+        elif name == "__delattr__":
+            self.delete_plainly(tx, args[0].constant())
+        elif name == "__getattribute__":
+            return self.attribute(tx, args[0].constant())
+        elif name in ("__eq__", "__ne__"):
+            return ConstantValue((self is args[0]) == (name == "__eq__")) if self is args[0] else ConstantValue(NotImplemented)
+        elif name != "__init__":
+            raise GraphBreak(f"{name} of {self}")
+        return NONE
 
     def item(self, tx: Translator, key: Value) -> Value:
         return self.method(tx, "__getitem__", [key], {})
@@ -196,13 +242,33 @@ class ObjectValue(Value):
     def delete_item(self, tx: Translator, key: Value) -> None:
         self.method(tx, "__delitem__", [key], {})
 
-    def items_of(self, tx: Translator) -> list[Value]:
-        if isinstance(look_up(self.kind, "__iter__"), types.FunctionType):
-            made = self.method(tx, "__iter__", [], {})
-            if made is not self:
-                return made.items_of(tx)
-            return list(tx.drain(self))
+    def iterator(self, tx: Translator) -> Value | None:
+        if look_up(self.kind, "__iter__") not in (MISSING, None):
+            return self.method(tx, "__iter__", [], {})
+        if look_up(self.kind, "__getitem__") is not MISSING and look_up(self.kind, "__iter__") is MISSING:
+            return IteratorValue(self._by_index(tx, itertools.count()), runs_code=True)
         raise raised(TypeError(f"'{self.kind.__name__}' object is not iterable"))
+
+    def _by_index(self, tx: Translator, indices: Iterable[int]) -> Iterator[Value]:
+        for index in indices:
+            try:
+                yield self.item(tx, ConstantValue(index))
+            except Raised as error:
+                if issubclass(error.value.python_type(), IndexError | StopIteration):
+                    return
+                raise
+
+    def backwards(self, tx: Translator) -> Value:
+        """`reversed(value)`."""
+        if look_up(self.kind, "__reversed__") not in (MISSING, None):
+            return self.method(tx, "__reversed__", [], {})
+        if look_up(self.kind, "__len__") is MISSING or look_up(self.kind, "__getitem__") is MISSING:
+            raise raised(TypeError(f"'{self.kind.__name__}' object is not reversible"))
+        count = self.length(tx).constant()
+        return IteratorValue(self._by_index(tx, range(count - 1, -1, -1)), reversed, runs_code=True)
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        return list(tx.drain(self.iterator(tx)))
 
     def write(self, writer: ProgramWriter) -> str:
         kind = writer.name_of(self.kind, self.kind.__name__)
@@ -227,13 +293,61 @@ class ObjectValue(Value):
         return f"an object of class {self.kind.__name__}"
 
 
+class AttributesValue(DictValue):
+    """The `__dict__` of an object."""
+
+    def __init__(self, owner: ObjectValue) -> None:
+        super().__init__({}, dict)
+        self.owner = owner
+
+    def keyed(self) -> dict[Any, Value]:
+        raise GraphBreak(f"all attributes of {self.owner} in this way")
+
+    def _all(self, tx: Translator) -> DictValue:
+        return DictValue({name: self.owner.own_attribute(tx, name) for name in self.owner.own_names(tx)}, dict)
+
+    def find(self, tx: Translator, key: Any) -> Value | None:
+        return self.owner.own_attribute(tx, key) if isinstance(key, str) else None
+
+    def store(self, tx: Translator, key: Any, value: Value) -> None:
+        self.owner.write_attribute(tx, key, value)
+
+    def remove(self, tx: Translator, key: Any) -> Value:
+        found = self.owner.own_attribute(tx, key)
+        self.owner.remove_attribute(tx, key)
+        return found
+
+    def truth(self, tx: Translator) -> bool:
+        return bool(self.owner.own_names(tx))
+
+    def length(self, tx: Translator) -> Value:
+        return ConstantValue(len(self.owner.own_names(tx)))
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        return [ConstantValue(name) for name in self.owner.own_names(tx)]
+
+    def iterator(self, tx: Translator) -> Value:
+        return self._all(tx).iterator(tx)
+
+    def same_as(self, other: Value) -> bool:
+        return isinstance(other, AttributesValue) and other.owner is self.owner
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name in ("keys", "values", "items", "copy"):
+            return self._all(tx).method(tx, name, args, kwargs)
+        return super().method(tx, name, args, kwargs)
+
+    def write(self, writer: ProgramWriter) -> str:
+        return f"{writer.expression(self.owner)}.__dict__"
+
+
 class EnumValue(ConstantValue):
     """A member of an enumeration."""
 
     def attribute(self, tx: Translator, name: str) -> Value:
         kind = type(self.value)
         found = look_up(kind, name)
-        if name in ("name", "value") or found is _MISSING or not isinstance(found, types.FunctionType | property):
+        if name in ("name", "value") or found is MISSING or not isinstance(found, types.FunctionType | property):
             return super().attribute(tx, name)
         tx.guard_member(kind, name, found)
         if isinstance(found, property):
@@ -264,166 +378,3 @@ class OpaqueValue(Value):
 
     def __str__(self) -> str:
         return f"an object of class {self.kind.__module__}.{self.kind.__qualname__}"
-
-
-class ModuleValue(ObjectValue):
-    """An nn.Module: parameters, buffers and submodules are attributes; calling one without hooks is calling its `forward`."""
-
-    def _own_attribute(self, tx: Translator, name: str) -> Value | None:
-        if name in self.written or self.real is None:
-            return super()._own_attribute(tx, name)
-        for group in ("_parameters", "_buffers", "_modules"):
-            held = self.real.__dict__.get(group, {})
-            if name in held:
-                return tx.wrap_module_member(self, group, name, held[name])
-        return super()._own_attribute(tx, name)
-
-    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
-        if self.real is None or any(name in self.real.__dict__[group] for group in ("_parameters", "_buffers", "_modules")):
-            raise GraphBreak(f"writing attribute {name!r} of a module")
-        if issubclass(value.python_type(), Module):
-            raise GraphBreak("a module becomes part of another one")
-        self.set_plainly(tx, name, value)
-
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if self.kind.__call__ is not Module.__call__:
-            return super().call(tx, args, kwargs)
-        if tx.has_hooks(self):
-            raise GraphBreak(f"module {self.kind.__name__} has hooks")
-        return self.method(tx, "forward", args, kwargs)
-
-    def write(self, writer: ProgramWriter) -> str:
-        raise GraphBreak("a module made by the program")
-
-
-class ClassValue(Value):
-    """A class."""
-
-    def __init__(self, kind: type, source: Source | None = None) -> None:
-        self.kind = kind
-        self.source = source
-
-    def python_type(self) -> type:
-        return type(self.kind)
-
-    def is_constant(self) -> bool:
-        return True
-
-    def constant(self) -> Any:
-        return self.kind
-
-    def truth(self, tx: Translator) -> bool:
-        return True
-
-    def same_as(self, other: Value) -> bool:
-        return isinstance(other, ClassValue) and self.kind is other.kind
-
-    def attribute(self, tx: Translator, name: str) -> Value:
-        found = look_up(self.kind, name)
-        if isinstance(found, classmethod):
-            return BoundMethodValue(self, tx.class_member(self.kind, name, found))
-        if isinstance(found, staticmethod | types.FunctionType):
-            return tx.class_member(self.kind, name, found)
-        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            return ConstantValue(getattr(self.kind, name))
-        if found is _MISSING and not hasattr(self.kind, name):
-            raise raised(AttributeError(f"type object '{self.kind.__name__}' has no attribute '{name}'"))
-        return tx.wrap_class_attribute(self, name)
-
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return tx.construct(self, args, kwargs)
-
-    def node(self, tx: Translator) -> Any:
-        return self.kind
-
-    def write(self, writer: ProgramWriter) -> str:
-        return writer.name_of(self.kind, self.kind.__name__)
-
-    def __str__(self) -> str:
-        return f"class {self.kind.__name__}"
-
-
-class PythonModuleValue(Value):
-    """A module of Python."""
-
-    def __init__(self, module: types.ModuleType, source: Source | None) -> None:
-        self.module = module
-        self.source = source
-
-    def python_type(self) -> type:
-        return types.ModuleType
-
-    def is_constant(self) -> bool:
-        return True
-
-    def constant(self) -> Any:
-        return self.module
-
-    def truth(self, tx: Translator) -> bool:
-        return True
-
-    def attribute(self, tx: Translator, name: str) -> Value:
-        try:
-            found = getattr(self.module, name)
-        except AttributeError as error:
-            raise raised(error) from None
-        return tx.wrap_module_attribute(self, name, found)
-
-    def write(self, writer: ProgramWriter) -> str:
-        return writer.name_of(self.module, self.module.__name__.replace(".", "_"))
-
-
-class SuperValue(Value):
-    """`super()`: the methods that come after a class in the method resolution order of an object's class."""
-
-    def __init__(self, after: type, owner: Value) -> None:
-        self.after = after
-        self.owner = owner
-
-    def python_type(self) -> type:
-        return super
-
-    def attribute(self, tx: Translator, name: str) -> Value:
-        is_class = isinstance(self.owner, ClassValue)
-        order = (self.owner.kind if is_class else self.owner.python_type()).__mro__
-        if self.after not in order:
-            raise GraphBreak("super() of a metaclass")
-        for base in order[order.index(self.after) + 1 :]:
-            if name in base.__dict__:
-                return self._bound(tx, base, name, base.__dict__[name])
-        raise raised(AttributeError(f"'super' object has no attribute '{name}'"))
-
-    def _bound(self, tx: Translator, base: type, name: str, found: Any) -> Value:
-        member = tx.class_member(base, name, found)
-        if isinstance(found, types.FunctionType):
-            is_class = isinstance(self.owner, ClassValue) and name not in ("__new__",)
-            return member if is_class else BoundMethodValue(self.owner, member)
-        if isinstance(found, classmethod):
-            owner = self.owner if isinstance(self.owner, ClassValue) else tx.wrap_class(self.owner.python_type())
-            return BoundMethodValue(owner, member)
-        if member is not None:
-            return member
-        if isinstance(found, property):
-            tx.guard_member(base, name, found)
-            return tx.wrap_constant(found.fget).call(tx, [self.owner], {})
-        if inspect.isroutine(found):
-            return PlainMethodValue(self.owner, name)
-        return tx.wrap(found, Attribute(tx.class_source(base), name))
-
-
-class PlainMethodValue(Value):
-    """A method of `object` itself, reached by `super()`."""
-
-    def __init__(self, owner: Value, name: str) -> None:
-        self.owner = owner
-        self.name = name
-
-    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if self.name == "__init__" and isinstance(self.owner, ObjectValue):
-            return ConstantValue(None)
-        if self.name == "__setattr__" and isinstance(self.owner, ObjectValue):
-            self.owner.set_plainly(tx, args[0].constant(), args[1])
-            return ConstantValue(None)
-        if not isinstance(self.owner, ObjectValue | ClassValue):
-            return self.owner.method(tx, self.name, args, kwargs)
-        raise GraphBreak(f"method {self.name!r} of a built-in base of {self.owner}")

@@ -9,12 +9,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.size import Size
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.constant import ConstantValue, fold, from_python, is_constant_value, raised
-from rushlight.dynamo.values.containers import SequenceValue
+from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, from_python, is_constant_value, raised
+from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.fx.node import Node
 from rushlight.fx.targets import TORCH
 from rushlight.ops.dispatcher import OpOverload
@@ -67,7 +68,7 @@ class TensorValue(Value):
     def length(self, tx: Translator) -> Value:
         if not self.fake.dim():
             raise raised(TypeError("len() of a 0-d tensor"))
-        return ConstantValue(self.fake.shape[0])
+        return from_python(self.fake.shape[0])
 
     def items_of(self, tx: Translator) -> list[Value]:
         if not self.fake.dim():
@@ -99,7 +100,7 @@ class TensorValue(Value):
 
     def _guard_missing(self, tx: Translator, name: str) -> None:
         if self.source is not None and name.isidentifier():
-            tx.guards.add(f"not hasattr({self.source}, {name!r})", self.source, "no such attribute")
+            tx.guards.no_attribute(self.source, name)
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in self.own_attributes:
@@ -128,39 +129,20 @@ class TensorValue(Value):
         return f"a tensor {self.graph_node.name} of shape {list(self.fake.shape)}"
 
 
-class LibraryFunctionValue(Value):
+class LibraryFunctionValue(FixedValue):
     """A function of the library that computes with tensors: a call of it is one node."""
 
-    def __init__(self, function: Callable, source: Source | None = None) -> None:
-        self.function = function
-        self.source = source
-
-    def python_type(self) -> type:
-        return type(self.function)
-
-    def is_constant(self) -> bool:
-        return True
-
-    def constant(self) -> Any:
-        return self.function
-
-    def truth(self, tx: Translator) -> bool:
-        return True
-
     def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return tx.call_in_graph("call_function", self.function, args, kwargs)
+        return tx.call_in_graph("call_function", self.value, args, kwargs)
 
     def attribute(self, tx: Translator, name: str) -> Value:
-        return tx.wrap_constant_attribute(self.function, name)
+        return tx.wrap_constant_attribute(self.value, name)
 
     def node(self, tx: Translator) -> Any:
-        return self.function
-
-    def write(self, writer: ProgramWriter) -> str:
-        return writer.name_of(self.function, self.function.__name__.replace(".", "_"))
+        return self.value
 
     def __str__(self) -> str:
-        return f"torch.{getattr(self.function, '__name__', self.function)}"
+        return f"torch.{getattr(self.value, '__name__', self.value)}"
 
 
 # Functions of users whose calls become nodes, by their id. Nothing is removed, so each id stays that of its function.
@@ -193,7 +175,7 @@ def wrap_result(tx: Translator, node: Node, result: Any) -> Value:
         return tx.graph.tensor_value(node, result)
     if is_constant_value(result):
         return ConstantValue(result)
-    if isinstance(result, Size):
+    if type(result) is SymInt or isinstance(result, Size):
         return from_python(result)
     if isinstance(result, list | tuple):
         items = []

@@ -6,41 +6,45 @@ down the reduced dimension for each vector of them; reading along memory, where 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from rushlight.core.algebra import Var, unflatten_index
 from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
 from rushlight.inductor.codegen.kernels import ACCUMULATORS, OPERATIONS, Kernel, KernelWriter, assign_passes, indented
-from rushlight.inductor.codegen.types import compute_type, literal
-from rushlight.inductor.indexing import Var, unflatten_index
+from rushlight.inductor.codegen.types import compute_type, literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Reduction, Value, substitute, walk
 from rushlight.inductor.scheduler import Group, is_row_value
+from rushlight.inductor.sizes import Size, as_size, evaluate, quotient, rounded_up, stride_along
 
 BLOCK = 64  # results that a thread takes at a time
 NARROWEST = 16  # results side by side that make it worthwhile: a vector's worth
 
 
-def column_variables(group: Group, width: int) -> tuple[Var, Var, Var]:
+def column_variables(group: Group, width: Size) -> tuple[Var, Var, Var]:
     """x counts runs of results, c the results of a run, r the values that each combines."""
     rows, values = group.domain
-    return Var("x", rows // width), Var("c", width), Var("r", values)
+    return Var("x", quotient(rows, width)), Var("c", width), Var("r", values)
 
 
-def run_of_results(group: Group) -> int:
+def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
     """How many results lie side by side; 0 for a group that is better calculated row by row."""
     if group.domain is None or not all(is_row_value(member, group.domain) for member in group.members):
         return 0
     reductions = [member.data for member in group.members if isinstance(member.data, Reduction)]
-    width = max((loop.ranges[-1] for loop in reductions if loop.ranges), default=0)
-    if width < NARROWEST or group.domain[0] % width:
+    widths = [loop.ranges[-1] for loop in reductions if loop.ranges]
+    width = max(widths, key=lambda size: evaluate(size, hints), default=0)
+    if evaluate(width, hints) < NARROWEST or quotient(group.domain[0], width) is None:
         return 0
     _, c, r = column_variables(group, width)
     bodies = [_body(member, group, width) for member in group.members]
     if any(needs_scalar(body, c) for body in bodies):
         return 0
     loads = [node.index for body in bodies for node in walk(body) if isinstance(node, Load)]
-    along = sum(index.coefficient(c) == 1 and index.contains(r) for index in loads)
-    return width if along > sum(index.coefficient(r) == 1 for index in loads) else 0
+    along = sum(stride_along(index, c) == 1 and index.contains(r) for index in loads)
+    return width if along > sum(stride_along(index, r) == 1 for index in loads) else 0
 
 
-def _body(member: Buffer, group: Group, width: int) -> Value:
+def _body(member: Buffer, group: Group, width: Size) -> Value:
     """A member's body with its variables expressed by x, c and r."""
     (x, c, r), loop = column_variables(group, width), member.data
     replacements = dict(zip(loop.variables, unflatten_index(x * width + c, loop.ranges), strict=True))
@@ -53,7 +57,7 @@ def _body(member: Buffer, group: Group, width: int) -> Value:
 class ColumnKernel(KernelWriter):
     """Writes a group for which `run_of_results` gave `width`."""
 
-    def __init__(self, group: Group, buffers: dict[str, Buffer], width: int):
+    def __init__(self, group: Group, buffers: dict[str, Buffer], width: Size):
         super().__init__(group, buffers)
         self.width = width
         self.x, self.c, self.r = column_variables(group, width)
@@ -64,20 +68,21 @@ class ColumnKernel(KernelWriter):
 
     def write(self) -> Kernel:
         """The kernel."""
-        runs, blocks = self.x.extent, -(-self.width // BLOCK)
-        block = f"block % {blocks}L * {BLOCK}L" if blocks > 1 else "0L"
+        runs, blocks = self.x.extent, quotient(rounded_up(self.width, BLOCK), BLOCK)
+        block = f"block % {size_operand(blocks)} * {BLOCK}L" if blocks != 1 else "0L"
+        width = size_text(self.width)
         self.kernel.body = [
             "#pragma omp for schedule(static)",
-            f"for (long block = 0; block < {runs * blocks}L; ++block) {{",
-            f"  [[maybe_unused]] const long x = block / {blocks}L, first = {block};",
-            f"  const long count = first + {BLOCK}L < {self.width}L ? {BLOCK}L : {self.width}L - first;",
+            f"for (long block = 0; block < {size_text(as_size(runs * blocks))}; ++block) {{",
+            f"  [[maybe_unused]] const long x = block / {size_operand(blocks)}, first = {block};",
+            f"  const long count = first + {BLOCK}L < {width} ? {BLOCK}L : {width} - first;",
             "  rl::for_each(count, [&](auto lane, long i) {",
             "    const long c = first + i;",
             *indented(self._passes(), 2),
             "  });",
             "}",
         ]
-        self.kernel.work = OPERATIONS * self.group.numel * len(self.group.members)
+        self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
         return self.kernel
 
     def _passes(self) -> list[str]:
@@ -101,7 +106,7 @@ class ColumnKernel(KernelWriter):
             at = ", lane.broadcast((int64_t)r)" if member.data.reduction_type in ("argmax", "argmin") else ""
             writer.lines.append(f"{names[member.name]}.add({result}{at});")
         lines = [_accumulator(member.data, names[member.name]) for member in members]
-        lines += [f"for (long r = 0; r < {self.r.extent}L; ++r) {{", *indented(writer.lines), "}"]
+        lines += [f"for (long r = 0; r < {size_text(self.r.extent)}; ++r) {{", *indented(writer.lines), "}"]
         for member in members:
             lines += self._finish(member, f"{names[member.name]}.finish()")
         return lines
@@ -115,7 +120,7 @@ class ColumnKernel(KernelWriter):
         name = self.known[member.name] = f"value_{len(self.known)}"
         lines = [f"const auto {name} = {value};"]
         if member.name in self.stored:
-            place = f"c + {self.width}L*x" if self.x.extent > 1 else "c"
+            place = f"c + {size_operand(self.width)}*x" if self.x.extent != 1 else "c"
             lines.append(f"lane.store({self.pointer(member.name, True)} + {place}, {name});")
         return lines
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rushlight.core.algebra import Var, to_cpp
 from rushlight.core.dtype import dtype
-from rushlight.inductor.codegen.types import c_type, compute_type, literal
-from rushlight.inductor.indexing import Var, to_cpp
+from rushlight.inductor.codegen.types import c_type, compute_type, literal, size_text
 from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Load, Masked, Value, substitute, walk
+from rushlight.inductor.sizes import stride_along
 
 SCALAR = "rl::scalar_lane{}"
 INFIX = {"add": "+", "sub": "-", "mul": "*"}
@@ -22,7 +23,7 @@ def needs_scalar(body: Value, column: Var) -> bool:
     if any(indirect.values()):
         return True
     for node in walk(body):
-        if isinstance(node, Load | IndexValue) and node.index.coefficient(column) is None:
+        if isinstance(node, Load | IndexValue) and stride_along(node.index, column) is None:
             return True
         if isinstance(node, Masked) and depends_on(node.mask, column):
             return True
@@ -107,26 +108,26 @@ class StatementWriter:
         local = self.local.get(value.buffer)
         if local is not None:
             return local
-        stride = value.index.coefficient(self.column)
+        stride = stride_along(value.index, self.column)
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
         if stride == 0:
             return self.bind(f"{self.lane}.broadcast(rl::scalar_lane{{}}.load({at}))")
         if stride in (1, None):
             return self.bind(f"{self.lane}.load({at})")
-        return self.bind(f"{self.lane}.load_strided({at}, {stride}L)")
+        return self.bind(f"{self.lane}.load_strided({at}, {size_text(stride)})")
 
     def _index_value(self, value: IndexValue) -> str:
-        stride = value.index.coefficient(self.column)
+        stride = stride_along(value.index, self.column)
         text = to_cpp(value.index)
         if stride == 0 or self.lane == SCALAR:
             return self.bind(f"{self.lane}.broadcast((int64_t)({text}))")
         if stride in (1, None):
             return self.bind(f"{self.lane}.index({text})")
-        return self.bind(f"{self.lane}.index({text}, {stride}L)")
+        return self.bind(f"{self.lane}.index({text}, {size_text(stride)})")
 
     def _indirect(self, value: Indirect) -> str:
         wrap = "true" if value.wrap else "false"
-        place = self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {value.size}L, status)")
+        place = self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size_text(value.size)}, status)")
         # One variable can stand for several positions in a body that was made from several elements.
         return self.write(substitute(value.body, {value.variable: Var(place, value.size)}))
 

@@ -6,16 +6,17 @@ groups that calculate the same share one function.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rushlight.core.algebra import to_cpp, unflatten_index
 from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, needs_scalar
-from rushlight.inductor.codegen.types import c_type, compute_type
-from rushlight.inductor.indexing import to_cpp, unflatten_index
+from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
 from rushlight.inductor.ir import Buffer, ComputedBuffer, Indirect, Load, Reduction, Value, substitute, walk
+from rushlight.inductor.memory import ALIGNMENT
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
+from rushlight.inductor.sizes import Size, as_size, product, quotient, rounded_up
 
 ACCUMULATORS = {
     "sum": "rl::sum", "prod": "rl::prod", "max": "rl::max", "min": "rl::min", "any": "rl::any", "all": "rl::all",
@@ -28,31 +29,40 @@ CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 
 @dataclass
 class Kernel:
-    """The text of a function without its name, and the buffers to pass, in order."""
+    """The text of a function without its name, and the buffers and size symbols to pass, in order.
+
+    `work` is an estimate of its operations.
+    """
 
     parameters: list[tuple[str, str]] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
+    sizes: list[str] = field(default_factory=list)
     uses_status: bool = False
-    work: int = 0
+    work: Size = 0
 
     def text(self, name: str) -> str:
         """The function's definition."""
         parameters = [f"{kind} {parameter}" for kind, parameter in self.parameters]
         if self.uses_status:
             parameters.append("int* status")
+        parameters += [f"int64_t {symbol}" for symbol in self.sizes]
         body = "\n".join(f"  {line}" for line in self.body)
         return f"static void {name}({', '.join(parameters)}) {{\n{body}\n}}"
 
 
 class KernelWriter:
-    """Shared by loop and template kernels: parameters by first use."""
+    """Shared by loop and template kernels: parameters by first use.
+
+    `scratch` names the memory that threads need for themselves, and says how many bytes each needs.
+    """
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], spilled: set[str] = frozenset()):
         self.group = group
         self.buffers = buffers
         self.kernel = Kernel()
         self.stored = group.stored | set(spilled)
+        self.scratch: tuple[str, str] | None = None
         self._names: dict[tuple[str, bool], str] = {}
 
     def element_type(self, name: str) -> dtype:
@@ -104,9 +114,9 @@ class LoopKernel(KernelWriter):
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         super().__init__(group, buffers)
         self.domain = group.domain or _choose_domain(group)
-        self.flat = group.domain is None and self.domain[0] == 1 and self.domain[1] > CHUNK
+        self.flat = group.domain is None and self.domain[0] == 1 and not _is_at_most(self.domain[1], CHUNK)
         if self.flat:
-            self.domain = (math.ceil(group.numel / CHUNK), CHUNK)
+            self.domain = (quotient(rounded_up(group.numel, CHUNK), CHUNK), CHUNK)
         self.x, self.r = row_variables(self.domain)
         self.bodies = {member.name: self._body(member) for member in group.members}
         self.passes, self.after = assign_passes(group.members, self._is_row_value)
@@ -127,19 +137,17 @@ class LoopKernel(KernelWriter):
         if rows == 1:
             self.kernel.body = ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;", *indented(body), "}"]
         else:
-            head = ["#pragma omp for schedule(static)", f"for (long x = 0; x < {rows}L; ++x) {{"]
+            head = ["#pragma omp for schedule(static)", f"for (long x = 0; x < {size_text(rows)}; ++x) {{"]
             self.kernel.body = [*head, *indented(body), "}"]
-        self.kernel.work = OPERATIONS * self.group.numel * len(self.group.members)
+        self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
         return self.kernel
 
     def _row(self) -> list[str]:
         lines: list[str] = []
         if self.flat:
-            rest = self.group.numel - CHUNK * (self.domain[0] - 1)
-            lines.append(f"const long columns = x + 1 < {self.domain[0]}L ? {CHUNK}L : {rest}L;")
+            lines.append(self._columns_of_chunk())
         scratch = self._scratch_rows()
-        for name, row in scratch.items():
-            lines.append(f"alignas(64) {compute_type(self.element_type(name))} {row}[{self.domain[1]}L];")
+        lines += self._declare_rows(scratch)
         scalars: dict[str, str] = {}
         last = max([*self.passes.values(), *self.after.values()], default=0)
         lines += self._row_values(-1, scalars)
@@ -147,6 +155,28 @@ class LoopKernel(KernelWriter):
             lines += self._pass(number, scalars, scratch)
             lines += self._row_values(number, scalars)
         return lines
+
+    def _columns_of_chunk(self) -> str:
+        chunks, numel = self.domain[0], self.group.numel
+        rest = numel - CHUNK * (chunks - 1) if isinstance(numel, int) else numel - self.x * CHUNK
+        return f"const long columns = x + 1 < {size_text(chunks)} ? {CHUNK}L : {size_text(rest)};"
+
+    def _declare_rows(self, scratch: dict[str, str]) -> list[str]:
+        """What a thread keeps of a row: on the stack where its length is known, else in the thread's part of the arena."""
+        columns, lines, nbytes = self.domain[1], [], 0
+        for name, row in scratch.items():
+            kind = compute_type(self.element_type(name))
+            if isinstance(columns, int):
+                lines.append(f"alignas(64) {kind} {row}[{columns}L];")
+            else:
+                lines.append(f"{kind}* {row} = ({kind}*)(rows + {size_operand(nbytes)});")
+                nbytes = nbytes + rounded_up(as_size(columns * _row_item(self.element_type(name))), ALIGNMENT)
+        if nbytes == 0:
+            return lines
+        self.scratch = (f"rows_{self.group.members[0].name}", size_text(nbytes))
+        self.kernel.parameters.append(("char*", "scratch"))
+        self.kernel.arguments.append(self.scratch[0])
+        return [f"char* rows = scratch + rl::thread_index() * {size_operand(nbytes)};", *lines]
 
     def _scratch_rows(self) -> dict[str, str]:
         """Members whose values a later pass reads, and that are not stored anyway; those beyond STACK_BYTES are stored."""
@@ -156,7 +186,8 @@ class LoopKernel(KernelWriter):
             number = self.passes.get(member.name, self.after.get(member.name, 0))
             for name in member.reads():
                 if name in self.passes and name not in self.stored and name not in needed and self.passes[name] < number:
-                    free -= self.domain[1] * max(4, self.element_type(name).itemsize)
+                    if isinstance(self.domain[1], int):
+                        free -= self.domain[1] * _row_item(self.element_type(name))
                     if free < 0:
                         self.stored = self.stored | {name}
                     else:
@@ -195,7 +226,7 @@ class LoopKernel(KernelWriter):
         return lines
 
     def _loop(self, scalar: bool) -> tuple[str, str]:
-        count = "columns" if self.flat else f"{self.domain[1]}L"
+        count = "columns" if self.flat else size_text(self.domain[1])
         if scalar:
             return f"for (long r = 0; r < {count}; ++r) {{ const rl::scalar_lane lane;", "}"
         return f"rl::for_each({count}, [&](auto lane, long r) {{", "});"
@@ -244,6 +275,14 @@ class LoopKernel(KernelWriter):
         return [f"rl::scalar_lane{{}}.store({self.pointer(name, True)} + x, {value});"]
 
 
+def _row_item(kind: dtype) -> int:
+    return max(4, kind.itemsize)
+
+
+def _is_at_most(size: Size, limit: int) -> bool:
+    return isinstance(size, int) and size <= limit
+
+
 def _accumulator(loop: Reduction, name: str) -> str:
     kind = loop.body.dtype if loop.reduction_type in ("argmax", "argmin") else loop.dtype
     return f"rl::accumulator<{ACCUMULATORS[loop.reduction_type]}, {compute_type(kind)}> {name};"
@@ -254,15 +293,14 @@ def indented(lines: list[str], levels: int = 1) -> list[str]:
     return [f"{'  ' * levels}{line}" for line in lines]
 
 
-def _choose_domain(group: Group) -> tuple[int, int]:
+def _choose_domain(group: Group) -> tuple[Size, Size]:
     """Rows and columns of a group of elementwise loops: the longest run of trailing dimensions that all reads walk evenly."""
     widest = max(group.members, key=lambda member: len(member.data.ranges))
     ranges = widest.data.ranges
-    candidates = [math.prod(ranges[start:]) for start in range(len(ranges))] or [1]
-    for columns in candidates:
-        domain = (group.numel // columns if columns else 1, columns)
+    candidates = [(product(ranges[:start]), product(ranges[start:])) for start in range(len(ranges))] or [(1, 1)]
+    for domain in candidates:
         _, r = row_variables(domain)
         if not any(needs_scalar(body_in_domain(member, domain), r) for member in group.members):
             return domain
-    return (group.numel // candidates[-1] if candidates[-1] else 1, candidates[-1])
+    return candidates[-1]
 

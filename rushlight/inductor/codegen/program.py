@@ -1,26 +1,32 @@
 """A whole graph as one C++ translation unit with one entry.
 
-`rushlight_entry(void** buffers)` runs every kernel; `buffers` holds inputs, constants, packed constants, outputs and the
-arena, in the order of `Program.slots`. `rushlight_prepare(void** buffers)` packs constants: the constants, then the packed.
+`rushlight_entry(void** buffers)` runs every kernel; `buffers` holds inputs, constants, what was made of them, outputs and the
+arena, in the order of `Program.slots`, and then the values of the size symbols in place of pointers.
+`rushlight_prepare(void** buffers)` makes of the constants what is made once: results of loops over them, and packed forms.
+`rushlight_arena_bytes()` is the size of the arena; where it depends on size symbols,
+`rushlight_arena_bytes_for(const int64_t* sizes)` is.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
 from rushlight.inductor.codegen.kernels import Kernel, LoopKernel
-from rushlight.inductor.codegen.templates import PackedOperand, TemplateKernel
-from rushlight.inductor.codegen.types import c_type
+from rushlight.inductor.codegen.packing import THREADS, PackedOperand
+from rushlight.inductor.codegen.templates import TemplateKernel
+from rushlight.inductor.codegen.types import c_type, size_text
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
-from rushlight.inductor.memory import ArenaPlan, Lifetime, plan
+from rushlight.inductor.memory import ALIGNMENT, ArenaPlan, Lifetime, SlotPlan, plan, plan_slots
 from rushlight.inductor.scheduler import Group, schedule
+from rushlight.inductor.sizes import as_size
 
 # A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
 PARALLEL_WORK = 200_000
 
-HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "attention", "conv", "checks")
+HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "attention", "conv", "image", "winograd", "checks")
 
 
 @dataclass
@@ -30,9 +36,10 @@ class Program:
     source: str = ""
     slots: list[str] = field(default_factory=list)
     constants: list[ConstantBuffer] = field(default_factory=list)
+    folded: list[Buffer] = field(default_factory=list)
     packed: list[PackedOperand] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    arena: ArenaPlan | None = None
+    arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
 
 
@@ -42,6 +49,7 @@ class ProgramWriter:
     def __init__(self, lowered: LoweredGraph, threads: int):
         self.lowered = lowered
         self.threads = threads
+        self.symbols = lowered.symbols
         self.buffers: dict[str, Buffer] = {buffer.name: buffer for buffer in lowered.buffers}
         self.external = {buffer.name for buffer in lowered.buffers if isinstance(buffer, InputBuffer | ConstantBuffer)}
         self.outputs = [name for name in dict.fromkeys(view.buffer for view in lowered.outputs) if name]
@@ -56,13 +64,16 @@ class ProgramWriter:
         groups = schedule(self.lowered.buffers, set(own_outputs))
         for group in groups:
             self._kernel(group)
-        arena = plan(self._lifetimes(groups, set(own_outputs)))
+        lifetimes = self._lifetimes(groups, set(own_outputs))
+        arena = plan_slots(lifetimes, self.symbols.hints) if self.symbols else plan(lifetimes)
         constants = self._used_constants()
         packed = [operand for operand in self.packed.values() if operand.constant]
-        program = Program(constants=constants, packed=packed, outputs=own_outputs, arena=arena, groups=groups)
+        kept = [group for group in groups if group.constant]
+        folded = [member for group in kept for member in group.members if member.name in group.stored]
+        program = Program(constants=constants, folded=folded, packed=packed, outputs=own_outputs, arena=arena, groups=groups)
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
-            *(operand.name for operand in packed), *own_outputs,
+            *(buffer.name for buffer in folded), *(operand.name for operand in packed), *own_outputs,
         ]  # fmt: skip
         program.source = self._source(program)
         return program
@@ -73,29 +84,35 @@ class ProgramWriter:
             kernel = writer.write()
             if writer.packed is not None:
                 self.packed[writer.packed.name] = writer.packed
-            if writer.scratch is not None:
-                self.scratch[writer.scratch[0]] = writer.scratch[1]
         else:
-            run = run_of_results(group)
+            run = run_of_results(group, self.symbols.hints)
             writer = ColumnKernel(group, self.buffers, run) if run else LoopKernel(group, self.buffers)
             kernel = writer.write()
+        if writer.scratch is not None:
+            self.scratch[writer.scratch[0]] = writer.scratch[1]
+        kernel.sizes = self._symbols_in(kernel.body)
         group.stored = writer.stored
         text = kernel.text("@")
         name = self.functions.setdefault(text, f"kernel_{len(self.functions)}")
         self.calls.append((group, name, kernel))
+
+    def _symbols_in(self, lines: list[str]) -> list[str]:
+        """The size symbols that occur in C++ text."""
+        words = set(re.findall(r"\w+", "\n".join(lines))) if self.symbols else ()
+        return [name for name in self.symbols.names if name in words]
 
     def _lifetimes(self, groups: list[Group], outputs: set[str]) -> list[Lifetime]:
         last = {name: group.order for group in groups for name in group.reads()}
         blocks = []
         for group in groups:
             for member in group.members:
-                if member.name in group.stored and member.name not in outputs:
-                    nbytes = member.layout.numel * member.layout.dtype.itemsize
+                if member.name in group.stored and member.name not in outputs and not group.constant:
+                    nbytes = as_size(member.layout.numel * member.layout.dtype.itemsize)
                     blocks.append(Lifetime(member.name, nbytes, group.order, last.get(member.name, group.order)))
         orders = {argument: group.order for group, _, kernel in self.calls for argument in kernel.arguments}
         for name, operand in self.packed.items():
             if not operand.constant:
-                nbytes = 4 * operand.depth * (operand.columns + 64)
+                nbytes = as_size(operand.depth * (operand.columns + 64) * 4)
                 blocks.append(Lifetime(name, nbytes, orders[name], orders[name]))
         return blocks
 
@@ -123,21 +140,17 @@ class ProgramWriter:
         return [", ".join(dict.fromkeys(origins)), *lines]
 
     def _prepare(self, program: Program) -> str:
-        if not program.packed:
+        if not program.packed and not program.folded:
             return ""
-        position = {buffer.name: index for index, buffer in enumerate(program.constants)}
-        lines = []
-        for index, operand in enumerate(program.packed):
-            source = self.buffers[operand.source.buffer]
-            kind = c_type(source.layout.dtype)
-            lines.append(
-                f"  rl::pack_b((const {kind}*)buffers[{position[source.name]}] + {operand.source.offset}L, "
-                f"{operand.source.strides[0]}L, {operand.source.strides[1]}L, {operand.depth}L, {operand.columns}L, "
-                f"(float*)buffers[{len(program.constants) + index}]);"
-            )
-        body = "\n".join(f"  {line}" for line in lines)
-        region = f"  #pragma omp parallel num_threads({self.threads})\n  {{\n{body}\n  }}"
-        return f'extern "C" int rushlight_prepare(void** buffers) {{\n{region}\n  return 0;\n}}'
+        lines: list[str] = []
+        kept = [*program.constants, *program.folded, *program.packed]
+        names = {item.name: self._declare(item.name, f"buffers[{index}]", lines) for index, item in enumerate(kept)}
+        work = self._calls(names, constant=True)
+        for operand in program.packed:
+            work.append(operand.call(f"{names[operand.source.buffer]} + {operand.source.offset}L", names[operand.name]))
+        region = [f"#pragma omp parallel num_threads({self.threads})", "{", *(f"  {line}" for line in work), "}"]
+        body = "\n".join(f"  {line}" for line in [*lines, *region, "return 0;"])
+        return f'extern "C" int rushlight_prepare(void** buffers) {{\n{body}\n}}'
 
     def _entry(self, program: Program) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
@@ -145,31 +158,89 @@ class ProgramWriter:
         for index, slot in enumerate(program.slots):
             names[slot] = self._declare(slot, f"buffers[{index}]", lines)
         arena = f"((char*)buffers[{len(program.slots)}])"
-        for name, offset in program.arena.offsets.items():
-            names[name] = self._declare(name, f"({arena} + {offset}L)", lines)
-        total = str(program.arena.nbytes)
-        for name, size in self.scratch.items():
-            lines.append(f"char* {name} = {arena} + {total};")
-            total = f"{total} + {self.threads} * {size}"
-            names[name] = name
-        calls = self._calls(names)
-        if self.threads > 1 and sum(kernel.work for _, _, kernel in self.calls) >= PARALLEL_WORK * len(self.calls):
-            calls = [f"#pragma omp parallel num_threads({self.threads})", "{", *(f"  {call}" for call in calls), "}"]
+        lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
+        arena_size = self._place(program.arena, arena, names, lines)
+        calls = self._in_parallel(self._calls(names))
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
-        arena_size = f'extern "C" long rushlight_arena_bytes() {{ return {total}; }}'
         return f'{arena_size}\n\nextern "C" int rushlight_entry(void** buffers) {{\n{body}\n}}'
+
+    def _place(self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str]) -> str:
+        """Declare what lies in the arena, and return the function that says how large it is."""
+        if isinstance(plan, SlotPlan):
+            return self._place_slots(plan, arena, names, lines)
+        for name, offset in plan.offsets.items():
+            names[name] = self._declare(name, f"({arena} + {offset}L)", lines)
+        for name in self.scratch:
+            lines.append(f"char* {name} = {arena} + {plan.nbytes};")
+            names[name] = name
+        scratch = self._scratch_sizes()
+        total = f"{plan.nbytes} + rl::largest({', '.join(scratch)})" if scratch else str(plan.nbytes)
+        return f'extern "C" long rushlight_arena_bytes() {{ return {total}; }}'
+
+    def _place_slots(self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str]) -> str:
+        """The same where offsets depend on the size symbols."""
+        slots = [list(map(size_text, slot.sizes)) for slot in plan.slots]
+        scratch = self._scratch_sizes()
+        slots += [scratch] if scratch else []
+        lines += [f"long at[{max(1, len(slots))}];", f"rushlight_place_blocks({', '.join(self.symbols.names)}, at);"]
+        for number, slot in enumerate(plan.slots):
+            for block in slot.blocks:
+                names[block.name] = self._declare(block.name, f"({arena} + at[{number}])", lines)
+        for name in self.scratch:
+            names[name] = name
+            lines.append(f"char* {name} = {arena} + at[{len(plan.slots)}];")
+        return _placing_functions(slots, self.symbols.names)
+
+    def _scratch_sizes(self) -> list[str]:
+        """The bytes that each kernel needs for all its threads. One memory serves all: kernels run one after the other."""
+        sizes = dict.fromkeys(self.scratch.values())
+        shared = [size.replace(THREADS, f"{self.threads}L") for size in sizes if THREADS in size]
+        return [*shared, *(f"{self.threads}L * ({size})" for size in sizes if THREADS not in size)]
+
+    def _read_symbols(self, sizes: str) -> list[str]:
+        return [f"const int64_t {name} = (int64_t){sizes}[{index}];" for index, name in enumerate(self.symbols.names)]
+
+    def _in_parallel(self, calls: list[str]) -> list[str]:
+        """The calls, shared among the threads where there is enough to do."""
+        kernels = [kernel for group, _, kernel in self.calls if not group.constant]
+        work = as_size(sum(kernel.work for kernel in kernels))
+        enough = PARALLEL_WORK * len(kernels)
+        if self.threads == 1 or (isinstance(work, int) and work < enough):
+            return calls
+        condition = "" if isinstance(work, int) else f" if ({size_text(work)} >= {enough}L)"
+        return [f"#pragma omp parallel num_threads({self.threads}){condition}", "{", *(f"  {call}" for call in calls), "}"]
 
     def _declare(self, name: str, address: str, lines: list[str]) -> str:
         kind = "float" if name in self.packed else c_type(self.buffers[name].layout.dtype)
-        lines.append(f"{kind}* {name} = ({kind}*){address};")
-        return name
+        called = f"{name}_" if name in self.symbols.names else name
+        lines.append(f"{kind}* {called} = ({kind}*){address};")
+        return called
 
-    def _calls(self, names: dict[str, str]) -> list[str]:
+    def _calls(self, names: dict[str, str], constant: bool = False) -> list[str]:
+        """The calls of the kernels that run each time, or of those that prepare constants."""
         calls = []
         for group, name, kernel in self.calls:
+            if group.constant is not constant:
+                continue
             arguments = [names[argument] for argument in kernel.arguments]
             if kernel.uses_status:
                 arguments.append("status")
+            arguments += kernel.sizes
             line = next((line for member in group.members[::-1] for line in member.lines), "")
             calls.append(f"{name}({', '.join(arguments)});" + (f"  // {line}" if line else ""))
         return calls
+
+
+def _placing_functions(slots: list[list[str]], symbols: list[str]) -> str:
+    """C++ functions: where each slot begins, a slot being as long as the largest of its sizes, and where the last one ends."""
+    lines = ["long end = 0, bytes = 0;"]
+    for number, (first, *others) in enumerate(slots):
+        lines += [f"at[{number}] = end;", f"bytes = {first};"]
+        lines += [f"if (bytes < {size}) bytes = {size};" for size in others]
+        lines.append(f"end += (bytes + {ALIGNMENT - 1}L) / {ALIGNMENT}L * {ALIGNMENT}L;")
+    body = "\n".join(f"  {line}" for line in [*lines, "(void)bytes;", "return end;"])
+    head = ", ".join(f"int64_t {name}" for name in symbols)
+    place = f'extern "C" long rushlight_place_blocks({head}, long* at) {{\n{body}\n}}'
+    values = ", ".join(f"sizes[{index}]" for index in range(len(symbols)))
+    size = f"  long at[{max(1, len(slots))}];\n  return rushlight_place_blocks({values}, at);"
+    return f'{place}\n\nextern "C" long rushlight_arena_bytes_for(const int64_t* sizes) {{\n{size}\n}}'

@@ -1,10 +1,12 @@
-"""How dtypes and numbers are spelled in C++."""
+"""How dtypes, numbers and sizes are spelled in C++."""
 
 from __future__ import annotations
 
 import math
 
+from rushlight.core.algebra import Var, to_cpp
 from rushlight.core.dtype import dtype
+from rushlight.inductor.sizes import Size
 
 C_TYPES = {
     "bool": "bool", "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
@@ -20,6 +22,16 @@ def c_type(kind: dtype) -> str:
 def compute_type(kind: dtype) -> str:
     """The type in which values of `kind` are calculated."""
     return "float" if kind.name in ("float16", "bfloat16") else C_TYPES[kind.name]
+
+
+def size_text(size: Size) -> str:
+    """A size as a C++ expression; its symbols are variables."""
+    return f"{size}L" if isinstance(size, int) else to_cpp(size)
+
+
+def size_operand(size: Size) -> str:
+    """A size as an operand of `*`, `/` or `%`."""
+    return size_text(size) if isinstance(size, int | Var) else f"({to_cpp(size)})"
 
 
 def literal(number: bool | int | float, kind: dtype) -> str:

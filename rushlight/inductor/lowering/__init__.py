@@ -2,6 +2,7 @@
 
 from rushlight.inductor.lowering import (
     arithmetic,
+    convolutions,
     creation,
     fallbacks,
     indexing,
@@ -15,6 +16,6 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "arithmetic", "creation", "fallback", "fallbacks", "indexing", "lowering", "normalization",
-    "pointwise", "pooling", "products", "reductions", "views",
+    "FALLBACKS", "LOWERINGS", "arithmetic", "convolutions", "creation", "fallback", "fallbacks", "indexing", "lowering",
+    "normalization", "pointwise", "pooling", "products", "reductions", "views",
 ]  # fmt: skip

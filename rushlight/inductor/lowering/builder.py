@@ -6,14 +6,16 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
+from rushlight.core.algebra import Expr, Var, as_expr
 from rushlight.core.dtype import bool_, dtype, int64, of_number
-from rushlight.core.strides import broadcast_shapes, contiguous_strides
-from rushlight.inductor.indexing import Expr, Var, as_expr
+from rushlight.core.strides import broadcast_shapes
+from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import (
     Buffer,
     Call,
     ComputedBuffer,
     Constant,
+    ConstantBuffer,
     IndexValue,
     Load,
     Operand,
@@ -24,6 +26,9 @@ from rushlight.inductor.ir import (
     contiguous_layout,
     walk,
 )
+from rushlight.inductor.lowering.layout import in_memory_order
+from rushlight.inductor.scheduler import is_foldable
+from rushlight.inductor.sizes import Size, as_size, as_sizes, hint, is_size, row_major, stride_along
 from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
 from rushlight.ops.promotion import DIMENSIONED, NUMBER, ZERO_DIM, promote_kinds
 
@@ -48,6 +53,15 @@ def cast(value: Value, kind: dtype) -> Value:
     return Call(kind, "cast", (value,))
 
 
+def number_value(number: bool | int | float | SymInt | Expr, kind: dtype) -> Value:
+    """A number, which may be a symbolic size, as a value of type `kind`."""
+    if isinstance(number, SymInt | Expr):
+        number = as_size(number)
+        if isinstance(number, Expr):
+            return cast(index_value(number), kind)
+    return Constant(kind, convert_number(number, kind))
+
+
 def convert_number(number: bool | int | float, kind: dtype) -> bool | int | float:
     """A Python number as one of type `kind`."""
     if kind is bool_:
@@ -63,6 +77,9 @@ class GraphBuilder:
         self.by_name: dict[str, Buffer] = {}
         self.origin = ""
         self.lines: tuple[str, ...] = ()
+        self.consumers = 0  # nodes that use what is being lowered
+        self.scaled_forms: dict[TensorBox, Callable[[TensorBox], TensorBox]] = {}
+        self._fixed: dict[str, bool] = {}
         self._numbers = itertools.count()
         self._indirect = itertools.count()
 
@@ -78,25 +95,27 @@ class GraphBuilder:
         """buf0, buf1, ..."""
         return f"buf{next(self._numbers)}"
 
-    def indirect_variable(self, size: int) -> Var:
+    def indirect_variable(self, size: int | SymInt) -> Var:
         """A variable for an index that is read from memory."""
-        return Var(f"indirect{next(self._indirect)}", size)
+        return Var(f"indirect{next(self._indirect)}", as_size(size))
 
-    def realize(self, box: TensorBox) -> TensorBox:
-        """The box over a buffer: its storage is computed if it is not yet."""
+    def realize(self, box: TensorBox, row_major: bool = False) -> TensorBox:
+        """The box over a buffer: its storage is computed if it is not yet, in the order of what it reads or in row-major order."""
         storage = box.storage
         if storage.buffer is None:
-            loop = storage.data
-            layout = contiguous_layout(loop.dtype, loop.ranges)
+            loop, layout = storage.data, contiguous_layout(storage.data.dtype, storage.data.ranges)
+            if not row_major:
+                loop, layout = in_memory_order(loop)
             storage.buffer = self.add(ComputedBuffer(self.fresh_name(), layout, storage.lines, data=loop))
         return box
 
     # Loops
 
-    def pointwise(self, size: Sequence[int], kind: dtype, inner: Callable[[tuple[Var, ...]], Value]) -> TensorBox:
+    def pointwise(self, size: Sequence[int | SymInt], kind: dtype, inner: Callable[[tuple[Var, ...]], Value]) -> TensorBox:
         """A box whose element at `index` is `inner(index)`."""
-        variables = loop_variables(size)
-        loop = Pointwise(kind, tuple(size), variables, cast(inner(variables), kind), self.origin)
+        ranges = as_sizes(size)
+        variables = loop_variables(ranges)
+        loop = Pointwise(kind, ranges, variables, cast(inner(variables), kind), self.origin)
         box = TensorBox(StorageBox(loop, None, self.lines), size, kind)
         if sum(1 for _ in walk(loop.body)) > INLINE_LIMIT:
             self.realize(box)
@@ -109,14 +128,15 @@ class GraphBuilder:
         if 0 in reduced:
             keptdims = [1 if dim in dims else size for dim, size in enumerate(box.size)] if keepdim else ranges
             return self.pointwise(keptdims, dtype, lambda index: Constant(dtype, IDENTITIES[kind]))
-        variables, inner = loop_variables(ranges), loop_variables(reduced, "r")
+        kept_ranges, reduced_ranges = as_sizes(ranges), as_sizes(reduced)
+        variables, inner = loop_variables(kept_ranges), loop_variables(reduced_ranges, "r")
         index: list[Expr] = [as_expr(0)] * len(box.size)
         for dims_of, names in ((kept, variables), (dims, inner)):
             for dim, variable in zip(dims_of, names, strict=True):
                 index[dim] = variable
         body = box.value(index) if kind in ("argmax", "argmin") else cast(box.value(index), dtype)
-        loop = Reduction(dtype, tuple(ranges), variables, body, self.origin, tuple(reduced), inner, kind)
-        buffer = ComputedBuffer(self.fresh_name(), contiguous_layout(dtype, tuple(ranges)), self.lines, data=loop)
+        loop = Reduction(dtype, kept_ranges, variables, body, self.origin, reduced_ranges, inner, kind)
+        buffer = ComputedBuffer(self.fresh_name(), contiguous_layout(dtype, kept_ranges), self.lines, data=loop)
         made = TensorBox(StorageBox(None, self.add(buffer)), ranges, dtype)
         if keepdim:
             made = made.reshape([1 if dim in dims else size for dim, size in enumerate(box.size)])
@@ -124,10 +144,10 @@ class GraphBuilder:
 
     # Elementwise calculation over boxes and numbers
 
-    def load(self, operand: TensorBox | bool | int | float, index: Sequence[Expr], size: tuple, kind: dtype) -> Value:
+    def load(self, operand: TensorBox | bool | int | float | SymInt, index: Sequence[Expr], size: tuple, kind: dtype) -> Value:
         """An operand's element at `index` of the broadcast shape `size`, as type `kind`."""
         if not isinstance(operand, TensorBox):
-            return Constant(kind, convert_number(operand, kind))
+            return number_value(operand, kind)
         extra = len(size) - len(operand.size)
         own = [
             as_expr(0) if extent == 1 else index[extra + dim] for dim, extent in enumerate(operand.size)
@@ -136,7 +156,7 @@ class GraphBuilder:
 
     def prepare(self, operand: object, size: tuple[int, ...]) -> object:
         """Realize a box that broadcasting would compute again and again."""
-        if isinstance(operand, TensorBox) and not operand.is_realized and math.prod(operand.size) < math.prod(size):
+        if isinstance(operand, TensorBox) and not operand.is_realized and _repeats(operand.size, size):
             if _is_work(operand.storage.data.body):
                 self.realize(operand)
         return operand
@@ -157,61 +177,94 @@ class GraphBuilder:
             if isinstance(operand, TensorBox):
                 kinds.append((operand.dtype, DIMENSIONED if operand.size else ZERO_DIM))
             else:
-                kinds.append((of_number(operand), NUMBER))
+                kinds.append((int64 if isinstance(operand, SymInt) else of_number(operand), NUMBER))
         return promote_kinds(kinds)
 
     # Operands of templates
 
-    def operand(self, box: TensorBox, sizes: Sequence[int]) -> Operand | None:
+    def operand(self, box: TensorBox, sizes: Sequence[int | SymInt]) -> Operand | None:
         """The box, reshaped to `sizes`, as an affine view of its buffer; None when no strides describe it."""
         box = self.realize(box).reshape(sizes)
-        variables = loop_variables(sizes, "v")
+        variables = loop_variables(as_sizes(sizes), "v")
         load = box.value(variables)
         if not isinstance(load, Load):
             return None
-        strides = [load.index.coefficient(variable) for variable in variables]
+        strides = [stride_along(load.index, variable) for variable in variables]
         if any(stride is None for stride in strides):
             return None
         rest = load.index.substitute(dict.fromkeys(variables, as_expr(0)))
-        return Operand(load.buffer, int(rest), tuple(strides))
+        return Operand(load.buffer, as_size(rest), tuple(strides)) if is_size(rest) else None
 
     def row_major_operand(self, box: TensorBox) -> Operand | None:
         """`operand` of a box whose elements lie in row-major order without gaps; None for any other."""
-        found = self.operand(box, box.size)
-        return found if found is not None and same_strides(box.size, found.strides, contiguous_strides(box.size)) else None
+        found, size = self.operand(box, box.size), as_sizes(box.size)
+        return found if found is not None and same_strides(size, found.strides, row_major(size)) else None
 
-    def strided_operand(self, box: TensorBox, sizes: Sequence[int], unit_dim: int | None = None) -> Operand:
+    def strided_operand(self, box: TensorBox, sizes: Sequence[int | SymInt], unit_dim: int | None = None) -> Operand:
         """`operand`, after a copy where the box has no strides, or not stride 1 in `unit_dim`."""
         found = self.operand(box, sizes)
-        if found is None or (unit_dim is not None and sizes[unit_dim] > 1 and found.strides[unit_dim] != 1):
+        if found is None or (unit_dim is not None and as_size(sizes[unit_dim]) not in (0, 1) and found.strides[unit_dim] != 1):
             found = self.operand(self.copy(box.reshape(sizes)), sizes)
         return found
 
     def copy(self, box: TensorBox) -> TensorBox:
         """A realized row-major copy."""
-        return self.realize(self.pointwise(box.size, box.dtype, box.value))
+        return self.realize(self.pointwise(box.size, box.dtype, box.value), row_major=True)
 
-    def template(self, kind: str, layout_size: Sequence[int], result: dtype, rows: int, columns: int,
-                 operands: dict[str, Operand], **parameters: object) -> TensorBox:  # fmt: skip
+    def is_constant(self, box: TensorBox) -> bool:
+        """Whether a box is made of parameters that are known at compile time."""
+        if box.is_realized:
+            return self.is_constant_buffer(box.storage.buffer.name)
+        reads = {node.buffer for node in walk(box.storage.data.body) if isinstance(node, Load)}
+        return bool(reads) and all(map(self.is_constant_buffer, reads))
+
+    def is_constant_buffer(self, name: str) -> bool:
+        """Whether a buffer is a parameter, or will be calculated from parameters alone, and once."""
+        found = self._fixed.get(name)
+        if found is None:
+            buffer = self.by_name[name]
+            found = isinstance(buffer, ConstantBuffer) or is_foldable(buffer, self.is_constant_buffer)
+            self._fixed[name] = found
+        return found
+
+    def is_folded(self, name: str) -> bool:
+        """Whether a buffer is calculated once from parameters, and its memory is the program's own."""
+        return self.is_constant_buffer(name) and not isinstance(self.by_name[name], ConstantBuffer)
+
+    def template(self, kind: str, layout_size: Sequence[int | SymInt], result: dtype, rows: int | SymInt,
+                 columns: int | SymInt, operands: dict[str, Operand], **parameters: object) -> TensorBox:  # fmt: skip
         """The box of a template's results."""
-        layout = contiguous_layout(result, tuple(layout_size))
+        layout = contiguous_layout(result, as_sizes(layout_size))
+        parameters = {name: as_parameter(value) for name, value in parameters.items()}
         buffer = TemplateBuffer(
-            self.fresh_name(), layout, self.lines, kind=kind, operands=operands, parameters=parameters, rows=rows,
-            columns=columns, origin=self.origin,
+            self.fresh_name(), layout, self.lines, kind=kind, operands=operands, parameters=parameters, rows=as_size(rows),
+            columns=as_size(columns), origin=self.origin,
         )  # fmt: skip
         return TensorBox(StorageBox(None, self.add(buffer)), layout_size, result)
 
 
-def same_strides(size: Sequence[int], have: Sequence[int], want: Sequence[int]) -> bool:
-    """Whether two strides name the same elements; those of dimensions with one element do not matter."""
-    return all(extent <= 1 or a == b for extent, a, b in zip(size, have, want, strict=True))
+def same_strides(size: Sequence[Size], have: Sequence[Size], want: Sequence[Size]) -> bool:
+    """Whether two strides surely name the same elements; those of dimensions with one element do not matter."""
+    return all(extent in (0, 1) or a == b for extent, a, b in zip(size, have, want, strict=True))
+
+
+def as_parameter(value: object) -> object:
+    """A template's parameter with symbolic sizes as expressions."""
+    if isinstance(value, tuple):
+        return tuple(map(as_parameter, value))
+    return as_size(value) if isinstance(value, SymInt) else value
+
+
+def _repeats(size: Sequence[int | SymInt], wide: Sequence[int | SymInt]) -> bool:
+    """Whether a box of one size, broadcast to another, is read more than once per element (for the example)."""
+    return math.prod(map(hint, size)) < math.prod(map(hint, wide))
 
 
 def _is_work(body: Value) -> bool:
     return any(isinstance(node, Call) and node.name not in ("cast", "add", "sub", "mul") for node in walk(body))
 
 
-def index_value(expression: Expr | int, kind: dtype = int64) -> IndexValue:
+def index_value(expression: Expr | SymInt | int, kind: dtype = int64) -> IndexValue:
     """An index expression as a value."""
     return IndexValue(kind, as_expr(expression))
 

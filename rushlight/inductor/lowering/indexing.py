@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from rushlight.core.dtype import bool_, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim
+from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Call, Constant, Indirect, Masked
-from rushlight.inductor.lowering.builder import call, cast, convert_number, index_value
+from rushlight.inductor.lowering.builder import call, cast, index_value, number_value
 from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.lowering.slices import slice_bounds
+from rushlight.inductor.sizes import as_size
 
 
 def _read(graph, source, index, position, dim, wrap=False):
@@ -14,7 +17,7 @@ def _read(graph, source, index, position, dim, wrap=False):
     size = source.size[dim]
     variable = graph.indirect_variable(size)
     body = source.value([*index[:dim], variable, *index[dim + 1 :]])
-    return Indirect(source.dtype, variable, cast(position, int64), size, body, wrap)
+    return Indirect(source.dtype, variable, cast(position, int64), as_size(size), body, wrap)
 
 
 @lowering("embedding")
@@ -74,7 +77,7 @@ def _read_at(graph, source, places, positions):
     known = places | variables
     value = source.value([known[dim] for dim in range(len(source.size))])
     for dim, position in positions.items():
-        value = Indirect(source.dtype, variables[dim], position, source.size[dim], value, True)
+        value = Indirect(source.dtype, variables[dim], position, as_size(source.size[dim]), value, True)
     return value
 
 
@@ -104,20 +107,21 @@ def cat(graph, tensors, dim=0):
     return graph.realize(graph.pointwise(size, kind, inner))
 
 
-def _below(position, bound: int) -> Call:
-    return call("lt", bool_, index_value(position, int64), Constant(int64, bound))
+def _below(position, bound: int | SymInt) -> Call:
+    return call("lt", bool_, index_value(position, int64), number_value(bound, int64))
 
 
 @lowering("select_scatter")
 def select_scatter(graph, self, src, dim, index):
     dim = wrap_dim(dim, len(self.size))
-    return slice_scatter(graph, self, _unsqueezed(src, dim), dim, index % self.size[dim], index % self.size[dim] + 1)
+    place = index + self.size[dim] if index < 0 else index
+    return slice_scatter(graph, self, _unsqueezed(src, dim), dim, place, place + 1)
 
 
 @lowering("slice_scatter")
 def slice_scatter(graph, self, src, dim=0, start=None, end=None, step=1):
     dim = wrap_dim(dim, len(self.size))
-    first, last, _ = slice(start, end).indices(self.size[dim])
+    first, last = slice_bounds(start, end, self.size[dim])
     graph.realize(self)
     graph.realize(src)
 
@@ -133,7 +137,7 @@ def _unsqueezed(box, dim: int):
     return box.view((*box.size[:dim], 1, *box.size[dim:]), lambda index: [*index[:dim], *index[dim + 1 :]])
 
 
-def _within(position, length: int, step: int) -> Call:
+def _within(position, length: int | SymInt, step: int) -> Call:
     """Whether 0 <= position < length, at a multiple of `step`."""
     at = index_value(position, int64)
     inside = call("logical_and", bool_, call("ge", bool_, at, Constant(int64, 0)), _below(position, length))
@@ -150,7 +154,7 @@ def constant_pad_nd(graph, self, pad, value=0):
     for position in range(len(pad) // 2):
         before[rank - 1 - position], after[rank - 1 - position] = pad[2 * position], pad[2 * position + 1]
     size = tuple(extent + low + high for extent, low, high in zip(self.size, before, after, strict=True))
-    other = Constant(self.dtype, convert_number(value, self.dtype))
+    other = number_value(value, self.dtype)
 
     def inner(index):
         mask = None
@@ -160,7 +164,7 @@ def constant_pad_nd(graph, self, pad, value=0):
             if before[dim] > 0:
                 tests.append(call("ge", bool_, moved, Constant(int64, 0)))
             if after[dim] > 0:
-                tests.append(call("lt", bool_, moved, Constant(int64, self.size[dim])))
+                tests.append(call("lt", bool_, moved, number_value(self.size[dim], int64)))
             for test in tests:
                 mask = test if mask is None else call("logical_and", bool_, mask, test)
         body = self.value([index[dim] - before[dim] for dim in range(rank)])

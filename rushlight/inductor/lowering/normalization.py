@@ -70,8 +70,13 @@ def batch_norm(graph, self, weight, bias, running_mean, running_var, momentum, e
     )
     scale = invstd if weight is None else mul_boxes(graph, invstd, weight.reshape(shape))
     graph.realize(scale)
+    empty = running_mean.view((0,), lambda index: index)
+    scaled = graph.scaled_forms.get(self)
+    if scaled is not None and all(part is None or graph.is_constant(part) for part in (scale, bias, running_mean)):
+        shift = mul_boxes(graph, running_mean.reshape(shape), scale)
+        shift = sub(graph, 0, shift) if bias is None else sub(graph, bias.reshape(shape), shift)
+        return add(graph, scaled(scale), graph.realize(shift)), empty, empty
     result = mul_boxes(graph, sub(graph, self, running_mean.reshape(shape)), scale)
     if bias is not None:
         result = add(graph, result, bias.reshape(shape))
-    empty = running_mean.view((0,), lambda index: index)
     return result, empty, empty

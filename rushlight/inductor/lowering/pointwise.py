@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.core.dtype import bool_, dtype, uint8
 from rushlight.core.strides import broadcast_shapes
+from rushlight.core.symbolic import SymInt
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
@@ -157,7 +158,7 @@ _SMALL_POWERS = (2, 3, 4)
 @lowering("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
 def power(graph, self, exponent):
     kind = graph.promote(self, exponent)
-    if isinstance(self, TensorBox) and exponent in _SMALL_POWERS and not isinstance(exponent, TensorBox):
+    if isinstance(self, TensorBox) and not isinstance(exponent, TensorBox | SymInt) and exponent in _SMALL_POWERS:
         return _repeated_product(graph, self, int(exponent), kind)
     if isinstance(exponent, float) and exponent == 0.5:
         return graph.elementwise("sqrt", kind, kind, self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.core.dtype import dtype
+from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Value
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
 from rushlight.inductor.lowering.indexing import constant_pad_nd
@@ -11,11 +12,11 @@ from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
 
-def _pooled(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window], combine: str, fill: float, kind: dtype,
-            scale: float | None = None) -> TensorBox:  # fmt: skip
+def _pooled(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window], ceil_mode: bool, combine: str, fill: float,
+            kind: dtype, scale: float | None = None) -> TensorBox:  # fmt: skip
     """`combine` over each window of a box, elements outside counting as `fill`; then times `scale`."""
     high, wide = windows
-    pad = (wide.padding, wide.padding_after, high.padding, high.padding_after)
+    pad = (wide.padding, _padding_after(wide, ceil_mode), high.padding, _padding_after(high, ceil_mode))
     source = graph.realize(constant_pad_nd(graph, box, pad, fill) if any(pad) else box)
 
     def inner(index) -> Value:
@@ -31,10 +32,17 @@ def _pooled(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window],
     return graph.pointwise((*box.size[:-2], high.outputs, wide.outputs), kind, inner)
 
 
+def _padding_after(window: Window, ceil_mode: bool) -> int:
+    """How many elements behind the input the windows reach; for a symbolic size, how many they reach at most."""
+    if isinstance(window.inputs, SymInt):
+        return window.padding + (window.stride - 1 if ceil_mode else 0)
+    return window.padding_after
+
+
 @lowering("max_pool2d_with_indices")
 def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    return _pooled(graph, self, windows, "maximum", float("-inf"), self.dtype), None
+    return _pooled(graph, self, windows, ceil_mode, "maximum", float("-inf"), self.dtype), None
 
 
 @lowering("avg_pool2d")
@@ -42,4 +50,4 @@ def avg_pool2d(graph, self, kernel_size, stride=(), padding=0, ceil_mode=False, 
                divisor_override=None):  # fmt: skip
     windows = windows_over(self.size, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
     count = divisor_override or windows[0].size * windows[1].size
-    return _pooled(graph, self, windows, "add", 0.0, self.dtype, 1.0 / count)
+    return _pooled(graph, self, windows, ceil_mode, "add", 0.0, self.dtype, 1.0 / count)

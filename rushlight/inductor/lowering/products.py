@@ -1,11 +1,12 @@
-"""Lowering of matrix products, convolutions and attention to templates; bias and activations become epilogues."""
+"""Lowering of matrix products and attention to templates; bias and activations become epilogues."""
 
 from __future__ import annotations
 
 import math
 
 from rushlight.core.dtype import float32
-from rushlight.inductor.ir import Constant, ConstantBuffer
+from rushlight.core.symbolic import SymInt
+from rushlight.inductor.ir import Constant
 from rushlight.inductor.lowering.pointwise import add, scaled
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
@@ -13,10 +14,11 @@ from rushlight.inductor.tensor_box import TensorBox
 
 def _product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
     (rows, depth), columns = self.size, mat2.size[1]
+    depth = mat2.size[0] if isinstance(depth, SymInt) else depth  # which may be a known size
     if not (rows and columns and depth):
         return graph.pointwise((rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
     right = graph.strided_operand(mat2, (depth, columns))
-    constant = isinstance(graph.by_name[right.buffer], ConstantBuffer)
+    constant = graph.is_constant_buffer(right.buffer)
     operands = {"a": graph.strided_operand(self, (rows, depth), unit_dim=1), "b": right}
     return graph.template(
         "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant
@@ -37,6 +39,7 @@ def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
 @lowering("bmm")
 def bmm(graph, self, mat2):
     (batch, rows, depth), columns = self.size, mat2.size[2]
+    depth = mat2.size[1] if isinstance(depth, SymInt) else depth
     if not (batch and rows and columns and depth):
         return graph.pointwise((batch, rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
     operands = {
@@ -52,7 +55,7 @@ def bmm(graph, self, mat2):
 @lowering("_scaled_dot_product_flash_attention_for_cpu")
 def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
     batch, heads, rows, depth = query.size
-    keys = key.size[2]
+    keys, depth = key.size[2], int(depth)  # the kernel is compiled for one depth
     operands = {
         "q": graph.strided_operand(query, query.size),
         "k": graph.strided_operand(key, key.size),
@@ -72,23 +75,3 @@ def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_
     )  # fmt: skip
     output = made.view((batch, heads, rows, depth), lambda index: [index[0], index[2], index[1], index[3]])
     return output, None
-
-
-@lowering("convolution")
-def convolution(graph, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    images, channels, height, width = input.size
-    outputs, group_channels, kernel_height, kernel_width = weight.size
-    reach_height, reach_width = dilation[0] * (kernel_height - 1) + 1, dilation[1] * (kernel_width - 1) + 1
-    out_height = (height + 2 * padding[0] - reach_height) // stride[0] + 1
-    out_width = (width + 2 * padding[1] - reach_width) // stride[1] + 1
-    operands = {"input": _contiguous(graph, input), "weight": _contiguous(graph, weight)}
-    shape = (images, channels, height, width, outputs, kernel_height, kernel_width, *stride, *padding, *dilation, groups)
-    made = graph.template(
-        "convolution", (images, outputs, out_height, out_width), input.dtype, images * outputs, out_height * out_width,
-        operands, shape=shape, depth=group_channels * kernel_height * kernel_width, group_outputs=outputs // groups,
-    )  # fmt: skip
-    return made if bias is None else add(graph, made, bias.reshape((1, outputs, 1, 1)))
-
-
-def _contiguous(graph, box: TensorBox):
-    return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))

@@ -6,8 +6,10 @@ import math
 
 from rushlight.core.dtype import bfloat16, bool_, float16, float32, int64, uint8
 from rushlight.core.strides import wrap_dim
+from rushlight.core.symbolic import SymInt
 from rushlight.inductor.lowering.pointwise import div, power, sub, to_copy
 from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.sizes import Size, hint, product, quotient
 from rushlight.ops.meta.common import reduced_dims
 
 # A reduction of more values than this to fewer results than that is done in two steps, so that all threads share it. Results
@@ -25,7 +27,7 @@ def reduce_box(graph, self, dims, kind, dtype, keepdim):
     if dtype in (float16, bfloat16):  # partial results keep their precision
         return to_copy(graph, reduce_box(graph, self, dims, kind, float32, keepdim), dtype=dtype)
     last = _last_run(dims)
-    if len(last) < len(dims) and math.prod(self.size[dim] for dim in last) >= LAST_RUN:
+    if len(last) < len(dims) and math.prod(hint(self.size[dim]) for dim in last) >= LAST_RUN:
         inner = _reduce_run(graph, self, last, kind, dtype, True)
         found = reduce_box(graph, inner, tuple(dim for dim in dims if dim not in last), kind, dtype, True)
         sizes = [1 if dim in dims else size for dim, size in enumerate(self.size) if keepdim or dim not in dims]
@@ -43,15 +45,16 @@ def _last_run(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 def _reduce_run(graph, self, dims, kind, dtype, keepdim):
     kept = [dim for dim in range(len(self.size)) if dim not in dims]
-    results, values = math.prod(self.size[dim] for dim in kept), math.prod(self.size[dim] for dim in dims)
+    results, values = (math.prod(hint(self.size[dim]) for dim in group) for group in (kept, dims))
     side_by_side = bool(kept) and kept[-1] == len(self.size) - 1
     limit = SPLIT_RESULTS_SIDE_BY_SIDE if side_by_side else SPLIT_RESULTS
-    parts = _parts(values)
+    parts = _parts(product(self.size[dim] for dim in dims))
     if kind in ("argmax", "argmin") or results > limit or values < SPLIT_VALUES or parts == 1:
         return graph.reduction(self, dims, kind, dtype, keepdim)
     order = [*dims, *kept]
     moved = self.view([self.size[dim] for dim in order], lambda index: _scatter(index, order))
-    split = moved.reshape([parts, values // parts, *(self.size[dim] for dim in kept)])
+    each = math.prod(self.size[dim] for dim in dims) // parts
+    split = moved.reshape([parts, each, *(self.size[dim] for dim in kept)])
     partial = graph.reduction(split, (1,), kind, dtype, False)
     total = graph.reduction(partial, (0,), kind, dtype, False)
     if not keepdim:
@@ -66,9 +69,9 @@ def _scatter(index, order):
     return placed
 
 
-def _parts(values: int) -> int:
+def _parts(values: Size) -> int:
     for parts in (64, 48, 32, 24, 16, 12, 10, 8, 6, 4, 3, 2):
-        if values % parts == 0:
+        if quotient(values, parts) is not None:
             return parts
     return 1
 
@@ -137,5 +140,11 @@ def var(graph, self, dim=None, *, correction=None, keepdim=False):
     mean = div(graph, reduce_box(graph, self, dims, "sum", self.dtype, True), count)
     squares = power(graph, sub(graph, self, mean), 2)
     total = reduce_box(graph, squares, dims, "sum", self.dtype, keepdim)
-    return div(graph, total, max(0.0, count - (1 if correction is None else correction)))
+    return div(graph, total, _degrees_of_freedom(count, 1 if correction is None else correction))
+
+
+def _degrees_of_freedom(count: int | SymInt, correction: float) -> float | SymInt:
+    if isinstance(count, SymInt) and correction == int(correction):
+        return max(0, count - int(correction))
+    return max(0.0, count - correction)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rushlight.core.algebra import as_expr, flatten_index, unflatten_index
 from rushlight.core.strides import expand_strides, infer_size, wrap_dim, wrap_dims
-from rushlight.inductor.indexing import as_expr, flatten_index, unflatten_index
 from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.lowering.slices import slice_bounds
+from rushlight.inductor.sizes import as_sizes
 
 
 @lowering("alias", "detach", "lift_fresh")
@@ -51,7 +53,7 @@ def select(graph, self, dim, index):
 @lowering("slice.Tensor")
 def slice_(graph, self, dim=0, start=None, end=None, step=1):
     dim = wrap_dim(dim, len(self.size))
-    first, last, _ = slice(start, end).indices(self.size[dim])
+    first, last = slice_bounds(start, end, self.size[dim])
     length = max(0, -(-(last - first) // step))
     size = (*self.size[:dim], length, *self.size[dim + 1 :])
     return self.view(size, lambda index: [*index[:dim], index[dim] * step + first, *index[dim + 1 :]])
@@ -84,6 +86,6 @@ def as_strided(graph, self, size, stride, storage_offset=None):
     base = graph.copy(self) if graph.row_major_operand(self) is None else self
 
     def reindex(index):
-        return unflatten_index(flatten_index(index, stride, storage_offset or 0), base.size)
+        return unflatten_index(flatten_index(index, stride, storage_offset or 0), as_sizes(base.size))
 
     return base.view(tuple(size), reindex)

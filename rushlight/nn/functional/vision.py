@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import as_tuple, aten
 from rushlight.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from rushlight.ops.composite.network.upsampling import scaled_size
 
 Sizes = int | Sequence[int]
 _WEIGHTED = {"linear": (1, "upsample_linear1d"), "bilinear": (2, "upsample_bilinear2d"),
@@ -102,7 +103,7 @@ def _target(input: Tensor, size, scale_factor, recompute: bool | None) -> tuple[
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
         return _per_dimension(size, input, "size"), [None] * dims
     scales = _per_dimension(scale_factor, input, "scale_factor")
-    sizes = [int(extent * scale) for extent, scale in zip(input.shape[2:], scales, strict=True)]
+    sizes = [scaled_size(extent, scale) for extent, scale in zip(input.shape[2:], scales, strict=True)]
     return sizes, [None] * dims if recompute else [float(scale) for scale in scales]
 
 

@@ -30,6 +30,21 @@ def transpose(self, dim0, dim1):
     return aten.permute.default(self, order)
 
 
+@composite("sym_size.int(Tensor self, int dim) -> SymInt")
+def sym_size(self, dim):
+    return self.size(dim)
+
+
+@composite("sym_stride.int(Tensor self, int dim) -> SymInt")
+def sym_stride(self, dim):
+    return self.stride(dim)
+
+
+@composite("sym_numel(Tensor self) -> SymInt")
+def sym_numel(self):
+    return self.numel()
+
+
 @composite("t(Tensor(a) self) -> Tensor(a)")
 def t(self):
     if self.dim() > 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rushlight.core.dtype import dtype, int32, int64
+from rushlight.core.size import whole_number
 from rushlight.core.strides import channels_last_strides, has_internal_overlap, is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
@@ -83,7 +84,7 @@ def check_operands(self: Tensor, name: str, operands: Iterable[object], reads_la
 
 def dims_of(value: int | Sequence[int], count: int, name: str, role: str) -> tuple[int, ...]:
     """One int per spatial dimension, from an int, a list of one, or a list of `count`; RuntimeError otherwise."""
-    values = (value,) if isinstance(value, int) else tuple(int(item) for item in value)
+    values = (value,) if isinstance(value, int) else tuple(whole_number(item) for item in value)
     if len(values) == 1:
         return values * count
     if len(values) != count:

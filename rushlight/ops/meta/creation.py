@@ -6,6 +6,7 @@ import math
 
 from rushlight.core.dtype import dtype, get_default_dtype, int64, of_number
 from rushlight.core.layout import channels_last, contiguous_format, memory_format
+from rushlight.core.size import whole_number
 from rushlight.core.strides import (
     broadcast_shapes,
     channels_last_strides,
@@ -20,7 +21,7 @@ from rushlight.ops.registry import meta
 
 def check_sizes(sizes) -> tuple[int, ...]:
     """The sizes as a tuple of ints; RuntimeError for negative ones."""
-    sizes = tuple(int(size) for size in sizes)
+    sizes = tuple(whole_number(size) for size in sizes)
     if any(size < 0 for size in sizes):
         raise RuntimeError(f"Trying to create tensor with negative dimension {min(sizes)}: {list(sizes)}")
     return sizes
@@ -59,10 +60,12 @@ def arange_length(start, end, step) -> int:
     """How many values `arange` gives; RuntimeError when `step` leads away from `end` or is 0."""
     if step == 0:
         raise RuntimeError("step must be nonzero")
-    if not all(math.isfinite(value) for value in (start, end)):
+    if not all(isinstance(value, int) or math.isfinite(value) for value in (start, end)):
         raise RuntimeError(f"unsupported range: {start} -> {end}")
     if (end - start) * step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if all(isinstance(value, int) for value in (start, end, step)):
+        return -((start - end) // step) if step > 0 else -((end - start) // -step)
     return math.ceil((end - start) / step)
 
 

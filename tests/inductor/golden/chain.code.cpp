@@ -5,6 +5,8 @@
 #include <rushlight/gemm.h>
 #include <rushlight/attention.h>
 #include <rushlight/conv.h>
+#include <rushlight/image.h>
+#include <rushlight/winograd.h>
 #include <rushlight/checks.h>
 
 // add, _softmax

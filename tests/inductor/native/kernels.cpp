@@ -2,8 +2,10 @@
 #include <rushlight/attention.h>
 #include <rushlight/conv.h>
 #include <rushlight/gemm.h>
+#include <rushlight/image.h>
 #include <rushlight/math.h>
 #include <rushlight/reduce.h>
+#include <rushlight/winograd.h>
 
 using namespace rl;
 
@@ -194,3 +196,33 @@ extern "C" long conv_bytes(const conv_shape* shape) { return conv2d_scratch_byte
     });                                                                                                            \
   }
 CONVOLUTION(0) CONVOLUTION(24)
+
+// Channels-last results: out[pixel][channel].
+
+extern "C" long filter_bytes(const conv_shape* shape, long threads) { return filter_scratch_bytes(*shape, threads); }
+extern "C" long winograd_bytes(const conv_shape* shape, long threads) { return winograd_scratch_bytes(*shape, threads); }
+
+#define DIRECT(Width)                                                                                               \
+  extern "C" void direct_##Width(const float* x, const image_strides* at, const float* weight, const float* bias,   \
+                                 float* packed, float* out, const conv_shape* shape, void* scratch) {               \
+    const bool last = at->channel == 1 || shape->channels == 1;                                                     \
+    const filter_order order = last ? filter_order::taps_outside : filter_order::channels_outside;                  \
+    _Pragma("omp parallel") {                                                                                       \
+      pack_filter(weight, shape->outputs, shape->channels, shape->kernel_height * shape->kernel_width, order, packed); \
+      conv2d_direct<Width>(x, *at, packed, *shape, scratch, [&](auto lane, long pixel, long o, auto value) {        \
+        lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));                                  \
+      });                                                                                                           \
+    }                                                                                                               \
+  }
+DIRECT(0) DIRECT(1) DIRECT(5) DIRECT(7) DIRECT(13) DIRECT(29)
+
+extern "C" void winograd(const float* x, const image_strides* at, const float* weight, const float* bias, float* packed,
+                         float* out, const conv_shape* shape, void* scratch) {
+#pragma omp parallel
+  {
+    pack_winograd(weight, shape->outputs, shape->channels, packed);
+    conv2d_winograd(x, *at, weight, packed, *shape, scratch, [&](auto lane, long pixel, long o, auto value) {
+      lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));
+    });
+  }
+}

@@ -188,6 +188,9 @@ template <class V> RL_INLINE V floor_div(V a, V b) {
   }
 }
 
+// Python's a % b on sizes and indices.
+RL_INLINE long floor_mod(long a, long b) { return a - floor_div(a, b) * b; }
+
 struct integer_power {
   template <class T> T operator()(T base, T exponent) const {
     if (exponent < 0) return base == 1 ? (T)1 : base == (T)-1 ? (T)(exponent % 2 ? -1 : 1) : (T)0;

@@ -65,7 +65,7 @@ __attribute__((noinline)) void pack_transposed(const T* b, long row_stride, long
 
 // One panel: out[k][j] = b[k * k_stride + j * n_stride] for j < columns, zero up to NR.
 template <class T>
-void pack_panel(const T* b, long k_stride, long n_stride, long depth, long columns, float* out) {
+__attribute__((noinline)) void pack_panel(const T* b, long k_stride, long n_stride, long depth, long columns, float* out) {
   if (k_stride == 1 && n_stride != 1) {
     for (long j = 0; j < tile_columns; j += lanes) {
       const long rows = columns - j < 0 ? 0 : columns - j < lanes ? columns - j : lanes;
@@ -88,7 +88,7 @@ void pack_panel(const T* b, long k_stride, long n_stride, long depth, long colum
 // Packs all of B[k][n] = b[k * k_stride + n * n_stride] (of any type). Called by every thread of a parallel
 // region, or by one outside.
 template <class T>
-void pack_b(const T* b, long k_stride, long n_stride, long depth, long columns, float* packed) {
+__attribute__((noinline)) void pack_b(const T* b, long k_stride, long n_stride, long depth, long columns, float* packed) {
   const long panels = (columns + tile_columns - 1) / tile_columns;
 #pragma omp for schedule(static)
   for (long panel = 0; panel < panels; ++panel) {

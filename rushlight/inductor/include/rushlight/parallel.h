@@ -18,6 +18,13 @@ RL_INLINE int thread_index() { return 0; }
 RL_INLINE int thread_count() { return 1; }
 #endif
 
+// The largest of some sizes.
+constexpr long largest(long size) { return size; }
+template <class... Rest> constexpr long largest(long size, Rest... rest) {
+  const long other = largest(rest...);
+  return size > other ? size : other;
+}
+
 // for_each shared among the threads, each taking runs of about `grain` elements; ends with a barrier.
 template <class F> RL_INLINE void for_each_shared(long n, const F& f, long grain = 1024) {
   const long step = grain < lanes ? lanes : grain / lanes * lanes;

@@ -7,16 +7,29 @@ from collections.abc import Callable
 
 from rushlight.core.dtype import float32, float64, int64
 from rushlight.ops.composite.network.common import arange, spread
+from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
+aten = namespaces.namespace("aten")
 CUBIC = -0.75  # Keys 1981: the slope of the cubic convolution kernel at distance 1
 
 
-def _ratio(size: int, output: int, scale: float | None, align_corners: bool) -> float:
-    """Input elements per output element."""
+def _ratio(x, size: int, output: int, scale: float | None, align_corners: bool):
+    """Input elements per output element: a number, or a tensor where one of the sizes is symbolic."""
     if align_corners:
-        return (size - 1) / (output - 1) if output > 1 else 0.0
-    return 1.0 / scale if scale is not None and scale > 0 else size / output
+        return _quotient(x, size - 1, output - 1) if output > 1 else 0.0
+    return 1.0 / scale if scale is not None and scale > 0 else _quotient(x, size, output)
+
+
+def _quotient(x, dividend: int, divisor: int):
+    if type(dividend) is int and type(divisor) is int:
+        return dividend / divisor
+    return aten.full.default((), dividend, dtype=float64, device=x.device) / divisor
+
+
+def scaled_size(size: int, scale: float) -> int:
+    """`int(size * scale)`, also of a symbolic size where the scale is a whole number."""
+    return size * int(scale) if float(scale).is_integer() else int(size * scale)
 
 
 def _output_sizes(x, output_size, dims: int) -> list[int]:
@@ -25,7 +38,7 @@ def _output_sizes(x, output_size, dims: int) -> list[int]:
         raise RuntimeError(
             f"It is expected input_size equals to {dims + 2}, but got size {x.dim()} (input of shape {list(x.shape)})"
         )
-    if min([*x.shape[1:], *output]) < 1:
+    if any(size < 1 for size in (*x.shape[1:], *output)):
         raise RuntimeError(
             f"Input and output sizes should be greater than 0, but got input {list(x.shape)} and output {output}"
         )
@@ -34,7 +47,7 @@ def _output_sizes(x, output_size, dims: int) -> list[int]:
 
 def _nearest_positions(x, size: int, output: int, scale: float | None, exact: bool):
     index = arange(x, output).to(float32) + (0.5 if exact else 0.0)
-    return (index * _ratio(size, output, scale, False)).to(int64).clamp(max=size - 1)
+    return (index * _ratio(x, size, output, scale, False)).to(int64).clamp(max=size - 1)
 
 
 def _nearest(x, output_size, scales, exact: bool):
@@ -48,7 +61,7 @@ def _nearest(x, output_size, scales, exact: bool):
 def _source_coordinates(x, size: int, output: int, scale: float | None, align_corners: bool):
     """Where the centre of each output lies among the inputs, as floats of at least 32 bits."""
     index = arange(x, output).to(float64 if x.dtype is float64 else float32)
-    ratio = _ratio(size, output, scale, align_corners)
+    ratio = _ratio(x, size, output, scale, align_corners)
     return index * ratio if align_corners else (index + 0.5) * ratio - 0.5
 
 
@@ -135,7 +148,7 @@ def from_factors(x, output_size, scale_factors, dims: int) -> tuple[list[int], l
         )
     if not all(math.isfinite(scale) for scale in scale_factors):
         raise RuntimeError(f"Expected finite scale factors, but got {list(scale_factors)}")
-    return [int(size * scale) for size, scale in zip(x.shape[2:], scale_factors, strict=True)], list(scale_factors)
+    return [scaled_size(size, scale) for size, scale in zip(x.shape[2:], scale_factors, strict=True)], list(scale_factors)
 
 
 for _dims in (1, 2, 3):

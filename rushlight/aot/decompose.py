@@ -1,0 +1,93 @@
+"""Replacing operators by their decompositions in a graph of aten operators.
+
+In: a graph with fake values in `meta["val"]`, and a table of decompositions. Out: the same results, without the operators whose
+decomposition did not return NotImplemented. Stage: aot, before functionalization, for a decomposition may write in place.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import ExcludeKeys
+from rushlight.fx.fake_tensor import FakeTensorMode
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node, map_arg
+from rushlight.fx.proxy_tensor import ProxyMode, innermost_user_line
+from rushlight.ops.dispatcher import OpOverload
+
+
+def decompose(module: GraphModule, table: dict[OpOverload, Callable]) -> None:
+    """Replace the calls of operators in `table`."""
+    fakes = FakeTensorMode()
+    for node in list(module.graph.nodes):
+        rule = table.get(node.target) if node.op == "call_function" else None
+        if rule is not None:
+            _replace(module, node, rule, fakes)
+    module.graph.eliminate_dead_code()
+
+
+def _replace(module: GraphModule, node: Node, rule: Callable, fakes: FakeTensorMode) -> None:
+    graph, before = module.graph, node.prev
+    mode = ProxyMode(graph, fakes, {})
+    mode.user_line = innermost_user_line(node.stack_trace or "")
+    for used in node.all_input_nodes:
+        if isinstance(used.meta["val"], Tensor):
+            mode.nodes[used.meta["val"]._impl] = used
+    args, kwargs = map_arg(node.args, _value), map_arg(node.kwargs, _value)
+    with ExitStack() as stack:
+        for context in (ExcludeKeys(AUTOGRAD_BITS), fakes, mode, graph.inserting_before(node)):
+            stack.enter_context(context)
+        result = rule(*args, **kwargs)
+    made = list(itertools.takewhile(lambda other: other is not node, _after(before)))
+    if result is NotImplemented or not _same_layout(node.meta["val"], result):
+        for other in reversed(made):
+            graph.erase_node(other)
+        return
+    for other in made:
+        if node.meta.get("recompute"):
+            other.meta["recompute"] = True
+    _use(node, mode, result, set(made))
+
+
+def _after(node: Node) -> Iterator[Node]:
+    while True:
+        node = node.next
+        yield node
+
+
+def _same_layout(before: object, after: object) -> bool:
+    """Whether tensors lie in memory as the operator's results do, as far as they are there."""
+    if isinstance(before, tuple):
+        return all(itertools.starmap(_same_layout, zip(before, after, strict=True)))
+    return after is None or before.stride() == after.stride()
+
+
+def _value(node: Node) -> object:
+    return node.meta["val"]
+
+
+def _use(node: Node, mode: ProxyMode, result: object, made: set[Node]) -> None:
+    """Let the users of a node take the results of its decomposition, which take over the fake values.
+
+    By these, later passes see which other nodes show the same memory.
+    """
+    if not isinstance(result, tuple):
+        _take(node, mode.argument(result), made)
+        return
+    for user in list(node.users):
+        if user.target is not operator.getitem:
+            raise ValueError(f"{user.format_node()} uses all results of {node.name} at once")
+        _take(user, mode.argument(result[user.args[1]]), made)
+    node.graph.erase_node(node)
+
+
+def _take(node: Node, new: Node, made: set[Node]) -> None:
+    if new in made:
+        new.meta["val"] = node.meta["val"]
+    node.replace_all_uses_with(new)
+    node.graph.erase_node(node)

@@ -1,0 +1,96 @@
+"""Minimum cuts of a directed graph with capacities, by Dinic's method.
+
+In: vertices numbered from 0 and edges with whole capacities. Out: the vertices on the source's side of a minimum cut.
+Source: Y. Dinitz, "Algorithm for solution of a problem of maximum flow in networks with power estimation" (1970).
+"""
+
+from __future__ import annotations
+
+UNCUT = 1 << 62
+
+
+class Network:
+    """Edges are kept in pairs: number e and its reverse, e ^ 1. `room` is what may still flow through each."""
+
+    def __init__(self) -> None:
+        self.head: list[int] = []
+        self.room: list[int] = []
+        self.leaving: list[list[int]] = []
+
+    def vertex(self) -> int:
+        """A new vertex."""
+        self.leaving.append([])
+        return len(self.leaving) - 1
+
+    def edge(self, start: int, end: int, capacity: int = UNCUT) -> None:
+        """An edge; one without a capacity is never cut."""
+        self.leaving[start].append(len(self.head))
+        self.leaving[end].append(len(self.head) + 1)
+        self.head += (end, start)
+        self.room += (capacity, 0)
+
+    def source_side(self, source: int, sink: int) -> set[int]:
+        """The vertices that the source reaches once the edges of a minimum cut, the one nearest to it, are full."""
+        while True:
+            level = self._levels(source)
+            if level[sink] < 0:
+                return {vertex for vertex, depth in enumerate(level) if depth >= 0}
+            self._fill(source, sink, level)
+
+    def _levels(self, source: int) -> list[int]:
+        """How many edges with room lead to each vertex; -1 where none do."""
+        level = [-1] * len(self.leaving)
+        level[source], wave = 0, [source]
+        while wave:
+            following = []
+            for vertex in wave:
+                for edge in self.leaving[vertex]:
+                    end = self.head[edge]
+                    if self.room[edge] and level[end] < 0:
+                        level[end] = level[vertex] + 1
+                        following.append(end)
+            wave = following
+        return level
+
+    def _fill(self, source: int, sink: int, level: list[int]) -> None:
+        """Push flow along edges that go one level up, until no path has room; dead ends are left out by `turn`."""
+        turn = [0] * len(self.leaving)
+        path: list[int] = []
+        vertex = source
+        while True:
+            if vertex == sink:
+                vertex = self._push(path, source)
+                continue
+            edge = self._next(vertex, level, turn)
+            if edge is not None:
+                path.append(edge)
+                vertex = self.head[edge]
+            elif not path:
+                return
+            else:
+                vertex = self.head[path.pop() ^ 1]
+                turn[vertex] += 1
+
+    def _next(self, vertex: int, level: list[int], turn: list[int]) -> int | None:
+        edges = self.leaving[vertex]
+        while turn[vertex] < len(edges):
+            edge = edges[turn[vertex]]
+            if self.room[edge] and level[self.head[edge]] == level[vertex] + 1:
+                return edge
+            turn[vertex] += 1
+        return None
+
+    def _push(self, path: list[int], source: int) -> int:
+        """Send what the path has room for, go back to before its first full edge, and return the vertex there."""
+        amount = min(self.room[edge] for edge in path)
+        if amount >= UNCUT >> 1:
+            raise ValueError("no cut separates the source from the sink: a path of edges without capacities joins them")
+        first = None
+        for position, edge in enumerate(path):
+            self.room[edge] -= amount
+            self.room[edge ^ 1] += amount
+            if first is None and not self.room[edge]:
+                first = position
+        vertex = self.head[path[first] ^ 1]
+        del path[first:]
+        return vertex

@@ -1,0 +1,181 @@
+"""The joint graph: a program and the program of its gradients, traced together through autograd on fake tensors.
+
+In: a GraphModule of library calls and the tensors that it is called with. Out: a GraphModule of aten operators over
+`primals_1..n` (inputs and parameters) and `tangents_1..k` (gradients of the outputs) that returns the outputs and the
+gradients of the primals. Stage: aot, before functionalization and partitioning.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from rushlight.aot.results import Results, Untraceable, plan_results
+from rushlight.autograd.backward import grad
+from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.autograd.node import AccumulateGrad
+from rushlight.autograd.node import Node as TapeNode
+from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.fx.fake_tensor import FakeTensorMode
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter
+from rushlight.fx.node import Node
+from rushlight.fx.proxy_tensor import ProxyMode, innermost_user_line
+from rushlight.ops.registry import aten
+from rushlight.utils.pytree import tree_flatten
+
+
+@dataclass
+class Joint:
+    """A joint graph. Its outputs are `results.computed`, then one gradient for each number in `differentiated`.
+
+    `differentiated` are positions of primals, `tangents` positions of outputs; their placeholders come in that order.
+    """
+
+    module: GraphModule
+    results: Results
+    differentiated: list[int]
+    tangents: list[int]
+
+    @property
+    def placeholders(self) -> list[Node]:
+        """The placeholders: primals, then tangents."""
+        return [node for node in self.module.graph.nodes if node.op == "placeholder"]
+
+    @property
+    def primals(self) -> list[Node]:
+        """The placeholders of the inputs."""
+        return self.placeholders[: len(self.placeholders) - len(self.tangents)]
+
+
+class _WithoutHooks:
+    """Context manager: the program's hooks on saved tensors do not see fake ones."""
+
+    def __enter__(self) -> None:
+        self._hooks, state.saved_tensor_hooks = state.saved_tensor_hooks, ()
+
+    def __exit__(self, *error: object) -> None:
+        state.saved_tensor_hooks = self._hooks
+
+
+def trace_joint(module: GraphModule, inputs: Sequence[Tensor], attributes: dict[str, Tensor]) -> Joint:
+    """Trace `module` and its backward for `inputs`; `attributes`, by name, are the tensors that it holds: primals, too.
+
+    Untraceable for a program without a joint graph, with the reason; what the program itself raises goes through.
+    """
+    return _JointTracer(module).trace(inputs, attributes)
+
+
+class _JointTracer:
+    def __init__(self, module: GraphModule):
+        self.source = module
+        self.graph, self.fakes = Graph(), FakeTensorMode()
+        self.mode = ProxyMode(self.graph, self.fakes, {})
+
+    def trace(self, inputs: Sequence[Tensor], attributes: dict[str, Tensor]) -> Joint:
+        primals = [self._primal(tensor, number) for number, tensor in enumerate((*inputs, *attributes.values()), 1)]
+        held = dict(zip(attributes, primals[len(inputs) :], strict=True))
+        flags = [fake.requires_grad for fake in primals]
+        with ExitStack() as stack:
+            stack.enter_context(set_grad_enabled(state.grad_enabled))  # the program may switch it
+            stack.enter_context(_WithoutHooks())
+            stack.enter_context(self.fakes)
+            stack.enter_context(self.mode)
+            outputs = _ForwardRunner(self.source, self.mode, held).run(*primals[: len(inputs)])
+        _check_primals(primals, flags)
+        results = plan_results(tree_flatten(outputs)[0], primals)
+        forward = [self.mode.argument(value) for value in results.computed]
+        tangents = [position for position, value in enumerate(results.computed) if _is_differentiable(value)]
+        gradients = self._backward(results, tangents, primals)
+        differentiated = [position for position, value in gradients if value is not None]
+        made = [self.mode.argument(value) for _, value in gradients if value is not None]
+        self.graph.output((*forward, *made))
+        return Joint(GraphModule(self.mode.constants, self.graph, "joint_helper"), results, differentiated, tangents)
+
+    def _primal(self, tensor: Tensor, number: int) -> Tensor:
+        fake = self.fakes.from_tensor(tensor)
+        if fake._impl in self.mode.nodes:
+            raise Untraceable("one tensor is passed twice")
+        self.mode.track(fake, self.graph.placeholder(f"primals_{number}"))
+        if tensor.requires_grad:
+            fake.requires_grad_(True)
+        return fake
+
+    def _backward(self, results: Results, tangents: list[int], primals: list[Tensor]) -> list[tuple[int, Tensor | None]]:
+        """The gradient of each primal that requires one, which is None where no output depends on it."""
+        wanted = [position for position, fake in enumerate(primals) if fake.requires_grad]
+        outputs = [results.computed[position] for position in tangents]
+        given = [self._tangent(fake, number) for number, fake in enumerate(outputs, 1)]
+        if not wanted or not outputs:
+            raise Untraceable("no output depends on what requires grad")
+        try:
+            with self.fakes, self.mode:
+                found = grad(outputs, [primals[position] for position in wanted], given, allow_unused=True)
+        except RuntimeError as error:  # which eager raises if the backward is called
+            raise Untraceable(f"its backward raises {error}") from error
+        return list(zip(wanted, found, strict=True))
+
+    def _tangent(self, output: Tensor, number: int) -> Tensor:
+        """The placeholder of the gradient of an output, laid out like the output."""
+        with self.fakes, set_grad_enabled(False):
+            fake = aten("empty_like")(output)
+        last = [node for node in self.graph.nodes if node.op == "placeholder"][-1]
+        with self.graph.inserting_after(last):
+            self.mode.track(fake, self.graph.placeholder(f"tangents_{number}"))
+        return fake
+
+
+def _is_differentiable(value: Tensor) -> bool:
+    """Whether a gradient of it leads anywhere: a view made without recording requires grad, but has no history."""
+    is_number = value.dtype.is_floating_point or value.dtype.is_complex
+    return value.requires_grad and is_number and gradient_edge(value)[0] is not None
+
+
+def _check_primals(primals: list[Tensor], flags: list[bool]) -> None:
+    for number, (fake, flag) in enumerate(zip(primals, flags, strict=True), 1):
+        if fake.requires_grad != flag or not fake.is_leaf:
+            raise Untraceable(f"primals_{number} is written to with a value that requires grad")
+
+
+class _ForwardRunner(Interpreter):
+    """Runs the program's nodes. Operators of the backward get the user's line of those that they come from."""
+
+    def __init__(self, module: GraphModule, mode: ProxyMode, attributes: dict[str, Tensor]):
+        super().__init__(module)
+        self.mode = mode
+        self.nodes = mode.graph.nodes
+        self.attributes = attributes
+        self._marked: set[TapeNode] = set()
+
+    def get_attr(self, target: str, args: tuple, kwargs: dict) -> Tensor:
+        """The fake of a tensor that the module holds."""
+        return self.attributes[target]
+
+    def run_node(self, node: Node) -> object:
+        """The node's result."""
+        self.mode.user_line = line = innermost_user_line(node.stack_trace or "")
+        last = next(iter(reversed(self.nodes)), None)
+        result = super().run_node(node)
+        if node.meta.get("recompute"):
+            for made in itertools.takewhile(lambda made: made is not last, reversed(self.nodes)):
+                made.meta["recompute"] = True
+        for made in self._new_history(result):
+            made.register_prehook(lambda grads: self._at(line))
+        return result
+
+    def _at(self, line: str) -> None:
+        self.mode.user_line = line
+
+    def _new_history(self, result: object) -> Iterator[TapeNode]:
+        stack = [leaf.grad_fn for leaf in tree_flatten(result)[0] if isinstance(leaf, Tensor)]
+        while stack:
+            made = stack.pop()
+            if made is not None and made not in self._marked and not isinstance(made, AccumulateGrad):
+                self._marked.add(made)
+                stack.extend(following for following, _ in made.next_functions)
+                yield made

@@ -1,0 +1,186 @@
+"""Partitioning: a joint graph becomes a forward graph, which also returns what is to be kept, and a backward graph.
+
+In: a functionalized joint graph. Out: two graphs of aten operators. `default_partition` keeps every value that the backward
+reads; `min_cut_partition` keeps the fewest bytes such that the backward can calculate the rest again, by a minimum cut.
+Values with random numbers are always kept. Stage: aot, before the backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rushlight.aot.joint import Joint
+from rushlight.aot.memory import is_write, owner_of
+from rushlight.aot.recompute import Recomputation
+from rushlight.aot.results import Untraceable
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.ops.registry import aten
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A value that is kept for the backward: primal or output number `position`, or something that only the backward needs."""
+
+    kind: str  # "primal", "output" or "extra"
+    position: int
+
+
+@dataclass
+class Partition:
+    """`forward(*primals)` returns the joint graph's outputs and the extra values; `backward(*saved, *tangents)` the gradients.
+
+    `written` are the positions of primals that the forward writes to.
+    """
+
+    forward: GraphModule
+    backward: GraphModule
+    saved: list[Saved]
+    written: list[int]
+
+
+def default_partition(joint: Joint) -> Partition:
+    """Keep what the backward reads, as eager does."""
+    values = JointValues(joint)
+    return values.partition(list(dict.fromkeys(map(owner_of, values.read_by_backward()))))
+
+
+def min_cut_partition(joint: Joint, memory_budget: float = 1.0) -> Partition:
+    """Keep the fewest bytes from which the backward can be calculated without repeating expensive work.
+
+    With a `memory_budget` below 1, more is calculated again, the cheapest per byte first, until at most that share of those
+    bytes is kept, or nothing more can be given up; at 0 all that can be. ValueError for one outside of 0..1.
+    """
+    if not 0 <= memory_budget <= 1:
+        raise ValueError(f"memory_budget must be between 0 and 1, got {memory_budget}")
+    values = JointValues(joint)
+    return values.partition(Recomputation(values.candidates(), values.read_by_backward()).choose(memory_budget))
+
+
+class JointValues:
+    """The nodes of a joint graph by what they depend on: `backward` are those that need a tangent."""
+
+    def __init__(self, joint: Joint):
+        self.joint = joint
+        self.nodes = list(joint.module.graph.nodes)
+        self.primals = joint.primals
+        self.tangents = joint.placeholders[len(self.primals) :]
+        outputs = list(joint.module.graph.output_node().args[0])
+        count = len(joint.results.computed)
+        self.outputs, self.gradients = outputs[:count], outputs[count:]
+        self.backward = _users_of(self.tangents)
+        self.write_backs = [node for node in self.nodes if is_write(node) and node.args[0] in self.primals]
+        if any(node in self.backward for node in (*self.write_backs, *self.outputs)):
+            raise Untraceable("an output, or what is written to an input, depends on the gradients")
+
+    def read_by_backward(self) -> list[Node]:
+        """The values of the forward that backward nodes read, and the gradients among them."""
+        found = [node for node in self.nodes if node in self.backward and node.op != "output"]
+        read = [used for node in found for used in node.all_input_nodes if used not in self.backward]
+        read += [node for node in self.gradients if isinstance(node, Node) and node not in self.backward]
+        return list(dict.fromkeys(read))
+
+    def candidates(self) -> list[Node]:
+        """What of the forward the backward depends on, in order."""
+        wanted = ancestors(self.read_by_backward())
+        return [node for node in self.nodes if node in wanted]
+
+    # The two graphs
+
+    def partition(self, saved: Iterable[Node]) -> Partition:
+        """Cut at `saved`."""
+        copies = self._keep_written_primals(saved)
+        kept = [copies.get(node, node) for node in saved if node.op != "get_attr"]  # both graphs hold the constants
+        places, extras = [], []
+        for node in kept:
+            if node in self.primals:
+                places.append(Saved("primal", self.primals.index(node)))
+            elif node in self.outputs:
+                places.append(Saved("output", self.outputs.index(node)))
+            else:
+                places.append(Saved("extra", len(extras)))
+                extras.append(node)
+        module = self.joint.module
+        effects = [node for node in self.nodes if node.op == "call_function" and node.is_impure()]
+        effects = [node for node in effects if node not in self.backward]
+        forward = extract(module, "forward", self.primals, [*self.outputs, *extras], effects)
+        backward = extract(module, "backward", [*kept, *self.tangents], self.gradients, (), self.backward)
+        written = [self.primals.index(node.args[0]) for node in self.write_backs]
+        return Partition(forward, backward, places, written)
+
+    def _keep_written_primals(self, saved: Iterable[Node]) -> dict[Node, Node]:
+        """Copies, made at the start, of the saved primals that the forward writes to in the end."""
+        copies = {}
+        graph, module_output = self.joint.module.graph, self.joint.module.graph.output_node()
+        for write in self.write_backs:
+            primal = write.args[0]
+            if primal in saved:
+                with graph.inserting_after(self.joint.placeholders[-1]):
+                    made = copies[primal] = graph.create_node("call_function", aten("clone"), (primal,), name="clone")
+                made.meta = dict(primal.meta)
+                for user in list(primal.users):
+                    if user not in (made, write, module_output):
+                        user.replace_input_with(primal, made)
+                self.gradients = [made if node is primal else node for node in self.gradients]
+        self.nodes = list(graph.nodes)
+        return copies
+
+
+def _users_of(nodes: Iterable[Node]) -> set[Node]:
+    """The nodes and all that depends on them."""
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(user for user in node.users if user.op != "output")
+    return found
+
+
+def ancestors(nodes: Iterable[Node]) -> set[Node]:
+    """The nodes and all that they depend on."""
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(node.all_input_nodes)
+    return found
+
+
+def extract(module: GraphModule, name: str, inputs: list[Node], outputs: list, effects: Iterable[Node] = (),
+            allowed: set[Node] | None = None) -> GraphModule:  # fmt: skip
+    """The part of a graph that calculates `outputs`, and has `effects`, from `inputs`.
+
+    ValueError when it needs a placeholder that is not among the inputs.
+    """
+    graph, copied = Graph(), {}
+    for node in inputs:
+        made = copied[node] = graph.placeholder(node.name)
+        made.meta = dict(node.meta)
+    wanted = _needed([*(node for node in outputs if isinstance(node, Node)), *effects], set(inputs))
+    for node in module.graph.nodes:
+        if node in wanted and node not in copied:
+            if node.op == "placeholder":
+                raise ValueError(f"{name} needs {node.name}, which is not among its inputs")
+            copied[node] = graph.node_copy(node, copied.__getitem__)
+    graph.output(tuple(copied[node] if isinstance(node, Node) else node for node in outputs))
+    made = GraphModule(module, graph, name)
+    made.meta = dict(module.meta)
+    return made
+
+
+def _needed(nodes: Iterable[Node], stop: set[Node]) -> set[Node]:
+    found: set[Node] = set()
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            if node not in stop:
+                stack.extend(node.all_input_nodes)
+    return found

@@ -1,0 +1,159 @@
+"""How the results of a compiled program are made of what its graph computes, and of its inputs.
+
+In: the fake results of a traced program, and the fakes of its inputs (the primals). Out: which of the results the graph has to
+compute, and for the others what they are views of: a view has the history and the version counter of what it views, as in
+eager, so it is made outside of the graph. Stage: aot, while the joint graph is traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rushlight.autograd.grad_mode import enable_grad
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+class Untraceable(RuntimeError):
+    """Why a program has no joint graph; it runs as captured then."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A result that is no tensor."""
+
+    value: object
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The graph's output number `position`."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of primal or of output number `position`; `offset` counts from its first element. `is_whole`: the very tensor."""
+
+    of_primal: bool
+    position: int
+    size: tuple
+    stride: tuple
+    offset: int
+    requires_grad: bool
+    is_whole: bool = False
+
+
+Result = Plain | Computed | View
+
+
+@dataclass
+class Results:
+    """`results` in the program's order, and the fakes of what the graph computes for them."""
+
+    results: list[Result] = field(default_factory=list)
+    computed: list[Tensor] = field(default_factory=list)
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the graph computes tensors that the program only returns views of."""
+        used = {result.position for result in self.results if isinstance(result, Computed)}
+        return len(used) < len(self.computed)
+
+    def rebuild(self, computed: Sequence[Tensor], primals: Sequence[Tensor]) -> tuple:
+        """The program's results from real tensors."""
+        return tuple([_make(result, computed, primals) for result in self.results])
+
+
+def _make(result: Result, computed: Sequence[Tensor], primals: Sequence[Tensor]) -> object:
+    if isinstance(result, Computed):
+        return computed[result.position]
+    if isinstance(result, Plain):
+        return result.value
+    base = (primals if result.of_primal else computed)[result.position]
+    if result.is_whole:
+        return base
+    impl = base._impl
+    offset = impl.storage_offset + result.offset
+    if not result.requires_grad:
+        return wrap(impl.alias(result.size, result.stride, offset))
+    with enable_grad():
+        return aten.as_strided(base, result.size, result.stride, offset)
+
+
+def plan_results(outputs: Sequence[object], primals: Sequence[Tensor]) -> Results:
+    """Say of each output of a traced program where it comes from. Untraceable where memory is seen as another dtype."""
+    return _Planner(primals).plan(outputs)
+
+
+class _Planner:
+    def __init__(self, primals: Sequence[Tensor]):
+        self.primals = list(primals)
+        self.plan_of = Results()
+        self._position: dict[int, int] = {}
+        self._primal_of: dict[int, int] = {}
+        for position, fake in enumerate(primals):
+            self._primal_of.setdefault(id(fake._impl.storage), position)
+        self._exact = {id(fake._impl): position for position, fake in enumerate(primals)}
+
+    def plan(self, outputs: Sequence[object]) -> Results:
+        tensors = [value for value in outputs if isinstance(value, Tensor)]
+        self._roots = _roots_of_shared_memory(tensors)
+        for value in outputs:
+            self.plan_of.results.append(self._result(value) if isinstance(value, Tensor) else Plain(value))
+        return self.plan_of
+
+    def _result(self, value: Tensor) -> Result:
+        impl = value._impl
+        found = self._exact.get(id(impl))
+        if found is not None:
+            return View(True, found, (), (), 0, impl.requires_grad, is_whole=True)
+        base = _history_base(value)
+        if base is not None and id(base._impl) in self._exact:
+            return self._view(value, base, True, self._exact[id(base._impl)])
+        primal = self._primal_of.get(id(impl.storage))
+        if primal is not None and not impl.requires_grad:
+            return self._view(value, self.primals[primal], True, primal)
+        root = self._roots.get(id(impl.storage))
+        if root is None or root._impl is impl or (impl.requires_grad and (base is None or base._impl is not root._impl)):
+            return Computed(self._compute(value))
+        return self._view(value, root, False, self._compute(root))
+
+    def _compute(self, value: Tensor) -> int:
+        """The number of the graph's output that holds a tensor."""
+        found = self._position.get(id(value._impl))
+        if found is None:
+            found = self._position[id(value._impl)] = len(self.plan_of.computed)
+            self.plan_of.computed.append(value)
+        return found
+
+    def _view(self, value: Tensor, base: Tensor, of_primal: bool, position: int) -> View:
+        impl, whole = value._impl, base._impl
+        if impl.dtype is not whole.dtype:
+            raise Untraceable(f"a result shows memory of dtype {whole.dtype} as {impl.dtype}")
+        offset = impl.storage_offset - whole.storage_offset
+        return View(of_primal, position, impl.sizes, impl.strides, offset, impl.requires_grad)
+
+
+def _history_base(value: Tensor) -> Tensor | None:
+    """What autograd says that a tensor is a view of, where a view made by `as_strided` would have the same history."""
+    view = value._impl.view
+    return view.base if view is not None and not view.origin and value._impl.requires_grad else None
+
+
+def _roots_of_shared_memory(tensors: list[Tensor]) -> dict[int, Tensor]:
+    """For each storage that several results show, the tensor that the others are views of."""
+    groups: dict[int, list[Tensor]] = {}
+    for value in tensors:
+        groups.setdefault(id(value._impl.storage), []).append(value)
+    roots = {}
+    for key, members in groups.items():
+        if len({id(value._impl) for value in members}) > 1:
+            bases = [base for base in map(_history_base, members) if base is not None]
+            owners = [value for value in members if value._impl.view is None]
+            roots[key] = (bases or owners or members)[0]
+    return roots

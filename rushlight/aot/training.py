@@ -1,0 +1,184 @@
+"""Running a partitioned program: the forward graph, and a node of the tape that runs the backward graph.
+
+In: the callables that a backend made of the two graphs. Out: a callable over real tensors whose results have the history that
+the program's have in eager: gradients, hooks, versions of what is saved, errors of a second backward. Stage: aot, at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rushlight.aot.joint import Joint
+from rushlight.aot.memory import storage_of
+from rushlight.aot.partition import Partition, Saved
+from rushlight.aot.results import Computed
+from rushlight.autograd.backward import grad
+from rushlight.autograd.grad_mode import enable_grad
+from rushlight.autograd.node import Node, info_of, set_history
+from rushlight.autograd.saved_tensor import FREED, SavedTensor
+from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+TWICE = (
+    "torch.compile with aot_autograd does not currently support double backward of a program that {reason}: the program cannot "
+    "be run again for it. Leave this part out of the compiled function, or call backward() without create_graph=True."
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What running needs to know of a joint graph and its partition.
+
+    `shared` are pairs of an extra value and an output that lie in the same memory; `aliased` are outputs that are a primal or an
+    earlier output once more. `reached` are, for each gradient, the numbers of the tangents that it depends on. `again` says why
+    the program cannot be run a second time; "" if it can.
+    """
+
+    joint: Joint
+    saved: list[Saved]
+    written: list[int]
+    shared: list[tuple[int, int]]
+    aliased: list[int]
+    tangent_strides: list[tuple]
+    reached: list[frozenset[int]]
+    again: str
+
+
+def plan_run(joint: Joint, partition: Partition) -> Plan:
+    """What is worked out once."""
+    count, made = len(joint.results.computed), partition.forward.graph.output_node().args[0]
+    outputs = {storage_of(node): position for position, node in enumerate(made[:count])}
+    shared = [
+        (position, outputs[storage_of(node)]) for position, node in enumerate(made[count:]) if storage_of(node) in outputs
+    ]
+    aliased = [position for position, node in enumerate(made[:count]) if node.op == "placeholder" or node in made[:position]]
+    tangents = joint.placeholders[len(joint.primals) :]
+    again = "writes to its inputs" if partition.written else "returns views of values that it does not return"
+    if not partition.written and not joint.results.hidden:
+        impure = any(node.op == "call_function" and node.is_impure() for node in partition.forward.graph.nodes)
+        again = "draws random numbers" if impure else ""
+    strides = [node.meta["val"].stride() for node in tangents]
+    return Plan(joint, partition.saved, partition.written, shared, aliased, strides, _reached(partition), again)
+
+
+def _reached(partition: Partition) -> list[frozenset[int]]:
+    graph, first = partition.backward.graph, len(partition.saved)
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    reached = {node: frozenset([number]) for number, node in enumerate(placeholders[first:])}
+    for node in graph.nodes:
+        if node.op == "call_function":
+            reached[node] = frozenset().union(*(reached.get(used, ()) for used in node.all_input_nodes))
+    return [reached.get(node, frozenset()) for node in graph.output_node().args[0]]
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """The same values and version counter without history."""
+    impl = tensor._impl
+    return wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
+
+
+class CompiledTraining:
+    """Runs the compiled forward; its results have a `CompiledFunctionBackward` in their history."""
+
+    def __init__(self, plan: Plan, forward: Callable, backward: Callable, program: Callable):
+        self.plan = plan
+        self.forward = forward
+        self.backward = backward
+        self.program = program
+        self._count = len(plan.joint.results.computed)
+        self._differentiated = plan.joint.differentiated
+        self._tangents = plan.joint.tangents
+
+    def __call__(self, *primals: Tensor) -> tuple:
+        """The program's results for its inputs and parameters."""
+        node = CompiledFunctionBackward(self, primals)
+        with ExcludeKeys(AUTOGRAD_BITS):
+            made = self.forward(*primals)
+        for position in self.plan.written:
+            primals[position]._impl.version.value += 1
+        computed, extras = list(made[: self._count]), made[self._count :]
+        for position in self.plan.aliased:
+            computed[position] = _alias(computed[position])
+        for extra, output in self.plan.shared:
+            extras[extra]._impl.version = computed[output]._impl.version
+        node.keep(computed, extras)
+        return self.plan.joint.results.rebuild(computed, primals)
+
+
+class CompiledFunctionBackward(Node):
+    """The node of one run of a compiled program: all its inputs' gradients from all its outputs' at once."""
+
+    def __init__(self, owner: CompiledTraining, primals: tuple[Tensor, ...]):
+        super().__init__()
+        self.owner = owner
+        self.primals: tuple[Tensor, ...] | None = primals
+        self.versions = [primal._impl.version.value for primal in primals]
+        self.saved: list[SavedTensor] | None = []
+        self.next_functions = tuple([gradient_edge(primals[position]) for position in owner._differentiated])
+
+    def keep(self, computed: Sequence[Tensor], extras: Sequence[Tensor]) -> None:
+        """Give the outputs their history, and save what the backward reads."""
+        for number, position in enumerate(self.owner._tangents):
+            impl = computed[position]._impl
+            self.output_info.append(info_of(impl))
+            set_history(impl, self, number)
+        for place in self.owner.plan.saved:
+            if place.kind == "primal":
+                self.saved.append(SavedTensor(self.primals[place.position]))
+            elif place.kind == "extra":
+                self.saved.append(SavedTensor(extras[place.position]))
+            else:
+                self.saved.append(SavedTensor(_alias(computed[place.position])))
+
+    def apply(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        if state.grad_enabled:
+            return self._apply_recorded(grads)
+        tangents = [self._tangent(grad, number) for number, grad in enumerate(grads)]
+        saved = [value.unpack(self) for value in self.saved]
+        with ExcludeKeys(AUTOGRAD_BITS):
+            found = tuple(self.owner.backward(*saved, *tangents))
+        return self._without_zeros(found, grads) if any(grad is None for grad in grads) else found
+
+    def _without_zeros(self, found: tuple, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+        """None, as in eager, for gradients that nothing arrived for."""
+        arrived = {number for number, grad in enumerate(grads) if grad is not None}
+        pairs = zip(found, self.owner.plan.reached, strict=True)
+        return tuple(value if not reached or reached & arrived else None for value, reached in pairs)
+
+    def _tangent(self, grad: Tensor | None, number: int) -> Tensor:
+        """A gradient laid out as the backward was compiled for; zeros for one that did not arrive."""
+        stride = self.owner.plan.tangent_strides[number]
+        sizes, kind, _ = self.output_info[number]
+        if grad is not None and grad._impl.strides == stride:
+            return grad
+        made = aten.empty_strided(sizes, stride, dtype=kind)
+        return made.zero_() if grad is None else made.copy_(grad)
+
+    def _apply_recorded(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+        """Gradients that can be differentiated again: those of the program as captured, which runs once more for them."""
+        plan = self.owner.plan
+        if plan.again:
+            raise RuntimeError(TWICE.format(reason=plan.again))
+        primals = self.primals
+        if self.versions != [primal._impl.version.value for primal in primals]:
+            raise RuntimeError(TWICE.format(reason="has inputs that were modified by an inplace operation since"))
+        with enable_grad():
+            results = self.owner.program(*primals)
+        outputs = {result.position: value for result, value in zip(plan.joint.results.results, results, strict=True)
+                   if isinstance(result, Computed)}  # fmt: skip
+        pairs = [(outputs[position], given) for position, given in zip(self.owner._tangents, grads, strict=True)]
+        pairs = [pair for pair in pairs if pair[1] is not None]
+        wanted = [primals[position] for position in self.owner._differentiated]
+        return grad([value for value, _ in pairs], wanted, [given for _, given in pairs], create_graph=True, allow_unused=True)
+
+    def release(self) -> None:
+        """Drop what was saved."""
+        self.saved = self.primals = None

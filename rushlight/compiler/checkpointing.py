@@ -1,0 +1,39 @@
+"""`torch.utils.checkpoint` in compiled code: the function becomes part of the graph, and what it calculates is not kept.
+
+In: a call of `checkpoint` that dynamo meets. Out: the function's nodes, marked with `meta["recompute"]`, which the partitioner
+calculates again in the backward, whatever they cost; random numbers are kept, so both runs see the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from rushlight._C import skip_code
+from rushlight.core.thread_state import state
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.builtin import HANDLERS
+from rushlight.utils.checkpoint import CheckpointFunction, checkpoint
+
+# Options that change nothing in a graph.
+_OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "early_stop")
+
+
+def _follow(tx: Any, function: Value, *args: Value, **kwargs: Value) -> Value:
+    if "context_fn" in kwargs or "debug" in kwargs:
+        raise GraphBreak("checkpoint() with context_fn or debug")
+    kwargs = {name: value for name, value in kwargs.items() if name not in _OPTIONS}
+    nodes = tx.graph.graph.nodes
+    last = next(iter(reversed(nodes)), None)
+    result = function.call(tx, list(args), kwargs)
+    if state.grad_enabled:
+        for node in itertools.takewhile(lambda node: node is not last, reversed(nodes)):
+            node.meta["recompute"] = True
+    return result
+
+
+HANDLERS[checkpoint] = _follow
+# Where it cannot be followed, all of it runs in eager: what a second run keeps must be what the first one kept.
+skip_code(checkpoint.__code__, True)
+skip_code(CheckpointFunction.forward.__code__, True)

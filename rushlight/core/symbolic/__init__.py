@@ -1,0 +1,13 @@
+"""Symbolic sizes: integers that a capture leaves open, and what it has to assume about them.
+
+In: sizes of example inputs. Out: `SymInt`s that Python code computes with like ints, and a `ShapeEnv` that lists the guards.
+Stage: capture; fake tensors hold SymInts in their sizes and strides.
+"""
+
+from __future__ import annotations
+
+from rushlight.core.symbolic.environment import Binding, ShapeEnv, ShapeGuard, UnguardedSizeError
+from rushlight.core.symbolic.integers import SymBool, SymInt
+from rushlight.core.symbolic.relations import Relation
+
+__all__ = ["Binding", "Relation", "ShapeEnv", "ShapeGuard", "SymBool", "SymInt", "UnguardedSizeError"]

@@ -1,0 +1,219 @@
+"""ShapeEnv: the size symbols of one capture, what has been assumed about them, and where in the program.
+
+In: sizes of examples, and questions about symbols. Out: symbolic integers, answers, and the guards that make the answers
+hold. Stage: capture with symbolic sizes; its owner turns the guards into checks of the inputs.
+
+A question is answered without a guard where ranges or earlier guards decide it, else by the example's values, and then the
+answer is a guard. An equality that names a symbol with coefficient one replaces that symbol everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from rushlight.core.algebra import Const, Expr, Var, as_expr, is_nonnegative
+from rushlight.core.algebra.nodes import linear_form
+from rushlight.core.symbolic.integers import SymInt
+from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE, Relation, at_least, below, equal
+
+Value = SymInt | int
+
+
+class UnguardedSizeError(RuntimeError):
+    """A question about symbolic sizes came after the guards were read, so that nothing would check its answer."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """Where a symbol's value is found: `source` is whatever the owner of the environment names inputs by."""
+
+    symbol: Var
+    source: object
+
+
+@dataclass(frozen=True)
+class ShapeGuard:
+    """A relation that was taken to hold, and the line of the program that needed it ("" where that is unknown)."""
+
+    relation: Relation
+    location: str
+
+
+@dataclass(eq=False)
+class ShapeEnv:
+    """The symbols of one capture. `locate` gives the user's line at hand, for the guards."""
+
+    locate: Callable[[], str] = lambda: ""
+    bindings: list[Binding] = field(default_factory=list)
+    guards: list[ShapeGuard] = field(default_factory=list)
+    replacements: dict[Var, Expr] = field(default_factory=dict)
+    version: int = 0
+    frozen: bool = False
+    _hints: dict[Var, int] = field(default_factory=dict)
+    _shared: dict[int, Var] = field(default_factory=dict)
+    _integers: dict[Expr, SymInt] = field(default_factory=dict)
+    _facts: list[Relation] = field(default_factory=list)
+    _replaced_at: dict[Var, str] = field(default_factory=dict)
+
+    # Symbols
+
+    def create_symbol(
+        self, hint: int, source: object, share: bool = True, least: int | None = 2, most: int | None = None
+    ) -> Value:
+        """A symbolic integer whose value for the example is `hint`; 0 and 1 stay plain, programs treat them apart.
+
+        With `share`, equal hints get one symbol, and so a guard that they are equal. The value is known to lie between
+        `least` and `most` (None: no limit); ValueError where the hint does not.
+        """
+        if hint in (0, 1):
+            return hint
+        if (least is not None and hint < least) or (most is not None and hint > most):
+            raise ValueError(f"{source} is {hint}, expected a value from {least} to {most}")
+        symbol = self._shared.get(hint) if share else None
+        if symbol is None:
+            symbol = Var(f"s{len(self._hints)}", None if most is None else most + 1, least)
+            self._hints[symbol] = hint
+            if share:
+                self._shared[hint] = symbol
+        self.bindings.append(Binding(symbol, source))
+        return self.integer(symbol)
+
+    @property
+    def symbols(self) -> tuple[Var, ...]:
+        """Every symbol made, in order, those included that were replaced since."""
+        return tuple(self._hints)
+
+    def integer(self, expression: Expr) -> Value:
+        """The expression as an integer of programs: a SymInt, or an int where it is constant."""
+        expression = self.simplify(expression)
+        if type(expression) is Const:
+            return expression.value
+        found = self._integers.get(expression)
+        if found is None:
+            found = self._integers.setdefault(expression, SymInt(self, expression))
+        return found
+
+    def simplify(self, expression: Expr) -> Expr:
+        """The expression without replaced symbols."""
+        return expression.substitute(self.replacements) if self.replacements else expression
+
+    def hint_of(self, expression: Expr) -> int:
+        """The value of an expression for the example."""
+        return expression.evaluate(self._hints)
+
+    # Questions
+
+    def prove(self, relation: Relation) -> bool | None:
+        """Whether the relation holds (True) or fails (False) for all values that the guards admit; None if unknown."""
+        relation = self._reduced(relation)
+        known = relation.constant()
+        if known is not None:
+            return known
+        if relation.kind == NOT_NEGATIVE:
+            if self._not_negative(relation.expression):
+                return True
+            return False if self._not_negative(-relation.expression - 1) else None
+        if self._never_zero(relation.expression):
+            return relation.kind == DIFFERENT
+        return relation.kind == EQUAL if self._has_fact(EQUAL, relation.expression) else None
+
+    def evaluate(self, relation: Relation) -> bool:
+        """Whether the relation holds. Where that cannot be proved, the example decides, and the answer becomes a guard."""
+        known = self.prove(relation)
+        if known is not None:
+            return known
+        relation = self._reduced(relation)
+        answer = relation.holds(self._hints)
+        self._assume(relation if answer else relation.negated())
+        return answer
+
+    def specialize(self, expression: Expr) -> int:
+        """The expression's value for the example, which it is guarded to have from now on."""
+        expression = self.simplify(expression)
+        value = self.hint_of(expression)
+        if type(expression) is not Const:
+            self._assume(equal(expression, as_expr(value)).reduced())
+        return value
+
+    def relations(self) -> Iterator[ShapeGuard]:
+        """What must hold of the symbols beside their ranges: first each replaced symbol's equality, then the other guards."""
+        for symbol, expression in self.replacements.items():
+            yield ShapeGuard(equal(symbol, expression), self._replaced_at[symbol])
+        seen = set()
+        for guard in self.guards:
+            relation = self._reduced(guard.relation)
+            if relation.constant() is None and relation not in seen:
+                seen.add(relation)
+                yield ShapeGuard(relation, guard.location)
+
+    def freeze(self) -> None:
+        """Say that the guards have been read: a question that needs another one raises UnguardedSizeError from now on."""
+        self.frozen = True
+
+    # Proofs
+
+    def _reduced(self, relation: Relation) -> Relation:
+        return (relation.substitute(self.replacements) if self.replacements else relation).reduced()
+
+    def _not_negative(self, expression: Expr) -> bool:
+        if is_nonnegative(expression):
+            return True
+        return any(self._follows(expression, fact) for fact in self._facts)
+
+    def _follows(self, expression: Expr, fact: Relation) -> bool:
+        """Whether `expression >= 0` follows from one fact."""
+        if fact.kind == DIFFERENT:
+            return False
+        if is_nonnegative(expression - fact.expression):
+            return True
+        return fact.kind == EQUAL and is_nonnegative(expression + fact.expression)
+
+    def _never_zero(self, expression: Expr) -> bool:
+        if self._not_negative(expression - 1) or self._not_negative(-expression - 1):
+            return True
+        return self._has_fact(DIFFERENT, expression)
+
+    def _has_fact(self, kind: str, expression: Expr) -> bool:
+        opposite = -expression
+        return any(fact.kind == kind and (fact.expression is expression or fact.expression is opposite) for fact in self._facts)
+
+    # Assumptions
+
+    def _assume(self, relation: Relation) -> None:
+        if self.frozen:
+            raise UnguardedSizeError(
+                f"{relation} was assumed about symbolic sizes after their guards had been made. Ask before the capture ends, "
+                "or capture anew with fixed sizes."
+            )
+        self.guards.append(ShapeGuard(relation, self.locate()))
+        solved = _solve(relation, tuple(self._hints)) if relation.kind == EQUAL else None
+        if solved is None:
+            self._facts.append(relation)
+            return
+        self._replace(*solved)
+
+    def _replace(self, symbol: Var, expression: Expr) -> None:
+        one = {symbol: expression}
+        self._replaced_at[symbol] = self.locate()
+        self.replacements = {name: value.substitute(one) for name, value in self.replacements.items()} | one
+        self.version += 1
+        self._facts = [fact for fact in map(self._reduced, self._facts) if fact.constant() is None]
+        if symbol.least is not None:
+            self.evaluate(at_least(expression, as_expr(symbol.least)))
+        if symbol.extent is not None:
+            self.evaluate(below(expression, as_expr(symbol.extent)))
+
+
+def _solve(relation: Relation, symbols: tuple[Var, ...]) -> tuple[Var, Expr] | None:
+    """(symbol, expression) with `symbol == expression` saying the same as the relation; the newest symbol that allows it."""
+    terms, constant = linear_form(relation.expression)
+    if len(terms) == 1 and type(terms[0][0]) is Var:
+        return terms[0][0], as_expr(-constant // terms[0][1])
+    best = None
+    for term, scale in terms:
+        if type(term) is Var and abs(scale) == 1:
+            alone = all(not other.contains(term) for other, _ in terms if other is not term)
+            if alone and (best is None or symbols.index(term) > symbols.index(best[0])):
+                best = term, term - relation.expression * scale
+    return best

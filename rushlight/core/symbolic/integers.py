@@ -1,0 +1,223 @@
+"""SymInt and SymBool: an integer that is not fixed yet, and a comparison of such integers.
+
+In: an expression of size symbols and the environment that knows them. Out: ordinary Python arithmetic on it. Stage: capture
+with symbolic sizes.
+
+Whatever asks for a real integer (`range`, `int`, NumPy, a C function) gets the one of the example at hand, and the environment
+notes that the program holds for that one only. So code that was not written for symbols stays right.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import rushlight._C as _C
+from rushlight.core.algebra import Expr, as_expr
+from rushlight.core.symbolic.relations import Relation, at_least, below, different, equal
+
+if TYPE_CHECKING:
+    from rushlight.core.symbolic.environment import ShapeEnv
+
+_LARGEST_POWER = 8
+
+
+class SymBool:
+    """A comparison of symbolic integers. Its truth, once asked for, is what holds for the example, and becomes a guard."""
+
+    __slots__ = ("environment", "relation")
+
+    def __init__(self, environment: ShapeEnv, relation: Relation):
+        self.environment = environment
+        self.relation = relation
+
+    def __bool__(self) -> bool:
+        return self.environment.evaluate(self.relation)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self) == other
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return str(self.relation)
+
+
+class SymInt:
+    """An integer that depends on sizes which the program is not fixed to: an expression of the environment's symbols.
+
+    Arithmetic with ints and SymInts gives a SymInt, or an int where nothing symbolic is left. `hint` is its value for the
+    example that the program is captured with. `index()`, `int()` and `float()` fix it to that value.
+
+    `isinstance(size, int)` holds, because programs ask that to tell numbers from tensors and lists; the type is another one.
+    """
+
+    __slots__ = ("environment", "_expression", "_hash", "_version")
+
+    def __init__(self, environment: ShapeEnv, expression: Expr):
+        self.environment = environment
+        self._expression = expression
+        self._version = environment.version
+        # Caches keyed by sizes outlive an environment, whose symbols are called like those of others.
+        self._hash = hash((id(environment), expression))
+
+    @property
+    def __class__(self) -> type:
+        return int
+
+    @property
+    def expr(self) -> Expr:
+        """The expression, with every symbol replaced that was found equal to something else."""
+        if self._version != self.environment.version:
+            self._expression = self.environment.simplify(self._expression)
+            self._version = self.environment.version
+        return self._expression
+
+    @property
+    def hint(self) -> int:
+        """The value for the example."""
+        return self.environment.hint_of(self.expr)
+
+    def __index__(self) -> int:
+        return self.environment.specialize(self.expr)
+
+    __int__ = __trunc__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.__index__())
+
+    def __bool__(self) -> bool:
+        return self.environment.evaluate(different(self.expr, as_expr(0)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return str(self.expr)
+
+    def __format__(self, specification: str) -> str:
+        return format(int(self), specification) if specification else str(self.expr)
+
+    def __copy__(self) -> SymInt:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> SymInt:
+        return self
+
+    def __reduce__(self) -> tuple:
+        raise TypeError(f"the symbolic size {self} belongs to a capture and cannot be pickled; use int(size) to fix its value")
+
+    def __neg__(self) -> SymInt | int:
+        return self.environment.integer(-self.expr)
+
+    def __pos__(self) -> SymInt:
+        return self
+
+    def __abs__(self) -> SymInt | int:
+        return self if self >= 0 else -self
+
+    def __round__(self, digits: int | None = None) -> SymInt | int:
+        return self if digits is None or digits >= 0 else round(int(self), digits)
+
+    def __floor__(self) -> SymInt:
+        return self
+
+    __ceil__ = __floor__
+
+    def __divmod__(self, other: Any) -> tuple:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple:
+        return other // self, other % self
+
+    def __pow__(self, exponent: Any, modulus: int | None = None) -> Any:
+        if type(exponent) is not int or not 0 <= exponent <= _LARGEST_POWER or modulus is not None:
+            return pow(int(self), exponent, modulus)
+        return self.environment.integer(_power(self.expr, exponent))
+
+    def __rpow__(self, base: Any) -> Any:
+        return base ** int(self)
+
+
+def _power(base: Expr, exponent: int) -> Expr:
+    result = as_expr(1)
+    for _ in range(exponent):
+        result = result * base
+    return result
+
+
+def _operand(environment: ShapeEnv, value: object) -> Expr | None:
+    """`value` as an expression, or None if it is no integer."""
+    if type(value) is SymInt:
+        # A symbol of another capture means nothing here; its value for its own example does.
+        return value.expr if value.environment is environment else as_expr(int(value))
+    return as_expr(value) if isinstance(value, int | np.integer) else None
+
+
+def _give_arithmetic(name: str, rule: Callable[[Expr, Expr], Expr], plain: Callable[[Any, Any], Any], divides: bool) -> None:
+    def forward(self: SymInt, other: Any) -> Any:
+        right = _operand(self.environment, other)
+        if right is None:
+            return plain(int(self), other) if isinstance(other, float | complex) else NotImplemented
+        return _combine(self.environment, rule, plain, self.expr, right, divides)
+
+    def reflected(self: SymInt, other: Any) -> Any:
+        left = _operand(self.environment, other)
+        if left is None:
+            return plain(other, int(self)) if isinstance(other, float | complex) else NotImplemented
+        return _combine(self.environment, rule, plain, left, self.expr, divides)
+
+    setattr(SymInt, f"__{name}__", forward)
+    setattr(SymInt, f"__r{name}__", reflected)
+
+
+def _combine(environment: ShapeEnv, rule: Callable, plain: Callable, left: Expr, right: Expr, divides: bool) -> SymInt | int:
+    if divides and not environment.evaluate(at_least(right, as_expr(1))):
+        # The algebra divides by what is positive.
+        return plain(environment.specialize(left), environment.specialize(right))
+    return environment.integer(rule(left, right))
+
+
+def _give_plain(name: str, plain: Callable[[Any, Any], Any]) -> None:
+    """An operator that has no symbolic form: on the example's values."""
+
+    def forward(self: SymInt, other: Any) -> Any:
+        return plain(int(self), int(other) if type(other) is SymInt else other)
+
+    def reflected(self: SymInt, other: Any) -> Any:
+        return plain(other, int(self))
+
+    setattr(SymInt, f"__{name}__", forward)
+    setattr(SymInt, f"__r{name}__", reflected)
+
+
+def _give_comparison(name: str, relation: Callable[[Expr, Expr], Relation], plain: Callable[[Any, Any], bool]) -> None:
+    def compare(self: SymInt, other: Any) -> Any:
+        if type(other) is SymInt and other.environment is not self.environment:
+            return NotImplemented  # never equal: caches may hold both
+        right = _operand(self.environment, other)
+        if right is None:
+            return plain(int(self), other) if isinstance(other, float | complex) else NotImplemented
+        found = relation(self.expr, right)
+        known = self.environment.prove(found)
+        return SymBool(self.environment, found) if known is None else known
+
+    setattr(SymInt, f"__{name}__", compare)
+
+
+for _name, _function, _divides in (
+    ("add", operator.add, False), ("sub", operator.sub, False), ("mul", operator.mul, False),
+    ("floordiv", operator.floordiv, True), ("mod", operator.mod, True),
+):  # fmt: skip
+    _give_arithmetic(_name, _function, _function, _divides)
+for _name in ("truediv", "lshift", "rshift", "and_", "or_", "xor"):
+    _give_plain(_name.rstrip("_"), getattr(operator, _name))
+for _name, _relation in (
+    ("eq", equal), ("ne", different), ("ge", at_least), ("lt", below),
+    ("gt", lambda left, right: below(right, left)), ("le", lambda left, right: at_least(right, left)),
+):  # fmt: skip
+    _give_comparison(_name, _relation, getattr(operator, _name))
+_C.configure(symbolic_type=SymInt)

@@ -1,0 +1,117 @@
+"""Relations between sizes: what a guard on symbolic sizes says.
+
+In: expressions of size symbols. Out: relations in one canonical form, their negation, value and text. Stage: symbolic sizes.
+
+Every comparison of two integers is one of `e == 0`, `e != 0` and `e >= 0` (`a < b` is `b - a - 1 >= 0`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rushlight.core.algebra import Const, Expr, Sum, Var, as_expr, bounds
+from rushlight.core.algebra.arithmetic import combine, factors_of
+from rushlight.core.algebra.nodes import linear_form
+from rushlight.core.algebra.symbolic import exact_quotient
+
+EQUAL, DIFFERENT, NOT_NEGATIVE = "==", "!=", ">="
+
+
+@dataclass(frozen=True)
+class Relation:
+    """`expression kind 0`, where kind is `==`, `!=` or `>=`."""
+
+    kind: str
+    expression: Expr
+
+    def negated(self) -> Relation:
+        """The relation that holds exactly where this one does not."""
+        if self.kind == NOT_NEGATIVE:
+            return Relation(NOT_NEGATIVE, -self.expression - 1)
+        return Relation(DIFFERENT if self.kind == EQUAL else EQUAL, self.expression)
+
+    def reduced(self) -> Relation:
+        """The same relation without factors that all its terms share: `128*s0 >= 300` is `s0 >= 3`."""
+        terms, constant = linear_form(self.expression)
+        if not terms:
+            return self
+        divisor = math.gcd(*(scale for _, scale in terms))
+        if self.kind != NOT_NEGATIVE and constant % divisor:
+            return Relation(self.kind, as_expr(1))  # a multiple of the divisor never is what it is not
+        expression = combine([(term, scale // divisor) for term, scale in terms], constant // divisor)
+        return Relation(self.kind, _without_positive_factors(expression, self.kind))
+
+    def substitute(self, replacements: Mapping[Var, Expr | int]) -> Relation:
+        """The relation with symbols replaced."""
+        expression = self.expression.substitute(replacements)
+        return self if expression is self.expression else Relation(self.kind, expression)
+
+    def holds(self, values: Mapping[Var, Any]) -> bool:
+        """Whether the relation holds where the symbols have these values."""
+        return _HOLDS[self.kind](self.expression.evaluate(values))
+
+    def constant(self) -> bool | None:
+        """Its truth where that does not depend on any symbol, else None."""
+        return _HOLDS[self.kind](self.expression.value) if type(self.expression) is Const else None
+
+    def __str__(self) -> str:
+        """As Python over the symbols' names: `s0 >= 5`, `s0 == 2*s1`, with no negative coefficient."""
+        left, right = _sides(self.expression)
+        if self.kind == NOT_NEGATIVE and not left.free_variables():
+            return f"{right} <= {left}"
+        return f"{left} {self.kind} {right}"
+
+
+_HOLDS: dict[str, Callable[[int], bool]] = {
+    EQUAL: lambda value: value == 0,
+    DIFFERENT: lambda value: value != 0,
+    NOT_NEGATIVE: lambda value: value >= 0,
+}
+
+
+def _without_positive_factors(expression: Expr, kind: str) -> Expr:
+    """The expression divided by symbols above zero that all its terms contain, where that leaves `kind 0` as it is."""
+    terms, constant = linear_form(expression)
+    # For integers and f > 0, f*g - 1 >= 0 says that g is positive, which g - 1 >= 0 does, too.
+    if not terms or constant not in ((0, -1) if kind == NOT_NEGATIVE else (0,)):
+        return expression
+    for factor in set(factors_of(terms[0][0])).intersection(*(factors_of(term) for term, _ in terms)):
+        least = bounds(factor)[0]
+        if least is not None and least >= 1:
+            return _without_positive_factors(exact_quotient(expression - constant, factor) + constant, kind)
+    return expression
+
+
+def _sides(expression: Expr) -> tuple[Expr, Expr]:
+    """(left, right) with left - right == expression, the terms of negative sign on the right."""
+    if type(expression) is not Sum:
+        return expression, as_expr(0)
+    left, right = as_expr(0), as_expr(0)
+    for term, scale in expression.terms:
+        left, right = (left + term * scale, right) if scale > 0 else (left, right - term * scale)
+    if (left.free_variables() and expression.constant < 0) or not right.free_variables():
+        return left, right - expression.constant
+    return left + expression.constant, right
+
+
+def equal(left: Expr, right: Expr) -> Relation:
+    """`left == right`."""
+    return Relation(EQUAL, left - right)
+
+
+def different(left: Expr, right: Expr) -> Relation:
+    """`left != right`."""
+    return Relation(DIFFERENT, left - right)
+
+
+def at_least(left: Expr, right: Expr) -> Relation:
+    """`left >= right`."""
+    return Relation(NOT_NEGATIVE, left - right)
+
+
+def below(left: Expr, right: Expr) -> Relation:
+    """`left < right`."""
+    return Relation(NOT_NEGATIVE, right - left - 1)

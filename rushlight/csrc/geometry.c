@@ -1,0 +1,131 @@
+/* Sizes and strides of a TensorImpl: counting elements, row-major order, addresses. */
+#include "tensor_impl.h"
+
+int itemsize_of(PyObject *dtype)
+{
+    DtypeCode code = dtype_code(dtype);
+    if (code != OTHER_DTYPE)
+        return configuration.itemsizes[code];
+    PyObject *size = PyObject_GetAttrString(dtype, "itemsize");
+    long value = size ? PyLong_AsLong(size) : -1;
+    Py_XDECREF(size);
+    if (value < 0 && !PyErr_Occurred())
+        PyErr_SetString(PyExc_ValueError, "the itemsize of a dtype must not be negative");
+    return value < 0 ? -1 : (int)value;
+}
+
+/* Sizes are Python ints that fit: the constructor checks tuples only, so whatever else there is counts as 0. */
+static Py_ssize_t item(PyObject *tuple, Py_ssize_t index)
+{
+    PyObject *value = PyTuple_GET_ITEM(tuple, index);
+    Py_ssize_t read = PyLong_Check(value) ? PyLong_AsSsize_t(value) : 0;
+    if (read == -1 && PyErr_Occurred())
+        PyErr_Clear();
+    return read;
+}
+
+Py_ssize_t count_elements(PyObject *sizes)
+{
+    Py_ssize_t count = 1;
+    for (Py_ssize_t dim = 0; dim < PyTuple_GET_SIZE(sizes); dim++)
+        if (__builtin_mul_overflow(count, item(sizes, dim), &count))
+            return PY_SSIZE_T_MAX;
+    return count;
+}
+
+Py_ssize_t impl_numel(TensorImpl *impl)
+{
+    if (impl->numel < 0) {
+        Py_ssize_t count = count_elements(impl->sizes);
+        impl->numel = count < 0 ? 0 : count;
+    }
+    return impl->numel;
+}
+
+/* 0 for no, 1 for yes, 2 where the strides of dimensions of size 1, which matter to no element, are row-major as well. */
+static int lies_row_major(PyObject *sizes, PyObject *strides)
+{
+    Py_ssize_t expected = 1, rank = PyTuple_GET_SIZE(sizes);
+    int result = 2;
+    if (PyTuple_GET_SIZE(strides) != rank)
+        return 0;
+    for (Py_ssize_t dim = rank - 1; dim >= 0; dim--) {
+        Py_ssize_t size = item(sizes, dim);
+        if (item(strides, dim) != expected) {
+            if (size != 1)
+                return 0;
+            result = 1;
+        }
+        expected *= size;
+    }
+    return result;
+}
+
+int impl_is_contiguous(TensorImpl *impl)
+{
+    if (impl->contiguous < 0)
+        impl->contiguous = impl_numel(impl) == 0 ? 1 : lies_row_major(impl->sizes, impl->strides);
+    return impl->contiguous;
+}
+
+PyObject *contiguous_strides(PyObject *sizes)
+{
+    Py_ssize_t rank = PyTuple_GET_SIZE(sizes), step = 1;
+    PyObject *strides = PyTuple_New(rank);
+    for (Py_ssize_t dim = rank - 1; strides && dim >= 0; dim--) {
+        PyObject *stride = PyLong_FromSsize_t(step);
+        if (!stride) {
+            Py_DECREF(strides);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(strides, dim, stride);
+        Py_ssize_t size = item(sizes, dim);
+        if (size > 1 && __builtin_mul_overflow(step, size, &step))
+            step = PY_SSIZE_T_MAX; /* larger than any memory: the allocation fails */
+    }
+    return strides;
+}
+
+/* The same for tuples that may hold symbolic integers, by Python's operators. */
+
+PyObject *count_symbolic(PyObject *sizes)
+{
+    PyObject *count = PyLong_FromLong(1);
+    for (Py_ssize_t dim = 0; count && dim < PyTuple_GET_SIZE(sizes); dim++)
+        Py_SETREF(count, PyNumber_Multiply(count, PyTuple_GET_ITEM(sizes, dim)));
+    return count;
+}
+
+static int equals(PyObject *value, long number)
+{
+    PyObject *other = PyLong_FromLong(number);
+    int same = other ? PyObject_RichCompareBool(value, other, Py_EQ) : -1;
+    Py_XDECREF(other);
+    return same;
+}
+
+int lies_row_major_symbolically(PyObject *sizes, PyObject *strides)
+{
+    Py_ssize_t rank = PyTuple_GET_SIZE(sizes);
+    PyObject *expected = PyLong_FromLong(1);
+    int result = 1, empty = 0;
+    for (Py_ssize_t dim = 0; !empty && dim < rank; dim++)
+        empty = equals(PyTuple_GET_ITEM(sizes, dim), 0);
+    for (Py_ssize_t dim = rank - 1; !empty && expected && result > 0 && dim >= 0; dim--) {
+        PyObject *size = PyTuple_GET_ITEM(sizes, dim);
+        int single = equals(size, 1);
+        result = single ? single : PyObject_RichCompareBool(PyTuple_GET_ITEM(strides, dim), expected, Py_EQ);
+        if (result > 0)
+            Py_SETREF(expected, PyNumber_Multiply(expected, size));
+    }
+    int failed = !expected || empty < 0;
+    Py_XDECREF(expected);
+    return failed ? -1 : empty ? 1 : result;
+}
+
+char *impl_data(TensorImpl *impl)
+{
+    char *data = storage_data((StorageImpl *)impl->storage);
+    int itemsize = data ? itemsize_of(impl->dtype) : -1;
+    return itemsize < 0 ? NULL : data + impl->storage_offset * itemsize;
+}

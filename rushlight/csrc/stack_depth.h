@@ -1,0 +1,20 @@
+/* How much is left of the stack of the thread that asks. */
+#ifndef RUSHLIGHT_STACK_DEPTH_H
+#define RUSHLIGHT_STACK_DEPTH_H
+
+enum StackDepth { STACK_IS_FINE, STACK_IS_LOW, STACK_ENDS };
+
+/* Two addresses, found out at a thread's first question: below the first the stack is low, below the second it ends. */
+extern _Thread_local char *low_stack, *end_of_thread_stack;
+void find_stack(void);
+
+static inline enum StackDepth stack_depth(void)
+{
+    char here;
+    char *volatile address = &here;
+    if (!low_stack)
+        find_stack();
+    return address > low_stack ? STACK_IS_FINE : address > end_of_thread_stack ? STACK_IS_LOW : STACK_ENDS;
+}
+
+#endif

@@ -1,0 +1,248 @@
+"""Which sizes and integers a capture leaves open: what users say of tensors, and what changed between captures.
+
+In: tensors and integers that a frame reaches, with their sources. Out: symbols for the open ones. Stage: capture.
+
+`dynamic=None` opens what differs from an earlier capture of the same function, `True` everything but parameters, `False`
+nothing. Sizes 0 and 1 are always fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rushlight.core.algebra import Var
+from rushlight.core.symbolic import ShapeEnv, SymInt
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.sources import Source
+from rushlight.fx.symbolic_sizes import Geometry, symbolic_strides
+from rushlight.nn.parameter import Buffer, Parameter
+
+
+class ConstraintViolationError(RuntimeError):
+    """A size that the program said to be dynamic is not: the capture would hold for one size only, or not for all allowed."""
+
+
+class SymbolicFailure(Exception):
+    """Something does not work with open sizes; the capture begins anew with all of them fixed."""
+
+
+# What users say of a tensor stands in attributes of it, as PyTorch has them.
+DYNAMIC, MAYBE, STATIC, LIMITS = (
+    "_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices", "_dynamo_static_indices", "_dynamo_dynamic_range",
+)  # fmt: skip
+
+
+def _dims_of(tensor: Tensor, index: int | Sequence[int], name: str) -> list[int]:
+    dims = [index] if isinstance(index, int) else list(index)
+    for dim in dims:
+        if not 0 <= dim < tensor.dim():
+            raise IndexError(f"{name} got dimension {dim} of a tensor with {tensor.dim()} dimensions")
+    return dims
+
+
+def _mark(tensor: Tensor, attribute: str, dims: list[int]) -> None:
+    if not hasattr(tensor, attribute):
+        setattr(tensor, attribute, set())
+    getattr(tensor, attribute).update(dims)
+
+
+def mark_dynamic(t: Tensor, index: int | Sequence[int], *, min: int | None = None, max: int | None = None) -> None:
+    """Say that sizes of a tensor will vary, within `min` and `max`: its first capture leaves them open already.
+
+    A capture that holds for one of the sizes only, or not between the limits, raises ConstraintViolationError. IndexError for
+    a dimension that the tensor does not have, or a negative one.
+    """
+    dims = _dims_of(t, index, "mark_dynamic")
+    _mark(t, DYNAMIC, dims)
+    if min is not None or max is not None:
+        setattr(t, LIMITS, getattr(t, LIMITS, {}) | dict.fromkeys(dims, (min, max)))
+
+
+def maybe_mark_dynamic(t: Tensor, index: int | Sequence[int]) -> None:
+    """The same as a wish: a capture that fixes the size is no error."""
+    _mark(t, MAYBE, _dims_of(t, index, "maybe_mark_dynamic"))
+
+
+def mark_static(t: Tensor, index: int | Sequence[int] | None = None) -> None:
+    """Say that sizes of a tensor, all by default, are to be fixed in every capture."""
+    _mark(t, STATIC, list(range(t.dim())) if index is None else _dims_of(t, index, "mark_static"))
+
+
+@dataclass
+class _Seen:
+    """The geometry of the latest tensor at one source, and which of it has changed."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    open_sizes: frozenset[int] = frozenset()
+    open_strides: frozenset[int] = frozenset()
+
+
+@dataclass
+class History:
+    """What the captures of one function have met, by source."""
+
+    tensors: dict[str, _Seen] = field(default_factory=dict)
+    integers: dict[str, tuple[int, bool]] = field(default_factory=dict)
+
+    def tensor(self, place: str, tensor: Tensor) -> _Seen:
+        """Note a tensor, and say what of its geometry changes."""
+        sizes, strides = tensor._impl.sizes, tensor._impl.strides
+        seen = self.tensors.get(place)
+        if seen is None or len(seen.sizes) != len(sizes):
+            made = _Seen(sizes, strides)
+        else:
+            open_strides = seen.open_strides | _differing(seen.strides, strides)
+            made = _Seen(sizes, strides, seen.open_sizes | _differing(seen.sizes, sizes), open_strides)
+        self.tensors[place] = made
+        return made
+
+    def integer(self, place: str, value: int) -> bool:
+        """Note an integer, and say whether it changes."""
+        before, changes = self.integers.get(place, (value, False))
+        self.integers[place] = value, changes or before != value
+        return self.integers[place][1]
+
+
+def _differing(before: tuple[int, ...], now: tuple[int, ...]) -> frozenset[int]:
+    return frozenset(dim for dim, (one, other) in enumerate(zip(before, now, strict=True)) if one != other)
+
+
+class SizeOf(Source):
+    """A size or stride of the tensor at a source."""
+
+    __slots__ = ()
+
+    def __init__(self, base: Source, reader: str, dim: int) -> None:
+        super().__init__(base, dim, f"{base}.{reader}({dim})")
+
+
+class OpenSizes:
+    """The open sizes of one capture, their symbols, and the strides that follow from them."""
+
+    def __init__(self, dynamic: bool | None, history: History) -> None:
+        self.dynamic = dynamic
+        self.history = history
+        self.environment = ShapeEnv()
+        self.derived: list[tuple[SizeOf, SymInt]] = []
+        self._required: list[tuple[SizeOf, Var, tuple[int | None, int | None]]] = []
+        self._integers: dict[str, SymInt | int] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether something is open."""
+        return bool(self.environment.bindings)
+
+    def geometry(self, tensor: Tensor, source: Source) -> Geometry | None:
+        """Sizes and strides for the fake of an input, None where all are fixed."""
+        if self.dynamic is False or isinstance(tensor, Parameter | Buffer):
+            return None
+        seen = self.history.tensor(source.text, tensor)
+        impl = tensor._impl
+        sizes = tuple([self._size(tensor, source, dim, seen) for dim in range(len(impl.sizes))])
+        strides = symbolic_strides(impl, sizes, lambda dim, stride: self._stride(source, dim, stride, seen))
+        if not any(type(value) is SymInt for value in sizes + strides):
+            return None
+        for reader, values in (("size", sizes), ("stride", strides)):
+            for dim, value in enumerate(values):
+                if type(value) is SymInt and type(value.expr) is not Var:
+                    self.derived.append((SizeOf(source, reader, dim), value))
+        return sizes, strides
+
+    def _size(self, tensor: Tensor, source: Source, dim: int, seen: _Seen) -> SymInt | int:
+        size, place = tensor._impl.sizes[dim], SizeOf(source, "size", dim)
+        required = dim in getattr(tensor, DYNAMIC, ())
+        wished = self.dynamic is True or dim in getattr(tensor, MAYBE, ()) or dim in seen.open_sizes
+        if not required and (dim in getattr(tensor, STATIC, ()) or not wished):
+            return size
+        least, most = getattr(tensor, LIMITS, {}).get(dim, (None, None))
+        if required and size in (0, 1):
+            raise ConstraintViolationError(
+                f"{place} was marked dynamic, but it is {size}, and captures treat the sizes 0 and 1 apart. Call with 2 or "
+                "more first, or do not mark it."
+            )
+        if required and not (least or 2) <= size <= (size if most is None else most):
+            raise ConstraintViolationError(f"{place} was marked dynamic with min={least} and max={most}, but it is {size}")
+        made = self.environment.create_symbol(size, place, (least, most) == (None, None), max(least or 2, 2), most)
+        if required:
+            self._required.append((place, made.expr, (least, most)))
+        return made
+
+    def _stride(self, source: Source, dim: int, stride: int, seen: _Seen) -> SymInt | int:
+        if dim not in seen.open_strides:
+            return stride
+        return self.environment.create_symbol(stride, SizeOf(source, "stride", dim), share=False)
+
+    def integer(self, value: int, source: Source) -> SymInt | int:
+        """An int from outside: a symbol where it is open."""
+        if self.dynamic is False:
+            return value
+        found = self._integers.get(source.text)
+        if found is None:
+            is_open = self.history.integer(source.text, value) or self.dynamic is True
+            made = self.environment.create_symbol(value, source, share=False, least=None) if is_open else value
+            found = self._integers[source.text] = made
+        return found
+
+    def places(self) -> dict[Var, Source]:
+        """For each symbol, where its value is read."""
+        found: dict[Var, Source] = {}
+        for binding in self.environment.bindings:
+            found.setdefault(binding.symbol, binding.source)
+        return found
+
+    def check_required(self) -> None:
+        """ConstraintViolationError where a size that was marked dynamic is fixed, or does not vary between its limits."""
+        for place, symbol, limits in self._required:
+            fixed = self.environment.simplify(symbol)
+            if not fixed.free_variables():
+                reasons = "".join(f"\n{guard.location}" for guard in self.environment.guards if guard.location)
+                raise ConstraintViolationError(
+                    f"Constraints violated ({place})! {place} was marked dynamic, but the capture holds for {fixed} only: the "
+                    f"program, or what compiled it, needs its value. Use maybe_mark_dynamic or mark_static instead, or change "
+                    f"the program:{reasons}"
+                )
+            self._check_limits(place, symbol, limits)
+
+    def _check_limits(self, place: SizeOf, symbol: Var, limits: tuple[int | None, int | None]) -> None:
+        for guard in self.environment.relations():
+            if limits != (None, None) and guard.relation.expression.free_variables() == {symbol}:
+                raise ConstraintViolationError(
+                    f"Constraints violated ({place})! {place} was marked dynamic with min={limits[0]} and max={limits[1]}, but "
+                    f"the capture holds only where {guard.relation}, with {symbol} = {place}:\n{guard.location}"
+                )
+
+
+def all_fixed() -> OpenSizes:
+    """For a capture that opens nothing."""
+    return OpenSizes(False, History())
+
+
+class Assumption(NamedTuple):
+    """Something that must hold of open sizes: an expression over the frame's values, where to look when it does not, and the
+    line that needed it."""
+
+    text: str
+    source: Source
+    location: str = ""
+
+
+def assumptions(sizes: OpenSizes) -> Iterator[Assumption]:
+    """What a capture has assumed of its open sizes, as expressions over the frame's values."""
+    places = sizes.places()
+    at = {symbol: Var(source.text) for symbol, source in places.items()}
+    for symbol, source in places.items():
+        if symbol.least is not None:
+            yield Assumption(f"{source} >= {symbol.least}", source)
+        if symbol.extent is not None:
+            yield Assumption(f"{source} < {symbol.extent}", source)
+    for binding in sizes.environment.bindings:
+        if binding.source != places[binding.symbol]:
+            yield Assumption(f"{binding.source} == {places[binding.symbol]}", binding.source)
+    for place, number in sizes.derived:
+        yield Assumption(f"{place} == {number.expr.substitute(at)}", place)
+    for guard in sizes.environment.relations():
+        first = min(guard.relation.expression.free_variables())
+        yield Assumption(str(guard.relation.substitute(at)), places[first], guard.location)

@@ -1,0 +1,94 @@
+"""Native guards: checks of values, put together as the tree that csrc/guard_tree.c walks.
+
+In: checks (a source, what kind of check, what is expected) and relations between sources, with the objects that expressions
+mention by name. Out: a `GuardTree`, which takes the frame's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rushlight._C import GuardTree
+from rushlight.dynamo.sources import CLOSURE, GLOBALS, HELD, VALUE, Named, Source, parameter_text
+
+# Kinds of check, as csrc/guards.h numbers them.
+IS_TYPE, SAME, EQUAL, LENGTH, KEYS, EMPTY, LACKS, NO_ATTRIBUTE, TENSOR, THREAD, HAS = range(11)
+# Kinds of relation, as csrc/guard_tree.c numbers them.
+SAME_OBJECTS, DIFFERENT_OBJECTS, DIFFERENT_STORAGES = range(3)
+
+
+class Check(NamedTuple):
+    """One check of the value at a source. An expected object may be given as a weak reference to it."""
+
+    source: Source
+    kind: int
+    expected: object
+
+
+class Relation(NamedTuple):
+    """What is assumed of several values together."""
+
+    kind: int
+    sources: tuple[Source, ...]
+
+
+@dataclass
+class _Node:
+    access: int
+    key: object
+    slot: int = -1
+    checks: list[tuple[int, object]] = field(default_factory=list)
+    children: list[_Node] = field(default_factory=list)
+
+
+class TreeBuilder:
+    """Makes one tree. `names` are the objects that held sources mention, some of them as weak references."""
+
+    def __init__(self, parameters: tuple[str, ...], names: dict[str, Any]) -> None:
+        self.names = names
+        self._values = {name: index for index, name in enumerate((*map(parameter_text, parameters), GLOBALS, CLOSURE))}
+        self._roots: list[_Node] = []
+        self._nodes: dict[str, _Node] = {}
+        self._slots = 0
+
+    def build(self, checks: Iterable[Check], relations: Iterable[Relation], rest: Callable | None) -> GuardTree:
+        """The tree; `rest`, a function of the frame's values, tests what has no native check."""
+        for check in checks:
+            self._node(check.source).checks.append((check.kind, check.expected))
+        found = tuple((relation.kind, tuple(map(self._slot, relation.sources))) for relation in relations)
+        nodes: list[tuple] = []
+        for root in self._roots:
+            _flatten(root, nodes)
+        return GuardTree(len(self._values), self._slots, tuple(nodes), found, rest)
+
+    def _node(self, source: Source) -> _Node:
+        node = self._nodes.get(source.text)
+        if node is None:
+            siblings = self._roots if source.base is None else self._node(source.base).children
+            node = self._nodes[source.text] = _Node(source.access, self._key(source))
+            siblings.append(node)
+        return node
+
+    def _key(self, source: Source) -> object:
+        if source.access == VALUE:
+            return self._values[source.text]
+        if source.access == HELD:
+            return self.names[source.text.removesuffix("()")]
+        return source.key.key if isinstance(source.key, Named) else source.key
+
+    def _slot(self, source: Source) -> int:
+        node = self._node(source)
+        if node.slot < 0:
+            node.slot, self._slots = self._slots, self._slots + 1
+        return node.slot
+
+
+def _flatten(node: _Node, nodes: list[tuple]) -> None:
+    """Add a node and its descendants, each with the number of the first node behind them."""
+    place = len(nodes)
+    nodes.append(())
+    for child in node.children:
+        _flatten(child, nodes)
+    nodes[place] = (node.access, node.key, len(nodes), node.slot, tuple(node.checks))

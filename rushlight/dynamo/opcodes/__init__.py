@@ -1,0 +1,12 @@
+"""What each instruction of CPython 3.11 to 3.13 does to a followed frame. `breaks` lists those that break the graph.
+
+In: a translator and an instruction. Out: the translator's stack, variables and position as they are after it.
+"""
+
+from __future__ import annotations
+
+from rushlight.dynamo.opcodes import calls, containers, control, exceptions, operators, variables
+from rushlight.dynamo.opcodes.breaks import BREAKS
+from rushlight.dynamo.opcodes.table import HANDLERS
+
+__all__ = ["BREAKS", "HANDLERS", "calls", "containers", "control", "exceptions", "operators", "variables"]

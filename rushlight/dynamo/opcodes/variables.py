@@ -1,0 +1,182 @@
+"""The stack, constants, local, global and closure variables, and imports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.instructions import PYTHON, Instruction
+from rushlight.dynamo.opcodes.table import constant, opcode
+from rushlight.dynamo.values.base import NULL, PendingValue, Value
+from rushlight.dynamo.values.constant import ConstantValue, is_constant_value, raised
+from rushlight.dynamo.values.function import CellValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+
+@opcode("RESUME", "NOP", "PRECALL", "CACHE", "COPY_FREE_VARS", "RETURN_GENERATOR", "EXTENDED_ARG")
+def _nothing(tx: Translator, instruction: Instruction) -> None:
+    if instruction.opname == "RETURN_GENERATOR":
+        tx.push(NULL)  # the POP_TOP that follows takes it
+
+
+@opcode("POP_TOP", "END_FOR")
+def _pop_top(tx: Translator, instruction: Instruction) -> None:
+    tx.pop()
+    if instruction.opname == "END_FOR" and PYTHON == (3, 12):
+        tx.pop()
+
+
+@opcode("PUSH_NULL")
+def _push_null(tx: Translator, instruction: Instruction) -> None:
+    tx.push(NULL)
+
+
+@opcode("COPY")
+def _copy(tx: Translator, instruction: Instruction) -> None:
+    tx.push(tx.stack[-instruction.arg])
+
+
+@opcode("SWAP")
+def _swap(tx: Translator, instruction: Instruction) -> None:
+    stack, other = tx.stack, -instruction.arg
+    stack[-1], stack[other] = stack[other], stack[-1]
+
+
+# Variables
+
+
+@opcode("LOAD_CONST")
+def _load_const(tx: Translator, instruction: Instruction) -> None:
+    value = instruction.argval
+    if is_constant_value(value):
+        tx.push(ConstantValue(value))
+    else:
+        tx.push(constant(tx, value))
+
+
+def _local(tx: Translator, name: str) -> Value:
+    if PYTHON >= (3, 13) and name in tx.cells:  # 3.13 loads cells for closures like variables
+        return tx.cells[name]
+    found = tx.locals.get(name)
+    if type(found) is PendingValue:
+        found = tx.locals[name] = found.realize()
+    if found is None:
+        raise raised(UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value"))
+    return found
+
+
+@opcode("LOAD_FAST", "LOAD_FAST_CHECK")
+def _load_fast(tx: Translator, instruction: Instruction) -> None:
+    tx.push(_local(tx, instruction.argval))
+
+
+@opcode("LOAD_FAST_LOAD_FAST")
+def _load_fast_load_fast(tx: Translator, instruction: Instruction) -> None:
+    for name in instruction.argval:
+        tx.push(_local(tx, name))
+
+
+@opcode("STORE_FAST_LOAD_FAST")
+def _store_fast_load_fast(tx: Translator, instruction: Instruction) -> None:
+    tx.locals[instruction.argval[0]] = tx.pop()
+    tx.push(_local(tx, instruction.argval[1]))
+
+
+@opcode("STORE_FAST_STORE_FAST")
+def _store_fast_store_fast(tx: Translator, instruction: Instruction) -> None:
+    for name in instruction.argval:
+        tx.locals[name] = tx.pop()
+
+
+@opcode("LOAD_FAST_AND_CLEAR")
+def _load_fast_and_clear(tx: Translator, instruction: Instruction) -> None:
+    if instruction.argval in (*tx.code.co_cellvars, *tx.code.co_freevars):
+        raise GraphBreak("a comprehension that hides a variable of a closure")
+    tx.push(tx.locals.pop(instruction.argval, NULL))
+
+
+@opcode("STORE_FAST")
+def _store_fast(tx: Translator, instruction: Instruction) -> None:
+    value = tx.pop()
+    if value is NULL:
+        tx.locals.pop(instruction.argval, None)
+    else:
+        tx.locals[instruction.argval] = value
+
+
+@opcode("DELETE_FAST")
+def _delete_fast(tx: Translator, instruction: Instruction) -> None:
+    _local(tx, instruction.argval)
+    del tx.locals[instruction.argval]
+
+
+@opcode("MAKE_CELL")
+def _make_cell(tx: Translator, instruction: Instruction) -> None:
+    name = instruction.argval
+    tx.cells[name] = CellValue(tx.locals.pop(name, None), None, name)
+
+
+@opcode("LOAD_CLOSURE")
+def _load_closure(tx: Translator, instruction: Instruction) -> None:
+    tx.push(tx.cells[instruction.argval])
+
+
+@opcode("LOAD_DEREF", "LOAD_CLASSDEREF")
+def _load_deref(tx: Translator, instruction: Instruction) -> None:
+    tx.push(tx.cells[instruction.argval].load(instruction.argval))
+
+
+@opcode("STORE_DEREF")
+def _store_deref(tx: Translator, instruction: Instruction) -> None:
+    tx.cells[instruction.argval].store(tx, tx.pop())
+
+
+@opcode("DELETE_DEREF")
+def _delete_deref(tx: Translator, instruction: Instruction) -> None:
+    tx.cells[instruction.argval].load(instruction.argval)
+    tx.cells[instruction.argval].store(tx, None)
+
+
+@opcode("LOAD_GLOBAL")
+def _load_global(tx: Translator, instruction: Instruction) -> None:
+    value = tx.load_global(instruction.argval)
+    with_null = bool(instruction.arg & 1)
+    if with_null and PYTHON < (3, 13):
+        tx.push(NULL)
+    tx.push(value)
+    if with_null and PYTHON >= (3, 13):
+        tx.push(NULL)
+
+
+@opcode("STORE_GLOBAL")
+def _store_global(tx: Translator, instruction: Instruction) -> None:
+    tx.effects.store_global(tx.module_globals, instruction.argval, tx.pop())
+
+
+@opcode("DELETE_GLOBAL")
+def _delete_global(tx: Translator, instruction: Instruction) -> None:
+    tx.load_global(instruction.argval)
+    tx.effects.store_global(tx.module_globals, instruction.argval, None)
+
+
+# Imports
+
+
+@opcode("IMPORT_NAME")
+def _import_name(tx: Translator, instruction: Instruction) -> None:
+    level, names = tx.popn(2)
+    try:
+        found = __import__(instruction.argval, tx.module_globals, None, names.constant() or (), level.constant())
+    except Exception as error:
+        raise GraphBreak(f"the import of {instruction.argval} fails: {error}") from None
+    tx.push(tx.wrap(found, None))
+
+
+@opcode("IMPORT_FROM")
+def _import_from(tx: Translator, instruction: Instruction) -> None:
+    try:
+        tx.push(tx.stack[-1].attribute(tx, instruction.argval))
+    except Raised:
+        raise GraphBreak(f"{instruction.argval} is not among the names of {tx.stack[-1]}") from None

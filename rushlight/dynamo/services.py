@@ -1,0 +1,226 @@
+"""What tracked values ask of the frame that is followed: other values, keys, iterators, modes.
+
+In: tracked values and real objects with their sources. Out: tracked values, with what they assume guarded in the session.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from rushlight.core.thread_state import state
+from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.guards import is_stable
+from rushlight.dynamo.instructions import PYTHON
+from rushlight.dynamo.session import Session
+from rushlight.dynamo.sources import Attribute, Content, Held, Source
+from rushlight.dynamo.values import builtin, operators
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.classes import ClassValue, PythonModuleValue
+from rushlight.dynamo.values.constant import constant_of, fold, is_constant_value, raised
+from rushlight.dynamo.values.contexts import set_grad_enabled
+from rushlight.dynamo.values.function import BoundMethodValue, CellValue, NamedMethodValue
+from rushlight.dynamo.values.generators import GeneratorValue
+from rushlight.dynamo.values.iterators import IteratorValue, iterate
+from rushlight.dynamo.values.objects import ObjectValue
+from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.dynamo.values.tensor import wrap_result
+
+
+class Services:
+    """What every followed frame does for values. The frame is a `Translator`, whose `session` this uses."""
+
+    session: Session
+
+    @property
+    def python(self) -> tuple[int, int]:
+        """The version of Python, whose errors' texts differ."""
+        return PYTHON
+
+    @property
+    def graph(self):
+        """The graph that is built."""
+        return self.session.graph
+
+    @property
+    def guards(self):
+        """The assumptions made."""
+        return self.session.guards
+
+    @property
+    def effects(self):
+        """The changes to objects from outside."""
+        return self.session.effects
+
+    def wrap(self, value: Any, source: Source | None) -> Value:
+        """The tracked value of a real object."""
+        return self.session.wrap(self, value, source)
+
+    def later(self, value: Any, source: Source | None) -> Value:
+        """The same, guarded when something looks at it."""
+        return self.session.later(self, value, source)
+
+    def wrap_constant(self, value: Any) -> Value:
+        """The tracked value of an object that the frame always finds the same."""
+        if is_constant_value(value):
+            return constant_of(value)
+        lasting = types.FunctionType | type | types.ModuleType | types.BuiltinFunctionType
+        if isinstance(value, lasting) or builtin.is_builtin(value):
+            return self.wrap(value, None)
+        return self.wrap(value, self.session.hold(value))
+
+    def wrap_class(self, kind: type) -> Value:
+        """A class as value."""
+        return self.wrap(kind, None)
+
+    def wrap_constant_attribute(self, owner: Any, name: str, source: Source | None = None) -> Value:
+        """An attribute of a function or builtin."""
+        try:
+            found = getattr(owner, name)
+        except AttributeError as error:
+            if source is not None:
+                self.guards.no_attribute(source, name)
+            raise raised(error) from None
+        if source is not None:
+            return self.wrap(found, Attribute(source, name))
+        return self.wrap_constant(found)
+
+    def wrap_class_attribute(self, owner: ClassValue, name: str) -> Value:
+        """An attribute of a class that is neither a method nor a descriptor of a known kind."""
+        found = getattr(owner.kind, name)
+        if is_stable(owner.kind) or builtin.is_builtin(found):
+            return self.wrap_constant(found)
+        return self.wrap(found, Attribute(self.class_source(owner.kind), name))
+
+    def wrap_module_attribute(self, owner: PythonModuleValue, name: str, found: Any) -> Value:
+        """An attribute of a module."""
+        if is_stable(owner.module):
+            return self.wrap_constant(found)
+        return self.wrap(found, Attribute(owner.source or self.held(owner.module), name))
+
+    def class_member(self, kind: type, name: str, found: Any) -> Value | None:
+        """The function of a method of any kind that a class has, guarded to stay there; None for what is no method."""
+        if not isinstance(found, types.FunctionType | staticmethod | classmethod):
+            return None
+        self.guard_member(kind, name, found)
+        return self.wrap_constant(found if isinstance(found, types.FunctionType) else found.__func__)
+
+    def guard_member(self, kind: type, name: str, found: Any) -> None:
+        """Assume that a class keeps what it has under a name."""
+        owner = next(base for base in kind.__mro__ if name in base.__dict__)
+        if is_stable(owner):
+            return
+        self.guards.class_member(kind, name, found)
+
+    def method_of(self, owner: Value, function: Value) -> Value:
+        """A method with its object."""
+        return BoundMethodValue(owner, function)
+
+    def tensor_value(self, node: Any, source: Source | None, kind: type) -> Value:
+        """The tracked value of a tensor with a node."""
+        made = wrap_result(self, node, node.meta["example_value"])
+        made.source = source
+        made.kind = kind
+        return made
+
+    def wrap_cell(self, cell: types.CellType, source: Source, name: str) -> CellValue:
+        """A real cell."""
+        known = self.session.known(cell)
+        if known is not None:
+            self.session.same_place(known, cell, source)
+            return known
+        try:
+            content = self.later(cell.cell_contents, Content(source))
+        except ValueError:
+            content = None
+        made = CellValue(content, source, name)
+        self.session.remember(cell, made)
+        self.session.cells.append(source)
+        return made
+
+    def held(self, value: Any) -> Held:
+        """A source for an object that generated code keeps."""
+        return self.session.hold(value)
+
+    def class_source(self, kind: type) -> Source:
+        """A source for a class."""
+        return self.session.hold(kind)
+
+    def bound_method(self, owner: Value, name: str) -> Value:
+        """A method of a value of a built-in type; AttributeError where its type has none of that name."""
+        if not hasattr(owner.python_type(), name):
+            raise raised(AttributeError(f"'{owner.python_type().__name__}' object has no attribute '{name}'"))
+        return NamedMethodValue(owner, name)
+
+    def key(self, value: Value) -> Any:
+        """A value as key of a dict or item of a set."""
+        if not value.is_constant():
+            raise GraphBreak(f"{value} as a key")
+        found = value.constant()
+        try:
+            hash(found)
+        except TypeError as error:
+            raise raised(error) from None
+        return found
+
+    def key_value(self, key: Any) -> Value:
+        """The tracked value of a key."""
+        return SequenceValue([self.key_value(item) for item in key], tuple) if type(key) is tuple else self.wrap_constant(key)
+
+    def compare(self, symbol: str, left: Value, right: Value) -> Value:
+        """A comparison."""
+        return operators.compare(self, symbol, left, right)
+
+    def contains(self, values: Value, wanted: Value) -> Value:
+        """`wanted in values`."""
+        return operators.contains(self, values, wanted)
+
+    def item(self, owner: Value, key: Value) -> Value:
+        """`owner[key]`."""
+        if isinstance(owner, ClassValue):
+            if type(owner.kind) is not type or not is_stable(owner.kind):
+                raise GraphBreak("a subscripted class")
+            return fold(operator.getitem, owner, key)
+        return owner.item(self, key)
+
+    def next(self, iterator: Value) -> Value | None:
+        """The next value of an iterator, None at its end."""
+        if isinstance(iterator, IteratorValue):
+            return iterator.next(self)
+        if isinstance(iterator, ObjectValue):
+            try:
+                return iterator.method(self, "__next__", [], {})
+            except Raised as error:
+                if issubclass(error.value.python_type(), StopIteration):
+                    return None
+                raise
+        raise GraphBreak(f"next({iterator})")
+
+    def next_or_raise(self, iterator: Value) -> Value:
+        """`next(iterator)`."""
+        found = self.next(iterator)
+        if found is None:
+            raise iterator.stop() if isinstance(iterator, GeneratorValue) else raised(StopIteration())
+        return found
+
+    def lazily(self, values: Value) -> Iterator[Value]:
+        """The values that iterating yields, taken when they are needed."""
+        return self.drain(iterate(self, values))
+
+    def drain(self, iterator: Value) -> Iterator[Value]:
+        """All further values of an iterator."""
+        if isinstance(iterator, IteratorValue):
+            yield from iterator.items
+            return
+        while (found := self.next(iterator)) is not None:
+            yield found
+
+    def set_grad_mode(self, enabled: bool) -> None:
+        """Switch the grad mode from here on, in the graph and for what follows."""
+        if state.grad_enabled == enabled:
+            return
+        node = self.graph.graph.create_node("call_function", set_grad_enabled, (enabled,))
+        node.meta["example_value"] = None
+        state.grad_enabled = enabled

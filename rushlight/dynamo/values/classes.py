@@ -1,0 +1,78 @@
+"""Classes, and modules of Python."""
+
+from __future__ import annotations
+
+import types
+from enum import EnumType
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import ConstantValue, FixedValue, raised
+from rushlight.dynamo.values.function import BoundMethodValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+MISSING = object()  # what is not there
+
+
+def look_up(kind: type, name: str) -> object:
+    """What a class's method resolution order has under a name, without descriptors; `MISSING` where nothing."""
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return MISSING
+
+
+class ClassValue(FixedValue):
+    """A class."""
+
+    def __init__(self, kind: type, source: Source | None = None) -> None:
+        super().__init__(kind, source)
+        self.kind = kind
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        found = look_up(self.kind, name)
+        if isinstance(found, classmethod):
+            return BoundMethodValue(self, tx.class_member(self.kind, name, found))
+        if isinstance(found, staticmethod | types.FunctionType):
+            return tx.class_member(self.kind, name, found)
+        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            return ConstantValue(getattr(self.kind, name))
+        if found is MISSING and not hasattr(self.kind, name):
+            raise raised(AttributeError(f"type object '{self.kind.__name__}' has no attribute '{name}'"))
+        return tx.wrap_class_attribute(self, name)
+
+    def truth(self, tx: Translator) -> bool:
+        return True if isinstance(self.kind, EnumType) else super().truth(tx)
+
+    def length(self, tx: Translator) -> Value:
+        return ConstantValue(len(self.kind)) if isinstance(self.kind, EnumType) else super().length(tx)
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        return list(map(tx.wrap_constant, self.kind)) if isinstance(self.kind, EnumType) else super().items_of(tx)
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return tx.construct(self, args, kwargs)
+
+    def node(self, tx: Translator) -> Any:
+        return self.kind
+
+    def __str__(self) -> str:
+        return f"class {self.kind.__name__}"
+
+
+class PythonModuleValue(FixedValue):
+    """A module of Python."""
+
+    def __init__(self, module: types.ModuleType, source: Source | None = None) -> None:
+        super().__init__(module, source)
+        self.module = module
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        try:
+            found = getattr(self.module, name)
+        except AttributeError as error:
+            raise raised(error) from None
+        return tx.wrap_module_attribute(self, name, found)

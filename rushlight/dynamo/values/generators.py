@@ -1,0 +1,140 @@
+"""Generators whose functions are followed: from one `yield` to the next, as values are asked for."""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING
+
+from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.classes import ClassValue
+from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
+from rushlight.dynamo.values.exceptions import ExceptionValue
+from rushlight.dynamo.values.iterators import IteratorValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+
+class GeneratorValue(IteratorValue):
+    """A generator. `frame` is its function's, suspended at a `yield`; `result` what it returned."""
+
+    def __init__(self, frame: Translator) -> None:
+        super().__init__(iter(self.advance, None), types.GeneratorType, runs_code=True)
+        self.frame = frame
+        self.result: Value = NONE
+        self.is_started = self.is_finished = self.is_running = False
+        frame.session.generators.append(self)
+
+    def check_left(self) -> None:
+        """A graph break where it is left inside of a try or with block, which Python ends when it finds it unused."""
+        if self.is_started and not self.is_finished and self.frame.is_guarded():
+            raise GraphBreak("a generator is left inside of a try or with block")
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        return tx.bound_method(self, name)
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "send" and len(args) == 1:
+            return self._or_stop(self.send(args[0]))
+        if name == "throw" and args:
+            return self._or_stop(self.throw(_made(tx, *args)))
+        if name == "close":
+            self.close()
+            return NONE
+        return super().method(tx, name, args, kwargs)
+
+    def _or_stop(self, found: Value | None) -> Value:
+        if found is None:
+            raise self.stop()
+        return found
+
+    def stop(self) -> Raised:
+        """What `next` raises at the end."""
+        result, self.result = self.result, NONE
+        is_none = result.is_constant() and result.constant() is None
+        return Raised(ExceptionValue(StopIteration, [] if is_none else [result]))
+
+    def send(self, value: Value) -> Value | None:
+        """Go on, `value` being the value of the `yield`; the next value, None where the function returns."""
+        is_none = value.is_constant() and value.constant() is None
+        if not self.is_started and not self.is_finished and not is_none:
+            raise raised(TypeError("can't send non-None value to a just-started generator"))
+        return self.advance(value)
+
+    def throw(self, error: Value) -> Value | None:
+        """Go on with an exception at the `yield`."""
+        delegate = self.frame.delegate() if self.is_started and not self.is_finished else None
+        if delegate is None or not isinstance(delegate, GeneratorValue):
+            if delegate is not None and not isinstance(delegate, IteratorValue):
+                raise GraphBreak(f"an exception is thrown into {delegate}")
+            return self.advance(error=Raised(error))
+        if issubclass(error.python_type(), GeneratorExit):
+            delegate.close()
+            return self.advance(error=Raised(error))
+        try:
+            found = delegate.throw(error)
+        except Raised as other:
+            return self.advance(error=other)
+        if found is not None:
+            return found
+        result, delegate.result = delegate.result, NONE
+        return self.advance(result, is_result=True)
+
+    def close(self) -> None:
+        """End the function with GeneratorExit at its `yield`."""
+        if not self.is_started:
+            self.is_finished = True
+        if self.is_finished:
+            return
+        try:
+            found = self.throw(ExceptionValue(GeneratorExit, []))
+        except Raised as error:
+            if not issubclass(error.value.python_type(), GeneratorExit | StopIteration):
+                raise
+            return
+        if found is not None:
+            raise raised(RuntimeError("generator ignored GeneratorExit"))
+
+    def advance(self, sent: Value = NONE, error: Raised | None = None, is_result: bool = False) -> Value | None:
+        """Follow the function to its next `yield`; None where it returns. With `is_result`, `sent` is what the generator that
+        it delegates to returned."""
+        if self.is_running:
+            raise raised(ValueError("generator already executing"))
+        if error is not None and not self.is_started:
+            self.is_finished = True
+        if self.is_finished:
+            if error is not None:
+                raise error
+            return None
+        self.is_running, self.is_started, was_started = True, True, self.is_started
+        try:
+            found = self.frame.go_on(sent if was_started else None, error, is_result)
+        except Raised as escaping:
+            self.is_finished = True
+            raise _outside(escaping) from None
+        finally:
+            self.is_running = False
+        if found is None:
+            self.is_finished, self.result = True, self.frame.result
+        return found
+
+
+def _made(tx: Translator, error: Value, *more: Value) -> Value:
+    """The exception of the arguments of `throw`."""
+    if more:
+        raise GraphBreak("throw with a type and a value")
+    made = error.call(tx, [], {}) if isinstance(error, ClassValue) else error
+    if not issubclass(made.python_type(), BaseException):
+        name = made.python_type().__name__
+        raise raised(TypeError(f"exceptions must be classes or instances deriving from BaseException, not {name}"))
+    return made
+
+
+def _outside(error: Raised) -> Raised:
+    """What a generator's caller sees of an exception that ends it."""
+    if not issubclass(error.value.python_type(), StopIteration):
+        return error
+    made = ExceptionValue(RuntimeError, [ConstantValue("generator raised StopIteration")])
+    made.attributes["__cause__"] = error.value
+    return Raised(made)

@@ -1,0 +1,190 @@
+"""Objects of the user's classes on top of a built-in container, number or text."""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.classes import look_up
+from rushlight.dynamo.values.constant import NONE, ConstantValue, fold
+from rushlight.dynamo.values.iterators import IteratorValue
+from rushlight.dynamo.values.mappings import DictValue
+from rushlight.dynamo.values.objects import ObjectValue
+from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.dynamo.values.sets import SetValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+_FIXED = (int, float, complex, str, bytes)
+_SEQUENCES = (list, tuple, collections.deque)
+_MAPPINGS = (collections.OrderedDict, collections.defaultdict, dict)
+_SETS = (set, frozenset)
+# What the contents of an object from outside are read and written with: a class that defines any of these is not followed.
+_ACCESS = (
+    "__getitem__", "__setitem__", "__delitem__", "__iter__", "__len__", "__contains__", "__missing__", "append", "extend",
+    "clear", "update", "__getattribute__",
+)  # fmt: skip
+
+
+def built_in_base(kind: type) -> type | None:
+    """The built-in class, of those that are followed, on which a class written in Python rests; None for others."""
+    if kind.__module__ == "builtins" or not kind.__flags__ & (1 << 9):
+        return None
+    bases = [base for base in kind.__mro__ if base in (*_FIXED, *_SEQUENCES, *_MAPPINGS, *_SETS)]
+    others = [base for base in kind.__mro__ if not base.__flags__ & (1 << 9) and base is not object and base not in bases]
+    return bases[0] if bases and not others else None
+
+
+def is_plainly_accessed(kind: type) -> bool:
+    """Whether reading and writing an object's contents runs none of its class's own code."""
+    return not any(is_written_in_python(kind, name) for name in _ACCESS)
+
+
+def is_written_in_python(kind: type, name: str) -> bool:
+    """Whether a class has a method that is a Python function."""
+    return isinstance(look_up(kind, name), types.FunctionType)
+
+
+def contents_of(tx: Translator, base: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """What `base.__new__` gives an object: mutable containers begin empty."""
+    if base in _FIXED:
+        return fold(base, *args, **kwargs)
+    if base in _MAPPINGS:
+        return DictValue({}, base)
+    if base in _SETS:
+        items = args[0].items_of(tx) if args and base is frozenset else []
+        return SetValue([tx.key(item) for item in items], base)
+    return SequenceValue(args[0].items_of(tx) if args and base is tuple else [], base)
+
+
+class InheritingValue(ObjectValue):
+    """An object whose class rests on a built-in one; `contents` are what that holds."""
+
+    def __init__(self, kind: type, contents: Value, real: object = None, source: Source | None = None) -> None:
+        super().__init__(kind, real, source)
+        self.contents = contents
+
+    @property
+    def base(self) -> type:
+        """The built-in class."""
+        return self.contents.python_type()
+
+    def _is_own(self, name: str) -> bool:
+        return is_written_in_python(self.kind, name)
+
+    def initialize(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> None:
+        """`__init__` of the built-in class."""
+        if self.base is collections.defaultdict:
+            self.contents.default_factory, args = (args[0] if args else NONE), args[1:]
+        if self.base is list and args:
+            self.contents.method(tx, "extend", args, kwargs)
+        elif self.base is collections.deque and args:
+            if len(args) > 1 or kwargs:
+                raise GraphBreak("a deque with a maximal length")
+            self.contents.method(tx, "extend", args, kwargs)
+        elif args or kwargs:
+            if self.base in (*_MAPPINGS, set):
+                self.contents.method(tx, "update", args, kwargs)
+
+    def is_iterated_plainly(self) -> bool:
+        """Whether the built-in classes read the contents without asking the class."""
+        return not self._is_own("__iter__")
+
+    def truth(self, tx: Translator) -> bool:
+        return super().truth(tx) if self._is_own("__bool__") or self._is_own("__len__") else self.contents.truth(tx)
+
+    def length(self, tx: Translator) -> Value:
+        return super().length(tx) if self._is_own("__len__") else self.contents.length(tx)
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        return super().items_of(tx) if self._is_own("__iter__") else self.contents.items_of(tx)
+
+    def backwards(self, tx: Translator) -> Value:
+        """`reversed(value)`."""
+        if self._is_own("__reversed__") or self._is_own("__getitem__") or self._is_own("__len__"):
+            return super().backwards(tx)
+        return IteratorValue(iter(self.items_of(tx)[::-1]), reversed, runs_code=True)
+
+    def iterator(self, tx: Translator) -> Value | None:
+        if self._is_own("__iter__"):
+            return self.method(tx, "__iter__", [], {})
+        return self.contents.iterator(tx) or IteratorValue(iter(self.contents.items_of(tx)))
+
+    def item(self, tx: Translator, key: Value) -> Value:
+        if self._is_own("__getitem__"):
+            return super().item(tx, key)
+        return self.plain_item(tx, key)
+
+    def plain_item(self, tx: Translator, key: Value) -> Value:
+        """An item as the built-in class finds it, which asks `__missing__`."""
+        try:
+            return self.contents.item(tx, key)
+        except Raised as error:
+            if self._is_own("__missing__") and issubclass(error.value.python_type(), KeyError):
+                return self.method(tx, "__missing__", [key], {})
+            raise
+
+    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+        super().set_item(tx, key, value) if self._is_own("__setitem__") else self.contents.set_item(tx, key, value)
+
+    def delete_item(self, tx: Translator, key: Value) -> None:
+        super().delete_item(tx, key) if self._is_own("__delitem__") else self.contents.delete_item(tx, key)
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name not in self.written and self._is_of_base(name):
+            return self.plain_method(tx, name, args, kwargs)
+        return super().method(tx, name, args, kwargs)
+
+    def _is_of_base(self, name: str) -> bool:
+        found = look_up(self.kind, name)
+        return isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType)
+
+    def plain_method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A method of the built-in class."""
+        if name == "__init__":
+            self.initialize(tx, args, kwargs)
+            return NONE
+        if name in ("__setattr__", "__delattr__", "__getattribute__", "__hash__", "__reduce_ex__", "__repr__", "__str__"):
+            return super().method(tx, name, args, kwargs)
+        if name == "__getitem__":
+            return self.plain_item(tx, *args)
+        return self.contents.method(tx, name, args, kwargs)
+
+    def node(self, tx: Translator) -> Any:
+        if self._is_own("__iter__") or self._is_own("__getitem__"):
+            return super().node(tx)
+        return self.contents.node(tx)
+
+    def write(self, writer: ProgramWriter) -> str:
+        kind, base = writer.name_of(self.kind, self.kind.__name__), writer.name_of(self.base, self.base.__name__)
+        if self.contents.is_constant() or isinstance(self.contents, SequenceValue) and not self.contents.is_mutable:
+            made = writer.begin(self, f"{base}.__new__({kind}, {writer.expression(self.contents)})")
+        elif self.base is frozenset:
+            made = writer.begin(self, f"{base}.__new__({kind}, {self.contents.write(writer)})")
+        else:
+            made = writer.begin(self, f"{base}.__new__({kind})")
+            filled = "extend" if isinstance(self.contents, SequenceValue) else "update"
+            if self.base is collections.defaultdict:
+                writer.statement(f"{made}.default_factory = {writer.expression(self.contents.default_factory)}")
+            writer.statement(f"{base}.{filled}({made}, {writer.expression(self.contents)})")
+        for line in self.write_back(writer, made):
+            writer.statement(line)
+        return made
+
+
+def plainly(value: Value, method: str) -> Value:
+    """What an operator sees of a value: the contents of an object whose class leaves `method` to its built-in base."""
+    if not isinstance(value, InheritingValue) or is_written_in_python(value.kind, method):
+        return value
+    return value.contents
+
+
+def is_own_constant(value: Value) -> bool:
+    """Whether a value is a number or text of a class of the user's."""
+    return isinstance(value, InheritingValue) and isinstance(value.contents, ConstantValue)

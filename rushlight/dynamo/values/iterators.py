@@ -1,0 +1,122 @@
+"""Iterators over tracked values, and what all containers share: their special methods, called by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import NONE
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+
+class IteratorValue(Value):
+    """An iterator over tracked values, some of which may have been taken.
+
+    `runs_code` tells that taking a value runs code of the program, which must not happen before its time.
+    """
+
+    def __init__(self, items: Iterator[Value], kind: type | None = None, runs_code: bool = False) -> None:
+        self.items = items
+        self.kind = kind
+        self.runs_code = runs_code
+
+    def python_type(self) -> type:
+        return super().python_type() if self.kind is None else self.kind
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        return list(self.items)
+
+    def next(self, tx: Translator) -> Value | None:
+        """The next value, None at the end."""
+        return next(self.items, None)
+
+    def same_as(self, other: Value) -> bool:
+        return self is other
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__iter__":
+            return self
+        if name == "__next__":
+            return tx.next_or_raise(self)
+        return unknown_method(self, name)
+
+    def write(self, writer: ProgramWriter) -> str:
+        if self.runs_code:
+            raise GraphBreak("a generator or lazy iterator that is not at its end cannot be made again")
+        remaining = list(self.items)
+        self.items = iter(remaining)
+        return f"iter([{', '.join(writer.expression(item) for item in remaining)}])"
+
+
+class WrappedIteratorValue(IteratorValue):
+    """`enumerate`, `zip`, `map` or `filter` over the iterators `inner`; `count` is how many values were taken."""
+
+    def __init__(self, kind: type, items: Iterator[Value], inner: list[Value], function: Value | None = None, start: int = 0):
+        super().__init__(self._counted(items), kind)
+        self.inner = inner
+        self.function = function
+        self.count = start
+
+    def _counted(self, items: Iterator[Value]) -> Iterator[Value]:
+        for item in items:
+            self.count += 1
+            yield item
+
+    def write(self, writer: ProgramWriter) -> str:
+        parts = [writer.expression(value) for value in (*([self.function] if self.function else []), *self.inner)]
+        parts += [str(self.count)] if self.kind is enumerate else []
+        return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(parts)})"
+
+
+def advanced(iterator: Iterator, count: int) -> Iterator:
+    """An iterator from which `count` values have been taken."""
+    for _ in range(count):
+        next(iterator)
+    return iterator
+
+
+def iterate(tx: Translator, value: Value) -> Value:
+    """`iter(value)`. Lists and dicts are followed while they change; other containers are read at once."""
+    return value if isinstance(value, IteratorValue) else value.iterator(tx) or IteratorValue(iter(value.items_of(tx)))
+
+
+def unknown_method(self: Value, name: str) -> Value:
+    """A graph break for a method that is not followed."""
+    raise GraphBreak(f"method {name!r} of {self}")
+
+
+def call_handler(handler: Callable, self: Value, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """Run what stands for a builtin method; arguments that do not fit it are Python's to refuse."""
+    try:
+        return handler(self, tx, *args, **kwargs)
+    except TypeError as error:
+        if error.__traceback__.tb_next is None:
+            raise GraphBreak(f"arguments that a method of {self} does not take") from None
+        raise
+
+
+def special_method(self: Value, tx: Translator, name: str, args: list[Value]) -> Value:
+    """The special methods of containers, called by name."""
+    if name == "__getitem__":
+        return self.item(tx, *args)
+    if name == "__setitem__":
+        self.set_item(tx, *args)
+        return NONE
+    if name == "__delitem__":
+        self.delete_item(tx, *args)
+        return NONE
+    if name == "__len__":
+        return self.length(tx)
+    if name == "__iter__":
+        return iterate(tx, self)
+    return unknown_method(self, name)
+
+

@@ -1,0 +1,187 @@
+"""nn.Modules: parameters, buffers and submodules are attributes; calling one is calling its `forward`, with hooks around it.
+
+The tensors become attributes of the graph, guarded by identity. A tensor that a program replaces each time it runs becomes an
+input of the graph instead.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.errors import GraphBreak, Restart
+from rushlight.dynamo.sources import Attribute, Global, Held, Item, Local, Source
+from rushlight.dynamo.values.base import PendingValue, Value, realized
+from rushlight.dynamo.values.classes import MISSING, look_up
+from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
+from rushlight.dynamo.values.mappings import DictValue
+from rushlight.dynamo.values.objects import ObjectValue
+from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.nn.modules.global_hooks import call_hooks
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Buffer, Parameter
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+GROUPS = ("_parameters", "_buffers", "_modules")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+# The names of tensors that programs replace, by module.
+_replaced: weakref.WeakKeyDictionary[Module, set[str]] = weakref.WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+class ModuleValue(ObjectValue):
+    """An nn.Module. `path` is how its tensors' names in the graph begin."""
+
+    def __init__(self, kind: type, real: object = None, source: Source | None = None) -> None:
+        super().__init__(kind, real, source)
+        self.path = kind.__name__ if source is None else _path_of(source) or kind.__name__
+
+    def own_attribute(self, tx: Translator, name: str) -> Value | None:
+        if name in self.written:
+            return self.written[name]
+        if name in GROUPS and self.real is not None and name in self.real.__dict__:
+            return self._group(tx, name)
+        return super().own_attribute(tx, name)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        own = self.real.__dict__ if self.real is not None else {}
+        if name not in own and name not in self.written and look_up(self.kind, name) is MISSING:
+            found = self.member(tx, name)
+            if found is not None:
+                return found
+        return super().attribute(tx, name)
+
+    def member(self, tx: Translator, name: str) -> Value | None:
+        """A parameter, buffer or submodule; None where there is none of that name."""
+        for group in GROUPS:
+            held = self.written.get(group) if self.real is None else self._group(tx, group)
+            if isinstance(held, DictValue) and name in held.held:
+                return realized(held.held[name])
+        return None
+
+    def _group(self, tx: Translator, name: str) -> Value | None:
+        real = self.real.__dict__.get(name)
+        if type(real) is not dict:
+            return None
+        known = tx.session.known(real)
+        if known is None:
+            known = MembersValue(tx, self, name, real)
+            tx.session.remember(real, known)
+        return known
+
+    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+        kind = value.python_type()
+        is_registered = any(name in self.real.__dict__.get(group, ()) for group in GROUPS) if self.real is not None else (
+            self.member(tx, name) is not None)  # fmt: skip
+        if (is_registered or issubclass(kind, Module | Parameter | Buffer)) and look_up(self.kind, "__setattr__") is (
+            Module.__setattr__
+        ):
+            setter = tx.class_member(self.kind, "__setattr__", Module.__setattr__)
+            setter.call(tx, [self, ConstantValue(name), value], {})
+        else:
+            super().set_attribute(tx, name, value)
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if self.kind.__call__ is not Module.__call__ or self.real is None:
+            return super().call(tx, args, kwargs)
+        if self._has_hooks(tx):
+            if any(self.real.__dict__.get(name) for name in _HOOKS[2:]):
+                raise GraphBreak(f"module {self.kind.__name__} has hooks in the backward pass")
+            return self.method(tx, "_call_with_hooks", [SequenceValue(list(args), tuple), DictValue(dict(kwargs), dict)], {})
+        return self.method(tx, "forward", args, kwargs)
+
+    def _has_hooks(self, tx: Translator) -> bool:
+        held = self.real.__dict__
+        if not call_hooks:
+            tx.guards.empty(Held(tx.guards.name(call_hooks, "hooks_of_all_modules")), "no hooks on all modules")
+        for name in _HOOKS:
+            known = tx.session.known(held.get(name))
+            if known is not None and tx.effects.is_changed(known):
+                raise GraphBreak(f"a call of module {self.kind.__name__}, whose hooks changed")
+            if name in held and not held[name]:
+                tx.guards.no_hooks(self.source, name)
+        return bool(call_hooks) or any(held.get(name) for name in _HOOKS)
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__getattr__" and look_up(self.kind, name) is Module.__getattr__:
+            return self.missing_attribute(tx, *args)
+        return super().method(tx, name, args, kwargs)
+
+    def missing_attribute(self, tx: Translator, name: Value) -> Value:
+        """`Module.__getattr__`."""
+        found = self.member(tx, name.constant())
+        if found is None:
+            raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name.constant()}'"))
+        return found
+
+
+class MembersValue(DictValue):
+    """The dict of a module's parameters, buffers or submodules."""
+
+    def __init__(self, tx: Translator, owner: ModuleValue, group: str, real: dict[str, Any]) -> None:
+        source = Attribute(owner.source, group)
+        keys = list(real)
+        items = {name: self._member(tx, owner, group, name, value) for name, value in real.items()}
+        super().__init__(items, dict, source, None, lambda: tx.guards.same_items(source, keys, "keys", dict))
+        self.owner = owner
+        self.group = group
+
+    def _member(self, tx: Translator, owner: ModuleValue, group: str, name: str, value: Any) -> Value:
+        return PendingValue(lambda: wrap_member(tx, owner, group, name, value), Item(Attribute(owner.source, group), name))
+
+    def find(self, tx: Translator, key: Any) -> Value | None:
+        found = self.held.get(key)
+        return super().find(tx, key) if found is None else realized(found)
+
+    def store(self, tx: Translator, key: Any, value: Value) -> None:
+        self._will_change(key)
+        super().store(tx, key, value)
+
+    def _will_change(self, key: Any) -> None:
+        if not isinstance(self.owner.real.__dict__[self.group].get(key), Tensor):
+            return
+        with _lock:
+            names = _replaced.setdefault(self.owner.real, set())
+            is_new = key not in names
+            names.add(key)
+        if is_new:
+            raise Restart
+
+
+def wrap_member(tx: Translator, owner: ModuleValue, group: str, name: str, found: Any) -> Value:
+    """A parameter, buffer or submodule as tracked value."""
+    if not isinstance(found, Tensor | Module):
+        source = Item(Attribute(owner.source, group), name)
+        return tx.wrap(found, source) if found is not None else _none(tx, owner, group, name)
+    if name in _replaced.get(owner.real, ()):
+        return tx.wrap(found, Item(Attribute(owner.source, group), name))
+    tx.guards.member(owner.source, group, name, found)
+    held = Held(tx.session.hold(found).name)
+    path = f"{owner.path}.{name}"
+    if isinstance(found, Module):
+        is_known = tx.session.known(found) is not None
+        made = tx.wrap(found, held)
+        if not is_known and isinstance(made, ModuleValue):
+            made.path = path
+        return made
+    node = tx.graph.known(found) or tx.graph.attribute(found, path)
+    return tx.tensor_value(node, held, type(found))
+
+
+def _none(tx: Translator, owner: ModuleValue, group: str, name: str) -> Value:
+    tx.guards.member(owner.source, group, name, None)
+    return NONE
+
+
+def _path_of(source: Source) -> str:
+    """How a program would write a source; "" for an object that only the capture knows."""
+    if isinstance(source, Local | Global):
+        return source.key
+    if isinstance(source, Attribute | Item) and _path_of(source.base):
+        return f"{_path_of(source.base)}.{source.key}"
+    return ""

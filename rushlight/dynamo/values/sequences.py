@@ -1,0 +1,395 @@
+"""Sequences: lists, tuples, named tuples, sizes, deques, ranges, slices, and iterators over them.
+
+Their items are tracked values. A list or deque that came from outside and was changed is written back by the generated code.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core.size import Size
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.base import MAKERS, Value, realize_all, realized
+from rushlight.dynamo.values.constant import NONE, ConstantValue, from_python, raised
+from rushlight.dynamo.values.iterators import IteratorValue, call_handler, special_method
+from rushlight.dynamo.values.symbolic import SymbolicValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+
+class SequenceValue(Value):
+    """A list, tuple, Size, named tuple or deque.
+
+    Items of one from outside may be pending, and its length is guarded (by `assume`) when something depends on it.
+    """
+
+    def __init__(self, items: list[Value], kind: type, source: Source | None = None,
+                 assume: Callable[[], None] | None = None) -> None:  # fmt: skip
+        self.held = items
+        self.kind = kind
+        self.source = source
+        self.assume = assume
+
+    @property
+    def items(self) -> list[Value]:
+        """All items, which thereby are guarded."""
+        return realize_all(self.counted())
+
+    @items.setter
+    def items(self, items: list[Value]) -> None:
+        self.held = items
+
+    def counted(self) -> list[Value]:
+        """The items as they are, with only their number guarded."""
+        if self.assume is not None:
+            self.assume()
+            self.assume = None
+        return self.held
+
+    @property
+    def is_mutable(self) -> bool:
+        """Whether items may change in place."""
+        return not issubclass(self.kind, tuple)
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def is_constant(self) -> bool:
+        return not self.is_mutable and all(item.is_constant() for item in self.items)
+
+    def is_open(self) -> bool:
+        """Whether an open integer is among the items: as a constant the sequence would fix it."""
+        return any(type(item) is SymbolicValue for item in self.items)
+
+    def constant(self) -> Any:
+        if self.is_mutable:
+            raise GraphBreak(f"{self} may change, so it is no constant")
+        values = [item.constant() for item in self.items]
+        return self.kind(*values) if hasattr(self.kind, "_fields") else self.kind(values)
+
+    def truth(self, tx: Translator) -> bool:
+        return bool(self.counted())
+
+    def length(self, tx: Translator) -> Value:
+        return ConstantValue(len(self.counted()))
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        return list(self.items)
+
+    def same_as(self, other: Value) -> bool:
+        return self is other
+
+    def iterator(self, tx: Translator) -> Value | None:
+        return SequenceIteratorValue(self) if self.kind in (list, tuple) else None
+
+    def item(self, tx: Translator, key: Value) -> Value:
+        index = self._index_of(tx, key)
+        if isinstance(index, slice):
+            kind = tuple if hasattr(self.kind, "_fields") else self.kind
+            if kind is collections.deque:
+                raise raised(TypeError("sequence index must be integer, not 'slice'"))
+            try:
+                return SequenceValue(self.counted()[index], kind)
+            except (TypeError, ValueError) as error:
+                raise raised(error) from None
+        held = self.held if type(index) is int and 0 <= index < len(self.held) else self.counted()
+        try:
+            return realized(held[index])
+        except IndexError:
+            name = "deque" if self.kind is collections.deque else f"{'list' if self.kind is list else 'tuple'} index"
+            raise raised(IndexError(f"{name} {'index ' if name == 'deque' else ''}out of range")) from None
+        except TypeError as error:
+            raise raised(TypeError(str(error).replace("list", self.kind.__name__))) from None
+
+    def _index_of(self, tx: Translator, key: Value) -> Any:
+        """An index as a number or slice; objects give theirs by `__index__`."""
+        if not key.is_constant() and not isinstance(key, SliceValue):
+            kind = key.python_type()
+            if not hasattr(kind, "__index__"):
+                name = self.kind.__name__ if self.kind in (list, collections.deque) else "tuple"
+                raise raised(TypeError(f"{name} indices must be integers or slices, not {kind.__name__}"))
+            key = key.method(tx, "__index__", [], {})
+        return key.constant()
+
+    def set_item(self, tx: Translator, key: Value, value: Value) -> None:
+        self._check_mutable("assignment")
+        index = self._index_of(tx, key)
+        added = value.items_of(tx) if isinstance(index, slice) else value
+        tx.effects.mutates(self)
+        try:
+            self.counted()[index] = added
+        except (IndexError, ValueError, TypeError) as error:
+            raise raised(self._spoken(error)) from None
+
+    def delete_item(self, tx: Translator, key: Value) -> None:
+        self._check_mutable("deletion")
+        index = self._index_of(tx, key)
+        tx.effects.mutates(self)
+        try:
+            del self.counted()[index]
+        except (IndexError, TypeError) as error:
+            raise raised(self._spoken(error)) from None
+
+    def _spoken(self, error: Exception) -> Exception:
+        """A list's error in the words of a deque."""
+        return IndexError("deque index out of range") if self.kind is not list and isinstance(error, IndexError) else error
+
+    def _check_mutable(self, what: str) -> None:
+        if not self.is_mutable:
+            verb = "doesn't" if what == "deletion" else "does not"
+            raise raised(TypeError(f"'{self.kind.__name__}' object {verb} support item {what}"))
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        fields = getattr(self.kind, "_fields", ())
+        if name in fields:
+            return realized(self.held[fields.index(name)])
+        member = getattr(self.kind, name, None)
+        if fields and name not in ("_asdict", "_replace", "_make") and isinstance(member, types.FunctionType | property):
+            if isinstance(member, property):
+                return tx.wrap_constant(member.fget).call(tx, [self], {})
+            return tx.method_of(self, tx.wrap_constant(member))
+        if name == "maxlen" and issubclass(self.kind, collections.deque):
+            raise GraphBreak("the maximal length of a deque")
+        return tx.bound_method(self, name)
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        handler = _SEQUENCE_METHODS.get(name)
+        if handler is not None and (self.is_mutable or name in ("index", "count", "__contains__")) and hasattr(self.kind, name):
+            return call_handler(handler, self, tx, args, kwargs)
+        if name == "numel" and self.kind is Size:
+            return from_python(math.prod(item.operand() for item in self.items))
+        if name == "_asdict" and hasattr(self.kind, "_fields"):
+            return MAKERS[dict](dict(zip(self.kind._fields, self.items, strict=True)))
+        if name == "_replace" and hasattr(self.kind, "_fields"):
+            items = [kwargs.get(field, item) for field, item in zip(self.kind._fields, self.items, strict=True)]
+            return SequenceValue(items, self.kind)
+        if not hasattr(self.kind, name):
+            raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
+        if name.startswith("__") or not hasattr(self.kind, "_fields"):
+            return special_method(self, tx, name, args)
+        return self.attribute(tx, name).call(tx, args, kwargs)
+
+    def node(self, tx: Translator) -> Any:
+        items = [item.node(tx) for item in self.items]
+        if hasattr(self.kind, "_fields"):
+            return self.kind(*items)
+        return items if self.is_mutable else tuple(items)
+
+    def write(self, writer: ProgramWriter) -> str:
+        items = ", ".join(writer.expression(item) for item in self.counted())
+        if self.kind is list:
+            return f"[{items}]"
+        if self.kind is tuple:
+            return f"({items},)" if len(self.items) == 1 else f"({items})"
+        name = writer.name_of(self.kind, self.kind.__name__)
+        return f"{name}({items})" if hasattr(self.kind, "_fields") else f"{name}([{items}])"
+
+    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+        """Statements that give the object `target` these items."""
+        items = ", ".join(writer.expression(item) for item in self.counted())
+        if self.kind is list:
+            return [f"{target}[:] = [{items}]"]
+        return [f"{target}.clear()", f"{target}.extend([{items}])"]
+
+
+def _find(self: SequenceValue, tx: Translator, wanted: Value) -> Iterator[int]:
+    for index, item in enumerate(self.items):
+        if item is wanted or tx.compare("==", item, wanted).truth(tx):
+            yield index
+
+
+def _append(self: SequenceValue, tx: Translator, value: Value) -> Value:
+    tx.effects.mutates(self)
+    self.items.append(value)
+    return NONE
+
+
+def _appendleft(self: SequenceValue, tx: Translator, value: Value) -> Value:
+    tx.effects.mutates(self)
+    self.items.insert(0, value)
+    return NONE
+
+
+def _extend(self: SequenceValue, tx: Translator, values: Value) -> Value:
+    added = values.items_of(tx)
+    tx.effects.mutates(self)
+    self.items.extend(added)
+    return NONE
+
+
+def _insert(self: SequenceValue, tx: Translator, index: Value, value: Value) -> Value:
+    tx.effects.mutates(self)
+    self.items.insert(index.constant(), value)
+    return NONE
+
+
+def _pop(self: SequenceValue, tx: Translator, index: Value | None = None) -> Value:
+    tx.effects.mutates(self)
+    try:
+        return self.items.pop(-1 if index is None else index.constant())
+    except IndexError as error:
+        raise raised(error) from None
+
+
+def _popleft(self: SequenceValue, tx: Translator) -> Value:
+    return _pop(self, tx, ConstantValue(0))
+
+
+def _remove(self: SequenceValue, tx: Translator, value: Value) -> Value:
+    index = next(_find(self, tx, value), None)
+    if index is None:
+        raise raised(ValueError("list.remove(x): x not in list"))
+    tx.effects.mutates(self)
+    del self.items[index]
+    return NONE
+
+
+def _clear(self: SequenceValue, tx: Translator) -> Value:
+    tx.effects.mutates(self)
+    self.items.clear()
+    return NONE
+
+
+def _reverse(self: SequenceValue, tx: Translator) -> Value:
+    tx.effects.mutates(self)
+    self.items.reverse()
+    return NONE
+
+
+def _sort(self: SequenceValue, tx: Translator, key: Value = NONE, reverse: Value = ConstantValue(False)) -> Value:  # noqa: B008
+    ordered = sort_values(tx, self.items, key, reverse)
+    tx.effects.mutates(self)
+    self.items[:] = ordered
+    return NONE
+
+
+def _copy(self: SequenceValue, tx: Translator) -> Value:
+    return SequenceValue(list(self.items), self.kind)
+
+
+def _index(self: SequenceValue, tx: Translator, value: Value) -> Value:
+    index = next(_find(self, tx, value), None)
+    if index is None:
+        text = f"{value} is not in {self.kind.__name__}" if self.is_mutable else "tuple.index(x): x not in tuple"
+        raise raised(ValueError(text))
+    return ConstantValue(index)
+
+
+def _count(self: SequenceValue, tx: Translator, value: Value) -> Value:
+    return ConstantValue(sum(1 for _ in _find(self, tx, value)))
+
+
+def _contains(self: SequenceValue, tx: Translator, value: Value) -> Value:
+    return ConstantValue(next(_find(self, tx, value), None) is not None)
+
+
+_SEQUENCE_METHODS: dict[str, Callable] = {
+    "append": _append, "appendleft": _appendleft, "extend": _extend, "insert": _insert, "pop": _pop, "popleft": _popleft,
+    "remove": _remove, "clear": _clear, "reverse": _reverse, "sort": _sort, "copy": _copy, "index": _index,
+    "count": _count, "__contains__": _contains,
+}  # fmt: skip
+
+
+def sort_values(tx: Translator, values: list[Value], key: Value, reverse: Value) -> list[Value]:
+    """The values sorted as `sorted` does, by constant keys."""
+    keyed = values if key.is_constant() else [key.call(tx, [value], {}) for value in values]
+    order = [value.constant() for value in keyed]
+    try:
+        positions = sorted(range(len(values)), key=order.__getitem__, reverse=reverse.truth(tx))
+    except TypeError as error:
+        raise raised(error) from None
+    return [values[position] for position in positions]
+
+
+class RangeValue(ConstantValue):
+    """A range of known numbers."""
+
+    def length(self, tx: Translator) -> Value:
+        return ConstantValue(len(self.value))
+
+    def items_of(self, tx: Translator) -> list[Value]:
+        self.check_length()
+        return [ConstantValue(number) for number in self.value]
+
+    def iterator(self, tx: Translator) -> Value:
+        self.check_length()
+        return SequenceIteratorValue(self)
+
+    def check_length(self) -> None:
+        """A graph break for a range whose loop would be unrolled without end."""
+        if len(self.value) > 100_000:
+            hint = "loop inside a function that is not compiled"
+            raise GraphBreak(f"a loop over {len(self.value)} numbers would be unrolled", hint)
+
+    def same_as(self, other: Value) -> bool:
+        return self is other
+
+
+class SliceValue(Value):
+    """A slice."""
+
+    def __init__(self, parts: list[Value]) -> None:
+        self.parts = parts
+
+    def python_type(self) -> type:
+        return slice
+
+    def is_constant(self) -> bool:
+        return all(part.is_constant() for part in self.parts)
+
+    def constant(self) -> Any:
+        return slice(*[part.constant() for part in self.parts])
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        return self.parts[("start", "stop", "step").index(name)]
+
+    def node(self, tx: Translator) -> Any:
+        return slice(*[part.node(tx) for part in self.parts])
+
+    def write(self, writer: ProgramWriter) -> str:
+        return f"slice({', '.join(writer.expression(part) for part in self.parts)})"
+
+
+class SequenceIteratorValue(IteratorValue):
+    """An iterator over a list, tuple or range, which may change meanwhile. `index` is -1 at its end."""
+
+    def __init__(self, owner: SequenceValue | RangeValue) -> None:
+        super().__init__(self._taken(), type(iter(owner.python_type()(()) if isinstance(owner, SequenceValue) else range(0))))
+        self.owner = owner
+        self.index = 0
+
+    def _taken(self) -> Iterator[Value]:
+        while self.index < self._count():
+            self.index += 1
+            if isinstance(self.owner, RangeValue):
+                yield ConstantValue(self.owner.value[self.index - 1])
+            else:
+                yield realized(self.owner.held[self.index - 1])
+        self.index = -1
+
+    def _count(self) -> int:
+        return len(self.owner.value if isinstance(self.owner, RangeValue) else self.owner.counted())
+
+    def write(self, writer: ProgramWriter) -> str:
+        if self.index < 0:
+            return "iter(())"
+        made = writer.keep(f"iter({writer.expression(self.owner)})")
+        if self.index:
+            writer.statement(f"{made}.__setstate__({self.index})")
+        return made
+
+
+def _sequence_maker(kind: type) -> Callable[[Any], Value]:
+    return lambda value: SequenceValue([from_python(item) for item in value], kind)
+
+
+MAKERS.update({kind: _sequence_maker(kind) for kind in (list, tuple, Size)})
+MAKERS[range] = RangeValue
+MAKERS[slice] = lambda value: SliceValue([from_python(part) for part in (value.start, value.stop, value.step)])

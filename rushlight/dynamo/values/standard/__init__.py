@@ -1,0 +1,7 @@
+"""What Python's builtins and standard functions do to tracked values: each module fills `builtin.HANDLERS`."""
+
+from __future__ import annotations
+
+from rushlight.core.module_list import import_all
+
+import_all(__name__, __path__)

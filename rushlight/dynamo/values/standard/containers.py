@@ -1,0 +1,84 @@
+"""Classes of containers, called; copies of containers."""
+
+from __future__ import annotations
+
+import collections
+import copy
+from typing import TYPE_CHECKING
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.builtin import HANDLERS, handles
+from rushlight.dynamo.values.constant import NONE, fold
+from rushlight.dynamo.values.mappings import DictValue
+from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue
+from rushlight.dynamo.values.sets import SetValue, operand
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+
+@handles(list)
+def _list(tx: Translator, values: Value | None = None) -> Value:
+    return SequenceValue([] if values is None else values.items_of(tx), list)
+
+
+@handles(tuple)
+def _tuple(tx: Translator, values: Value | None = None) -> Value:
+    return SequenceValue([] if values is None else values.items_of(tx), tuple)
+
+
+@handles(collections.deque)
+def _deque(tx: Translator, values: Value | None = None) -> Value:
+    return SequenceValue([] if values is None else values.items_of(tx), collections.deque)
+
+
+@handles(dict)
+def _dict(tx: Translator, values: Value | None = None, **named: Value) -> Value:
+    made = DictValue({}, dict)
+    made.method(tx, "update", [] if values is None else [values], named)
+    return made
+
+
+@handles(collections.OrderedDict)
+def _ordered_dict(tx: Translator, values: Value | None = None, **named: Value) -> Value:
+    made = DictValue({}, collections.OrderedDict)
+    made.method(tx, "update", [] if values is None else [values], named)
+    return made
+
+
+@handles(collections.defaultdict)
+def _defaultdict(tx: Translator, factory: Value = NONE, values: Value | None = None, **named: Value) -> Value:
+    made = DictValue({}, collections.defaultdict, None, factory)
+    made.method(tx, "update", [] if values is None else [values], named)
+    return made
+
+
+@handles(set, frozenset)
+def _set(tx: Translator, values: Value | None = None) -> Value:
+    return SetValue([] if values is None else operand(tx, values), set)
+
+
+HANDLERS[frozenset] = lambda tx, values=None: SetValue([] if values is None else operand(tx, values), frozenset)
+
+
+@handles(range)
+def _range(tx: Translator, *bounds: Value) -> Value:
+    found = fold(range, *bounds)
+    return RangeValue(found.constant())
+
+
+@handles(slice)
+def _slice(tx: Translator, *parts: Value) -> Value:
+    padded = [NONE, *parts, NONE] if len(parts) == 1 else [*parts, *[NONE] * (3 - len(parts))]
+    return SliceValue(padded)
+
+
+@handles(copy.copy)
+def _copy(tx: Translator, value: Value) -> Value:
+    if isinstance(value, SequenceValue | DictValue | SetValue):
+        return value.method(tx, "copy", [], {})
+    raise GraphBreak(f"a copy of {value}")
+
+
+HANDLERS[dict.fromkeys] = lambda tx, keys, value=NONE: DictValue({tx.key(key): value for key in keys.items_of(tx)}, dict)

@@ -1,0 +1,88 @@
+"""`functools`, `operator` and `math`: functions that call, get or combine."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
+from rushlight.dynamo.values.builtin import HANDLERS, handles
+from rushlight.dynamo.values.constant import ConstantValue, raised
+from rushlight.dynamo.values.function import PartialValue
+from rushlight.dynamo.values.operators import binary, compare
+from rushlight.dynamo.values.sequences import SequenceValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+
+@handles(functools.partial)
+def _partial(tx: Translator, function: Value, *args: Value, **kwargs: Value) -> Value:
+    return PartialValue(functools.partial, function, list(args), kwargs)
+
+
+@handles(functools.reduce)
+def _reduce(tx: Translator, function: Value, values: Value, *start: Value) -> Value:
+    source = iter([*start, *values.items_of(tx)])
+    total = next(source, None)
+    if total is None:
+        raise raised(TypeError("reduce() of empty iterable with no initial value"))
+    for value in source:
+        total = function.call(tx, [total, value], {})
+    return total
+
+
+class GetterValue(Value):
+    """`operator.itemgetter` or `operator.attrgetter`."""
+
+    def __init__(self, kind: type, keys: list[Value]) -> None:
+        self.kind = kind
+        self.keys = keys
+
+    def python_type(self) -> type:
+        return self.kind
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if len(args) != 1 or kwargs:
+            raise GraphBreak(f"{self.kind.__name__} with these arguments")
+        found = [self._get(tx, args[0], key) for key in self.keys]
+        return found[0] if len(found) == 1 else SequenceValue(found, tuple)
+
+    def _get(self, tx: Translator, value: Value, key: Value) -> Value:
+        if self.kind is operator.itemgetter:
+            return tx.item(value, key)
+        for name in key.constant().split("."):
+            value = value.attribute(tx, name)
+        return value
+
+    def write(self, writer: ProgramWriter) -> str:
+        return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(writer.expression(key) for key in self.keys)})"
+
+
+HANDLERS[operator.itemgetter] = lambda tx, key, *more: GetterValue(operator.itemgetter, [key, *more])
+HANDLERS[operator.attrgetter] = lambda tx, name, *more: GetterValue(operator.attrgetter, [name, *more])
+
+
+def _operator_handler(symbol: str, function: Callable) -> Callable:
+    return lambda tx, left, right: function(tx, symbol, left, right)
+
+
+for _symbol, _function in {**BINARY, **IN_PLACE}.items():
+    HANDLERS[_function] = _operator_handler(_symbol, binary)
+for _symbol, _function in COMPARISONS.items():
+    HANDLERS[_function] = _operator_handler(_symbol, compare)
+HANDLERS[operator.getitem] = lambda tx, value, key: tx.item(value, key)
+HANDLERS[operator.is_] = lambda tx, one, other: ConstantValue(one.same_as(other))
+HANDLERS[operator.is_not] = lambda tx, one, other: ConstantValue(not one.same_as(other))
+HANDLERS[operator.contains] = lambda tx, values, value: tx.contains(values, value)
+HANDLERS[math.prod] = lambda tx, values: functools.reduce(
+    lambda one, other: binary(tx, "*", one, other), values.items_of(tx), ConstantValue(1)
+)

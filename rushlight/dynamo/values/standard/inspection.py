@@ -1,0 +1,170 @@
+"""Builtins that ask or change one object: its length, type, attributes; conversions; what no capture can follow."""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rushlight.core.dtype import finfo, iinfo
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.builtin import HANDLERS, handles
+from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
+from rushlight.dynamo.values.construction import SuperValue
+from rushlight.dynamo.values.objects import ObjectValue
+from rushlight.dynamo.values.texts import formatted, text_of
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+
+@handles(len)
+def _len(tx: Translator, value: Value) -> Value:
+    return value.length(tx)
+
+
+@handles(isinstance)
+def _isinstance(tx: Translator, value: Value, kinds: Value) -> Value:
+    wanted = kinds.constant()
+    kind = value.python_type()
+    for one in wanted if isinstance(wanted, tuple) else (wanted,):
+        check = type(one).__dict__.get("__instancecheck__") if isinstance(one, type) else None
+        if isinstance(one, type) and check is None and issubclass(kind, one):
+            return ConstantValue(True)
+        if not isinstance(one, type) or check is not None:
+            try:
+                if issubclass(kind, one):
+                    return ConstantValue(True)
+            except TypeError as error:
+                raise raised(error) from None
+    return ConstantValue(False)
+
+
+@handles(issubclass)
+def _issubclass(tx: Translator, kind: Value, kinds: Value) -> Value:
+    return fold(issubclass, kind, kinds)
+
+
+@handles(getattr)
+def _getattr(tx: Translator, value: Value, name: Value, *default: Value) -> Value:
+    try:
+        return value.attribute(tx, name.constant())
+    except Raised as error:
+        if default and issubclass(error.value.python_type(), AttributeError):
+            return default[0]
+        raise
+
+
+@handles(hasattr)
+def _hasattr(tx: Translator, value: Value, name: Value) -> Value:
+    try:
+        value.attribute(tx, name.constant())
+    except Raised as error:
+        if issubclass(error.value.python_type(), AttributeError):
+            return ConstantValue(False)
+        raise
+    return ConstantValue(True)
+
+
+@handles(setattr)
+def _setattr(tx: Translator, value: Value, name: Value, new: Value) -> Value:
+    value.set_attribute(tx, name.constant(), new)
+    return NONE
+
+
+@handles(delattr)
+def _delattr(tx: Translator, value: Value, name: Value) -> Value:
+    value.delete_attribute(tx, name.constant())
+    return NONE
+
+
+@handles(bool)
+def to_bool(tx: Translator, value: Value = ConstantValue(False)) -> Value:  # noqa: B008
+    return ConstantValue(value.truth(tx))
+
+
+@handles(operator.not_)
+def _not(tx: Translator, value: Value) -> Value:
+    return ConstantValue(not value.truth(tx))
+
+
+def _conversion(kind: type) -> Callable:
+    def convert(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+        if args and isinstance(args[0], ObjectValue):
+            return args[0].method(tx, f"__{kind.__name__}__", [], {})
+        return fold(kind, *args, **kwargs)
+
+    return convert
+
+
+for _kind in (int, float):
+    HANDLERS[_kind] = _conversion(_kind)
+
+
+@handles(str)
+def _str(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+    return text_of(tx, args[0], str) if len(args) == 1 and not kwargs else fold(str, *args, **kwargs)
+
+
+@handles(repr)
+def _repr(tx: Translator, value: Value) -> Value:
+    return text_of(tx, value, repr)
+
+
+@handles(ascii)
+def _ascii(tx: Translator, value: Value) -> Value:
+    return text_of(tx, value, ascii)
+
+
+@handles(format)
+def _format(tx: Translator, value: Value, specification: Value = ConstantValue("")) -> Value:  # noqa: B008
+    return formatted(tx, value, None, specification)
+
+
+@handles(type)
+def _type(tx: Translator, value: Value) -> Value:
+    return tx.wrap_class(value.python_type())
+
+
+@handles(id)
+def _id(tx: Translator, value: Value) -> Value:
+    raise GraphBreak("the id of an object")
+
+
+@handles(super)
+def _super(tx: Translator, *args: Value) -> Value:
+    if not args:
+        return tx.implicit_super()
+    return SuperValue(args[0].constant(), args[1])
+
+
+@handles(object.__setattr__)
+def _plain_setattr(tx: Translator, owner: Value, name: Value, value: Value) -> Value:
+    if not isinstance(owner, ObjectValue):
+        raise GraphBreak(f"object.__setattr__ of {owner}")
+    owner.set_plainly(tx, name.constant(), value)
+    return NONE
+
+
+@handles(eval, exec, globals, locals, vars, dir, breakpoint, sys._getframe, sys.exc_info, sys._current_frames)
+def _frame(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+    kind = FrameNeeded if tx.parent is None else GraphBreak
+    raise kind("a call that looks at the frame", "move it out of the compiled function")
+
+
+@handles(print, input, open, compile)
+def _effect(tx: Translator, *args: Value, **kwargs: Value) -> Value:
+    raise GraphBreak("a call with an effect on the world", "move it out of the compiled function")
+
+
+@handles(callable)
+def _callable(tx: Translator, value: Value) -> Value:
+    return ConstantValue("__call__" in dir(value.python_type()))
+
+
+HANDLERS[operator.truth] = to_bool
+HANDLERS[finfo] = lambda tx, *args: ConstantValue(finfo(*[value.constant() for value in args]))
+HANDLERS[iinfo] = lambda tx, *args: ConstantValue(iinfo(*[value.constant() for value in args]))
+HANDLERS[object] = lambda tx: ObjectValue(object)

@@ -1,0 +1,162 @@
+"""Builtins and `itertools` that go over iterables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from rushlight.dynamo.errors import Raised
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.builtin import HANDLERS, handles
+from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
+from rushlight.dynamo.values.iterators import IteratorValue, WrappedIteratorValue, iterate
+from rushlight.dynamo.values.objects import ObjectValue
+from rushlight.dynamo.values.operators import binary, compare
+from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, sort_values
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+
+@handles(iter)
+def _iter(tx: Translator, value: Value) -> Value:
+    return iterate(tx, value)
+
+
+@handles(next)
+def _next(tx: Translator, iterator: Value, *default: Value) -> Value:
+    try:
+        return tx.next_or_raise(iterator)
+    except Raised as error:
+        if default and issubclass(error.value.python_type(), StopIteration):
+            return default[0]
+        raise
+
+
+@handles(reversed)
+def _reversed(tx: Translator, values: Value) -> Value:
+    if isinstance(values, ObjectValue):
+        return values.backwards(tx)
+    is_list = isinstance(values, SequenceValue) and values.is_mutable
+    return IteratorValue(iter(values.items_of(tx)[::-1]), runs_code=is_list)
+
+
+@handles(enumerate)
+def _enumerate(tx: Translator, values: Value, start: Value = ConstantValue(0)) -> Value:  # noqa: B008
+    first, inner = start.constant(), _iter(tx, values)
+    pairs = (SequenceValue([ConstantValue(first + i), value], tuple) for i, value in enumerate(tx.drain(inner)))
+    return WrappedIteratorValue(enumerate, pairs, [inner], start=first)
+
+
+@handles(zip)
+def _zip(tx: Translator, *values: Value, strict: Value = ConstantValue(False)) -> Value:  # noqa: B008
+    inner = [_iter(tx, value) for value in values]
+    if strict.truth(tx):
+        return IteratorValue(_strictly(zip(*map(tx.drain, inner), strict=True)), zip, runs_code=True)
+    groups = zip(*map(tx.drain, inner), strict=False)
+    return WrappedIteratorValue(zip, (SequenceValue(list(group), tuple) for group in groups), inner)
+
+
+def _strictly(groups: Iterator[tuple]) -> Iterator[Value]:
+    try:
+        for group in groups:
+            yield SequenceValue(list(group), tuple)
+    except ValueError as error:
+        raise raised(error) from None
+
+
+@handles(map)
+def _map(tx: Translator, function: Value, *values: Value) -> Value:
+    inner = [_iter(tx, value) for value in values]
+    results = (function.call(tx, list(group), {}) for group in zip(*map(tx.drain, inner), strict=False))
+    return WrappedIteratorValue(map, results, inner, function)
+
+
+@handles(filter)
+def _filter(tx: Translator, function: Value, values: Value) -> Value:
+    keeps_true = function.is_constant() and function.constant() is None
+    inner = _iter(tx, values)
+    kept = (v for v in tx.drain(inner) if (v if keeps_true else function.call(tx, [v], {})).truth(tx))
+    return WrappedIteratorValue(filter, kept, [inner], function)
+
+
+def _runs_code(values: Value) -> bool:
+    """Whether iterating runs code of the program, or may see a change before the next value is taken."""
+    return not (isinstance(values, RangeValue) or (isinstance(values, SequenceValue) and not values.is_mutable))
+
+
+@handles(sorted)
+def _sorted(tx: Translator, values: Value, key: Value = NONE, reverse: Value = ConstantValue(False)) -> Value:  # noqa: B008
+    return SequenceValue(sort_values(tx, values.items_of(tx), key, reverse), list)
+
+
+@handles(sum)
+def _sum(tx: Translator, values: Value, start: Value = ConstantValue(0)) -> Value:  # noqa: B008
+    total = start
+    for value in tx.lazily(values):
+        total = binary(tx, "+", total, value)
+    return total
+
+
+@handles(any)
+def _any(tx: Translator, values: Value) -> Value:
+    return ConstantValue(any(value.truth(tx) for value in tx.lazily(values)))
+
+
+@handles(all)
+def _all(tx: Translator, values: Value) -> Value:
+    return ConstantValue(all(value.truth(tx) for value in tx.lazily(values)))
+
+
+def _extreme(symbol: str, name: str) -> Callable:
+    def extreme(tx: Translator, *values: Value, key: Value = NONE, default: Value | None = None) -> Value:
+        candidates = values[0].items_of(tx) if len(values) == 1 else list(values)
+        if not candidates:
+            if default is not None:
+                return default
+            raise raised(ValueError(f"{name}() iterable argument is empty"))
+        has_key = not (key.is_constant() and key.constant() is None)
+        best = candidates[0]
+        best_key = key.call(tx, [best], {}) if has_key else best
+        for value in candidates[1:]:
+            value_key = key.call(tx, [value], {}) if has_key else value
+            if compare(tx, symbol, value_key, best_key).truth(tx):
+                best, best_key = value, value_key
+        return best
+
+    return extreme
+
+
+HANDLERS[min], HANDLERS[max] = _extreme("<", "min"), _extreme(">", "max")
+
+
+@handles(itertools.chain)
+def _chain(tx: Translator, *values: Value) -> Value:
+    chained = itertools.chain.from_iterable(map(tx.lazily, values))
+    return IteratorValue(chained, itertools.chain, any(map(_runs_code, values)))
+
+
+@handles(itertools.product)
+def _product(tx: Translator, *values: Value, repeat: Value = ConstantValue(1)) -> Value:  # noqa: B008
+    groups = itertools.product(*[value.items_of(tx) for value in values], repeat=repeat.constant())
+    return IteratorValue(SequenceValue(list(group), tuple) for group in groups)
+
+
+@handles(itertools.islice)
+def _islice(tx: Translator, values: Value, *bounds: Value) -> Value:
+    taken = itertools.islice(tx.lazily(values), *[bound.constant() for bound in bounds])
+    return IteratorValue(taken, itertools.islice, _runs_code(values))
+
+
+@handles(itertools.accumulate)
+def _accumulate(tx: Translator, values: Value, function: Value | None = None) -> Value:
+    def combine(left: Value, right: Value) -> Value:
+        return binary(tx, "+", left, right) if function is None else function.call(tx, [left, right], {})
+
+    return IteratorValue(itertools.accumulate(tx.lazily(values), combine), itertools.accumulate, runs_code=True)
+
+
+HANDLERS[itertools.chain.from_iterable] = lambda tx, groups: IteratorValue(
+    itertools.chain.from_iterable(tx.lazily(group) for group in groups.items_of(tx))
+)

@@ -1,0 +1,56 @@
+"""Integers that a capture leaves open: sizes of inputs, what is computed from them, and ints from outside that change.
+
+Whatever needs the number itself takes that of the example, and the capture then holds for this number only. Arithmetic and
+comparisons stay symbolic, truth becomes a guard, and an operation of the graph gets a node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core.symbolic import SymBool, SymInt
+from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.base import MAKERS, Value
+from rushlight.dynamo.values.constant import ConstantValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+
+class SymbolicValue(ConstantValue):
+    """An open integer. As a constant it is fixed to its number."""
+
+    def __init__(self, number: SymInt, source: Source | None = None) -> None:
+        self.number = number
+        self.source = source
+
+    @property
+    def value(self) -> int:
+        """The number of the example, which is guarded from now on."""
+        return int(self.number)
+
+    def operand(self) -> Any:
+        return self.number
+
+    def python_type(self) -> type:
+        return int
+
+    def truth(self, tx: Translator) -> bool:
+        return bool(self.number)
+
+    def same_as(self, other: Value) -> bool:
+        return self is other or super().same_as(other)
+
+    def node(self, tx: Translator) -> Any:
+        return tx.graph.symbols.node_of(self.number)
+
+    def write(self, writer: ProgramWriter) -> str:
+        return writer.symbolic(self.number)
+
+    def __str__(self) -> str:
+        return repr(self.number)
+
+
+MAKERS[SymInt] = SymbolicValue
+MAKERS[SymBool] = lambda question: ConstantValue(bool(question))

@@ -1,0 +1,95 @@
+"""Texts of tracked values: `str`, `repr`, `format`, f-strings and `%`."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.classes import look_up
+from rushlight.dynamo.values.constant import ConstantValue, fold, raised
+from rushlight.dynamo.values.exceptions import ExceptionValue
+from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python
+from rushlight.dynamo.values.mappings import DictValue
+from rushlight.dynamo.values.objects import ObjectValue
+from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.dynamo.values.sets import SetValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+
+def formatted(tx: Translator, value: Value, conversion: Callable | None, specification: Value) -> Value:
+    """What an f-string has for `{value!conversion:specification}`."""
+    if conversion is not None:
+        value = text_of(tx, value, conversion)
+    elif isinstance(value, ObjectValue):
+        if isinstance(look_up(value.kind, "__format__"), types.FunctionType):
+            return value.method(tx, "__format__", [specification], {})
+        if specification.constant():
+            raise GraphBreak(f"{value} formatted by {specification}")
+        value = text_of(tx, value, str)
+    elif isinstance(value, ExceptionValue):
+        value = ConstantValue(str(value.real()))
+    return fold(format, ConstantValue(snapshot(value)), specification)
+
+
+def text_of(tx: Translator, value: Value, how: Callable) -> Value:
+    """`str`, `repr` or `ascii` of a value."""
+    if isinstance(value, ObjectValue):
+        return _text_of_object(tx, value, how)
+    if isinstance(value, ExceptionValue):
+        return ConstantValue(how(value.real()))
+    return ConstantValue(how(snapshot(value)))
+
+
+def _text_of_object(tx: Translator, value: ObjectValue, how: Callable) -> Value:
+    if isinstance(value, InheritingValue) and is_told_plainly(value, how):
+        return text_of(tx, value.contents, how)
+    for name in ("__str__", "__repr__") if how is str else ("__repr__",):
+        found = look_up(value.kind, name)
+        if isinstance(found, types.FunctionType):
+            wrapped = getattr(found, "__wrapped__", None)
+            if dataclasses.is_dataclass(value.kind) and isinstance(wrapped, types.FunctionType):
+                tx.guard_member(value.kind, name, found)  # the wrapper only watches for objects within themselves
+                made = tx.wrap_constant(wrapped).call(tx, [value], {})
+            else:
+                made = value.method(tx, name, [], {})
+            if made.python_type() is not str:
+                raise raised(TypeError(f"{name} returned non-string (type {made.python_type().__name__})"))
+            return made
+        if found is not getattr(object, name):
+            break
+    raise GraphBreak(f"the text of {value}")
+
+
+def is_told_plainly(value: InheritingValue, how: Callable) -> bool:
+    """Whether the text is that of the contents alone."""
+    names = ("__repr__",) if how is not str else ("__str__", "__repr__")
+    return value.base in (list, tuple, dict, int, float, complex, str, bytes) and not any(
+        is_written_in_python(value.kind, name) for name in names
+    )
+
+
+def snapshot(value: Value) -> Any:
+    """The value as it is now, for functions that only look at it; a graph break where it is not made of constants."""
+    if isinstance(value, SequenceValue) and value.is_mutable:
+        return value.kind(map(snapshot, value.items))
+    if isinstance(value, SequenceValue):
+        items = [snapshot(item) for item in value.items]
+        return value.kind(*items) if hasattr(value.kind, "_fields") else value.kind(items)
+    if isinstance(value, DictValue):
+        items = {key: snapshot(item) for key, item in value.items.items()}
+        if value.default_factory is not None:
+            return value.kind(value.default_factory.constant(), items)
+        return value.kind(items)
+    if isinstance(value, SetValue):
+        if list(value.model) != value.items:
+            raise GraphBreak("the order of a set that was changed")
+        return value.model
+    if not value.is_constant():
+        raise GraphBreak(f"the text of {value}")
+    return value.constant()

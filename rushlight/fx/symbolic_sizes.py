@@ -1,0 +1,138 @@
+"""Symbolic sizes in graphs: which geometry a fake input gets, and the nodes that stand for symbolic integers.
+
+In: example tensors and the sizes that a graph is to leave open; SymInts met while a program runs. Out: sizes and strides for
+fake tensors; nodes that compute the integers from the graph's inputs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Collection, Sequence
+
+from rushlight.core.algebra import Expr, FloorDiv, Mod, Product, Sum, Var
+from rushlight.core.symbolic import ShapeEnv, SymInt
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Node
+from rushlight.ops.registry import aten
+
+Value = SymInt | int
+Geometry = tuple[tuple[Value, ...], tuple[Value, ...]]
+
+
+def open_sizes(environment: ShapeEnv, impl: TensorImpl, dims: Collection[int], source: str) -> Geometry:
+    """Sizes and strides of a tensor with symbols for the sizes of `dims`; the strides follow from the sizes where they can."""
+    sizes = tuple([
+        environment.create_symbol(size, f"{source}.size({dim})") if dim in dims else size
+        for dim, size in enumerate(impl.sizes)
+    ])  # fmt: skip
+    return sizes, symbolic_strides(impl, sizes, lambda dim, stride: stride)
+
+
+def symbolic_strides(
+    impl: TensorImpl, sizes: Sequence[Value], otherwise: Callable[[int, int], Value]
+) -> tuple[Value, ...]:
+    """The strides as expressions of symbolic sizes: each is the extent of the dimension that lies just inside it.
+
+    `otherwise(dim, stride)` gives the stride of a dimension that lies on no other one: 0 and 1 excepted, which stay.
+    """
+    found: dict[int, Value] = {}
+    for dim in sorted(range(len(sizes)), key=lambda dim: (impl.strides[dim], -dim)):
+        stride = impl.strides[dim]
+        inside = [other for other in found if impl.sizes[other] * impl.strides[other] == stride]
+        if stride in (0, 1) or not inside:
+            found[dim] = stride if stride in (0, 1) else otherwise(dim, stride)
+        else:
+            nearest = dim + 1 if dim + 1 in inside else inside[-1]
+            found[dim] = sizes[nearest] * found[nearest]
+    return tuple([found[dim] for dim in range(len(sizes))])
+
+
+class SymbolNodes:
+    """The nodes of one graph that stand for symbolic integers, each expression once.
+
+    A symbol is read from an input at the top of the graph, or is an input itself; arithmetic stands where it is first needed.
+    `trace` gives the user's line at hand, as a line of a traceback.
+    """
+
+    def __init__(self, graph: Graph, trace: Callable[[], str] = lambda: ""):
+        self.graph = graph
+        self.trace = trace
+        self._nodes: dict[Expr, Node] = {}
+        self._origins: dict[Var, tuple[Node, str, int]] = {}
+        self._last_read: Node | None = None
+
+    def bind(self, value: object, placeholder: Node) -> None:
+        """Say that a placeholder holds `value`: a SymInt, or a fake tensor whose sizes and strides tell symbols."""
+        if type(value) is SymInt:
+            self._nodes.setdefault(value.expr, placeholder)
+        elif isinstance(value, Tensor):
+            for reader, values in (("sym_size", value._impl.sizes), ("sym_stride", value._impl.strides)):
+                for dim, item in enumerate(values):
+                    if type(item) is SymInt and type(item.expr) is Var:
+                        self._origins.setdefault(item.expr, (placeholder, reader, dim))
+
+    def node_of(self, value: SymInt) -> Node | int:
+        """What stands for `value` in a node's arguments: an int where it turned out to be fixed."""
+        expression = value.environment.simplify(value.expr)
+        plain = value.environment.integer(expression)
+        return self._node(expression, value.environment) if type(plain) is SymInt else plain
+
+    def _node(self, expression: Expr, environment: ShapeEnv) -> Node | int:
+        value = environment.integer(expression)
+        if type(value) is not SymInt:
+            return value
+        found = self._nodes.get(expression)
+        if found is None:
+            found = self._nodes[expression] = self._make(expression, environment)
+            found.meta["val"] = found.meta["example_value"] = value
+        return found
+
+    def _make(self, expression: Expr, environment: ShapeEnv) -> Node:
+        if type(expression) is Var:
+            return self._read(expression)
+        if type(expression) is Sum:
+            return self._sum(expression, environment)
+        if type(expression) is Product:
+            return self._chain(operator.mul, expression.factors, environment)
+        function = {FloorDiv: operator.floordiv, Mod: operator.mod}[type(expression)]
+        return self._call(function, *(self._node(part, environment) for part in (expression.dividend, expression.divisor)))
+
+    def _read(self, symbol: Var) -> Node:
+        if symbol not in self._origins:
+            raise RuntimeError(f"the size {symbol} is that of no input of this graph: a value of another capture reached it")
+        placeholder, reader, dim = self._origins[symbol]
+        place = self._last_read or [node for node in self.graph.nodes if node.op == "placeholder"][-1]
+        with self.graph.inserting_after(place):
+            self._last_read = self._call(aten(f"{reader}.int"), placeholder, dim)
+        return self._last_read
+
+    def _sum(self, expression: Sum, environment: ShapeEnv) -> Node:
+        """Terms with a positive coefficient first, so that less is negated."""
+        result: Node | None = None
+        for term, scale in sorted(expression.terms, key=lambda item: item[1] < 0):
+            node = self._node(term, environment)
+            if abs(scale) != 1 or (result is None and scale < 0):
+                node = self._call(operator.mul, node, scale if result is None else abs(scale))
+            if result is None:
+                result = node
+            else:
+                result = self._call(operator.sub if scale < 0 else operator.add, result, node)
+        if expression.constant:
+            function = operator.sub if expression.constant < 0 else operator.add
+            result = self._call(function, result, abs(expression.constant))
+        return result
+
+    def _chain(self, function: Callable, parts: Sequence[Expr], environment: ShapeEnv) -> Node:
+        result, *others = (self._node(part, environment) for part in parts)
+        for other in others:
+            result = self._call(function, result, other)
+        return result
+
+    def _call(self, function: Callable, *arguments: Node | int) -> Node:
+        node = self.graph.create_node("call_function", function, arguments)
+        values = [argument.meta["val"] if isinstance(argument, Node) else argument for argument in arguments]
+        node.meta["val"] = node.meta["example_value"] = function(*values)
+        node.meta["stack_trace"] = self.trace()
+        return node

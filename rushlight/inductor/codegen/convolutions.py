@@ -1,0 +1,87 @@
+"""Convolutions as C++: calls of conv.h, image.h and winograd.h."""
+
+from __future__ import annotations
+
+from rushlight.inductor.codegen.packing import THREADS, PackedOperand, texts
+from rushlight.inductor.codegen.types import size_operand, size_text
+from rushlight.inductor.ir import Operand, TemplateBuffer
+from rushlight.inductor.sizes import Size, as_size
+
+WINOGRAD_PLACES = 36
+
+
+class ConvolutionWriter:
+    """The part of a template's writer that knows convolutions; `TemplateKernel` has the rest."""
+
+    template: TemplateBuffer
+
+    def _convolution(self) -> list[str]:
+        template, parameters = self.template, self.template.parameters
+        source, weight = self.pointer_to(template.operands["input"]), self.pointer_to(template.operands["weight"])
+        shape = shape_text(parameters["shape"])
+        outputs, group_outputs = parameters["shape"][4], parameters["group_outputs"]
+        group_outputs = group_outputs if isinstance(group_outputs, int) else 0  # taken from the shape
+        constant = all(isinstance(size, int) for size in parameters["shape"])
+        self.scratch = (f"scratch_{template.name}", f"rl::conv2d_scratch_bytes(rl::conv_shape{{{shape}}})")
+        scratch = self.extra("char*", "scratch", self.scratch[0])
+        self.kernel.work = as_size(template.rows * template.columns * parameters["depth"] * 2)
+        return [
+            f"{'constexpr' if constant else 'const'} rl::conv_shape shape{{{shape}}};",
+            f"rl::conv2d<{group_outputs}L>({source}, {weight}, shape, {scratch},",
+            "    [&](auto lane, long image, long channel, long r, auto value) {",
+            f"  const long x = image * {size_operand(outputs)} + channel;",
+            *[f"  {line}" for line in self.epilogue()],
+            "});",
+        ]
+
+    def _direct_convolution(self) -> list[str]:
+        template, parameters = self.template, self.template.parameters
+        source, weight = template.operands["input"], template.operands["weight"]
+        _, channels, _, _, outputs, height, width, *_ = parameters["shape"]
+        order = "taps_outside" if source.strides[1] == 1 or channels == 1 else "channels_outside"
+        address, out_width = self.pointer_to(source), parameters["out_width"]
+        arguments = f"{texts(outputs, channels, as_size(height * width))}, rl::filter_order::{order}"
+        name = f"filter_{weight.buffer}_{weight.offset}_{order}"
+        lines = self.pack(
+            PackedOperand(
+                name, weight, parameters["depth"], outputs, parameters["packed_once"], "rl::pack_filter", arguments
+            )
+        )  # fmt: skip
+        width = out_width if isinstance(out_width, int) else 0  # taken from the shape
+        call = f"rl::conv2d_direct<{width}L>({address}, {image_strides(source)}, panels"
+        return [*lines, *self._convolve(call, "rl::filter_scratch_bytes")]
+
+    def _winograd(self) -> list[str]:
+        template = self.template
+        source, weight = template.operands["input"], template.operands["weight"]
+        channels, outputs = template.parameters["shape"][1], template.parameters["shape"][4]
+        address, plain, depth = self.pointer_to(source), self.pointer_to(weight), as_size(WINOGRAD_PLACES * channels)
+        name, arguments = f"winograd_{weight.buffer}_{weight.offset}", texts(outputs, channels)
+        lines = self.pack(PackedOperand(name, weight, depth, outputs, True, "rl::pack_winograd", arguments))
+        call = f"rl::conv2d_winograd({address}, {image_strides(source)}, {plain}, panels"
+        return [*lines, *self._convolve(call, "rl::winograd_scratch_bytes")]
+
+    def _convolve(self, call: str, scratch_bytes: str) -> list[str]:
+        """A call, of which shape, scratch memory and epilogue are missing."""
+        template, sizes = self.template, self.template.parameters["shape"]
+        shape, constant = shape_text(sizes), all(isinstance(size, int) for size in sizes)
+        self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}(rl::conv_shape{{{shape}}}, {THREADS})")
+        scratch = self.extra("char*", "scratch", self.scratch[0])
+        self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2)
+        return [
+            f"{'constexpr' if constant else 'const'} rl::conv_shape shape{{{shape}}};",
+            f"{call}, shape, {scratch},",
+            "    [&](auto lane, long x, long r, auto value) {",
+            *[f"  {line}" for line in self.epilogue()],
+            "});",
+        ]
+
+
+def image_strides(operand: Operand) -> str:
+    """The strides of an image as a C++ value."""
+    return f"rl::image_strides{{{texts(*operand.strides)}}}"
+
+
+def shape_text(sizes: tuple[Size, ...]) -> str:
+    """The members of an rl::conv_shape."""
+    return ", ".join(str(size) if isinstance(size, int) else size_text(size) for size in sizes)

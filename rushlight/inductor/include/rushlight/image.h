@@ -1,0 +1,315 @@
+// Two-dimensional convolution, forward, fp32, whose results lie channels-last: a product of pixels and output channels,
+// lanes along the channels. The input may lie channels-last or channels-first. Results go to an epilogue,
+//
+//     emit(lane, pixel, channel, value)      pixel = (image * out_height + row) * out_width + column
+//
+// Weights are packed once into panels of NR output channels (pack_filter). A is the input where it lies (a copy with a
+// border of zeros where there is padding): the products that belong together over a run of K lie evenly in memory, and a
+// table gives the place of each run. Winograd's algorithm for 3 x 3 kernels is in winograd.h.
+#pragma once
+
+#include <rushlight/conv.h>
+
+namespace rl {
+
+// Element strides of an [N, C, H, W] tensor.
+struct image_strides {
+  long image, channel, row, column;
+};
+
+// The order of K: channels-last inputs have (ky, kx, c), so that channels of neighbouring taps are one run; others have
+// (c, ky, kx) as the weight itself.
+enum class filter_order { taps_outside, channels_outside };
+
+constexpr int strip_rows = tile_rows == 12 ? 14 : 6;  // output pixels of a tile
+constexpr long panel_part_bytes = 1 << 18;            // of a panel that stay in the second-level cache
+
+// ---- packing -------------------------------------------------------------------------------------------------------
+
+// out[k][0..lanes) for `rows` <= lanes outputs whose [C * taps] weights lie at w, contiguous; K in the wanted order.
+template <class Put>
+RL_INLINE void transpose_filter(const float* w, long row_stride, long rows, long channels, long taps, const Put& put) {
+  constexpr long most = 1024;
+  alignas(64) float block[most * lanes];
+  const long step = taps < most ? most / taps : 1;
+  for (long c = 0; c < channels; c += step) {
+    const long count = channels - c < step ? channels - c : step;
+    for (long from = 0; from < count * taps; from += most) {  // at once, unless a kernel has very many taps
+      const long depth = count * taps - from < most ? count * taps - from : most;
+      pack_transposed(w + c * taps + from, row_stride, rows, depth, block, lanes);
+      put(c, from, depth, block);
+    }
+  }
+}
+
+// The weight [O, C, kh, kw], contiguous, as panels: [ceil(O / NR)][K][NR]. Called by all threads of a region, or by one.
+inline void pack_filter(const float* weight, long outputs, long channels, long taps, filter_order order, float* packed) {
+  const long depth = channels * taps, halves = (outputs + tile_columns - 1) / tile_columns * 2;
+#pragma omp for schedule(static)
+  for (long half = 0; half < halves; ++half) {
+    const long first = half * lanes, left = outputs - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
+    float* out = packed + half / 2 * tile_columns * depth + half % 2 * lanes;
+    transpose_filter(weight + (rows ? first * depth : 0), depth, rows, channels, taps,
+                     [&](long c, long from, long count, const float* block) {
+                       for (long k = 0; k < count; ++k) {
+                         const long channel = c + (from + k) / taps, tap = (from + k) % taps;
+                         const long at = order == filter_order::taps_outside ? tap * channels + channel
+                                                                             : channel * taps + tap;
+                         vector_lane{}.store(out + at * tile_columns, vector_lane{}.load(block + k * lanes));
+                       }
+                     });
+  }
+}
+
+// ---- the input -----------------------------------------------------------------------------------------------------
+
+// `count` images with a border of zeros: [count, H + 2 ph, W + 2 pw, C], or [count, C, H + 2 ph, W + 2 pw] where the
+// columns of the input lie side by side. Shared by all threads; ends with a barrier.
+__attribute__((noinline)) inline void pad_images(const float* x, const image_strides& at, const conv_shape& s, long count, bool last, float* out) {
+  const long height = s.height + 2 * s.pad_height, width = s.width + 2 * s.pad_width;
+  const long outer = last ? 1 : s.channels, inner = last ? s.channels : 1;
+#pragma omp for schedule(static)
+  for (long row = 0; row < count * outer * height; ++row) {
+    const long y = row % height - s.pad_height, channel = row / height % outer, image = row / height / outer;
+    const float* from = x + image * at.image + channel * at.channel + y * at.row;
+    float* to = out + row * width * inner;
+    if (y < 0 || y >= s.height) {
+      __builtin_memset(to, 0, width * inner * sizeof(float));
+      continue;
+    }
+    __builtin_memset(to, 0, s.pad_width * inner * sizeof(float));
+    to += s.pad_width * inner;
+    if (at.column == inner) {
+      __builtin_memcpy(to, from, s.width * inner * sizeof(float));
+    } else {
+      for (long i = 0; i < s.width; ++i)
+        for_each(inner, [&](auto lane, long c) {
+          lane.store(to + i * inner + c, lane.load_strided(from + i * at.column + c * at.channel, at.channel));
+        });
+    }
+    __builtin_memset(to + s.width * inner, 0, s.pad_width * inner * sizeof(float));
+  }
+}
+
+// Where the runs of K begin, and how an element of A is found.
+struct filter_runs {
+  long runs, run;       // K = runs * run
+  long column, pixel;   // strides along a run, and from one output pixel of a row to the next
+  bool last;            // which filter_order the weights have
+};
+
+inline filter_runs runs_of(const conv_shape& s, const image_strides& at) {
+  const bool last = at.channel == 1 || s.channels == 1;
+  if (!last) return {s.channels * s.kernel_height, s.kernel_width, s.dilation_width * at.column,
+                     s.stride_width * at.column, false};
+  const bool joined = s.kernel_width == 1 || (s.dilation_width == 1 && at.column == s.channels);
+  return {joined ? s.kernel_height : s.kernel_height * s.kernel_width, joined ? s.kernel_width * s.channels : s.channels,
+          1, s.stride_width * at.column, true};
+}
+
+__attribute__((noinline)) inline void find_runs(const conv_shape& s, const image_strides& at, const filter_runs& f, long* offsets) {
+  for (long i = 0; i < f.runs; ++i) {
+    if (!f.last) {
+      offsets[i] = i / s.kernel_height * at.channel + i % s.kernel_height * s.dilation_height * at.row;
+    } else {
+      const long wide = f.runs / s.kernel_height;
+      offsets[i] = i / wide * s.dilation_height * at.row + i % wide * s.dilation_width * at.column;
+    }
+  }
+}
+
+// ---- tiles ---------------------------------------------------------------------------------------------------------
+
+// c[r][0..NR) (=, or +=) the sum over the runs [first, last) of A times one panel. The first half of the rows lies from
+// a, the others from a_second, `pixel` apart.
+template <int Rows>
+__attribute__((noinline)) void filter_tile(const float* a, const float* a_second, long pixel, long column,
+                                           const long* offsets, long runs, long run, const float* b, float* c,
+                                           bool accumulate) {
+  constexpr int half = (Rows + 1) / 2;
+  vec<float> sum[Rows][2] = {};
+  for (long i = 0; i < runs; ++i) {
+    const float *low = a + offsets[i], *high = a_second + offsets[i];
+    for (long k = 0; k < run; ++k, low += column, high += column, b += tile_columns) {
+      const vec<float> b0 = load_bytes<vec<float>>(b), b1 = load_bytes<vec<float>>(b + lanes);
+      RL_UNROLL for (int r = 0; r < Rows; ++r) {
+        const float x = r < half ? low[r * pixel] : high[(r - half) * pixel];
+        sum[r][0] += x * b0;
+        sum[r][1] += x * b1;
+      }
+    }
+  }
+  if (accumulate) {
+    RL_UNROLL for (int r = 0; r < Rows; ++r) {
+      sum[r][0] += load_bytes<vec<float>>(c + r * tile_columns);
+      sum[r][1] += load_bytes<vec<float>>(c + r * tile_columns + lanes);
+    }
+  }
+  RL_UNROLL for (int r = 0; r < Rows; ++r) {
+    __builtin_memcpy(c + r * tile_columns, &sum[r][0], sizeof(vec<float>));
+    __builtin_memcpy(c + r * tile_columns + lanes, &sum[r][1], sizeof(vec<float>));
+  }
+}
+
+// The output pixels of one tile: `rows` from (image, row, column), of which the first `done` belong to the strip before;
+// in a paired strip the second half lies in the next row.
+struct strip {
+  long image, row, column;
+  int rows, done;
+};
+
+// How output rows of Width pixels are cut into strips. A Width known at compile time gives strips as equal as can be, or
+// pairs of short rows; with Width = 0 the width comes at run time, and strips overlap.
+template <long Width> struct strip_split {
+  static constexpr long known_count = Width ? (Width + strip_rows - 1) / strip_rows : 1;
+  static constexpr bool paired = Width > 1 && 2 * Width <= strip_rows;
+  static constexpr int large = paired ? (int)(2 * Width) : (int)((Width + known_count - 1) / known_count);
+  static constexpr int small = large > 1 ? large - 1 : 1;
+  static constexpr long large_count = Width - known_count * (large - 1);
+
+  static RL_INLINE long of_image(long height, long width) {
+    if constexpr (paired) return (height + 1) / 2;
+    else if constexpr (Width > 0) return height * known_count;
+    else return height * in_row(width);
+  }
+  static RL_INLINE int run_time_rows(long width) { return width >= strip_rows ? strip_rows : width >= 4 ? 4 : 1; }
+  static RL_INLINE long in_row(long width) { return (width + run_time_rows(width) - 1) / run_time_rows(width); }
+
+  static RL_INLINE strip at(long height, long width, long index) {
+    const long image = index / of_image(height, width), i = index % of_image(height, width);
+    if constexpr (paired) return {image, 2 * i, 0, 2 * i + 1 < height ? large : (int)Width, 0};
+    else if constexpr (Width > 0) {
+      const long row = i / known_count, part = i % known_count;
+      return part < large_count ? strip{image, row, part * large, large, 0}
+                                : strip{image, row, large_count * large + (part - large_count) * small, small, 0};
+    } else {
+      const int rows = run_time_rows(width);
+      const long row = i / in_row(width), first = i % in_row(width) * rows, last = width - rows;
+      return first <= last ? strip{image, row, first, rows, 0} : strip{image, row, last, rows, (int)(first - last)};
+    }
+  }
+
+  static RL_INLINE void run(int rows, const float* a, const float* second, long pixel, long column, const long* offsets,
+                            long runs, long run, const float* b, float* c, bool accumulate) {
+    if constexpr (Width > 0) {
+      constexpr int other = paired ? (int)Width : small;
+      if ((!paired && large_count == known_count) || rows == large)
+        filter_tile<large>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
+      else filter_tile<other>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
+    } else if (rows == strip_rows) {
+      filter_tile<strip_rows>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
+    } else if (rows == 4) {
+      filter_tile<4>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
+    } else {
+      filter_tile<1>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
+    }
+  }
+};
+
+// Hands a strip's results to the epilogue.
+template <long Width, class E>
+RL_INLINE void emit_strip(const float* c, const strip& s, long height, long width, long pixels, long channel,
+                          long outputs, const E& emit) {
+  const long left = outputs - channel, wide = left < tile_columns ? left : tile_columns;
+  for (int r = s.done; r < s.rows; ++r) {
+    long row = s.row, column = s.column + r;
+    if (strip_split<Width>::paired && r >= Width) ++row, column -= Width;
+    const long pixel = pixels + (s.image * height + row) * width + column;
+    const float* values = c + r * tile_columns;
+    long j = 0;
+    for (; j + lanes <= wide; j += lanes) emit(vector_lane{}, pixel, channel + j, load_bytes<vec<float>>(values + j));
+    if (outputs % lanes)
+      for (; j < wide; ++j) emit(scalar_lane{}, pixel, channel + j, values[j]);
+  }
+}
+
+// ---- the convolution -----------------------------------------------------------------------------------------------
+
+constexpr long padded_image_size(const conv_shape& s) {
+  return s.padded() ? (s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width) * s.channels : 0;
+}
+constexpr long images_at_once(const conv_shape& s) {
+  const long size = padded_image_size(s), fit = size ? (1L << 18) / size : s.images;
+  return fit < 1 ? 1 : fit < s.images ? fit : s.images;
+}
+// Bytes shared by all threads: padded images, and a table of runs for each of `threads`.
+constexpr long filter_scratch_bytes(const conv_shape& s, long threads) {
+  const long images = (images_at_once(s) * padded_image_size(s) * (long)sizeof(float) + 63) / 64 * 64;
+  const long longest = s.channels > s.kernel_width ? s.channels : s.kernel_width;
+  return images + threads * ((longest * s.kernel_height * (long)sizeof(long) + 63) / 64 * 64);
+}
+
+// What a product of strips and panels reads. The table of runs lies in scratch memory.
+struct filter_input {
+  const float* x;
+  image_strides at;
+  filter_runs f;
+  const long* offsets;
+};
+
+// The strips [first, last), at most group_limit, times one panel of weights, which goes by in parts that stay cached:
+// sums[strip - first][strip_rows][NR].
+template <long Width>
+__attribute__((noinline)) void filter_strips(const filter_input& in, const conv_shape& s, const float* panel, long first,
+                                             long last, float* sums) {
+  using split = strip_split<Width>;
+  const filter_runs& f = in.f;
+  const long run_bytes = f.run * tile_columns * (long)sizeof(float);
+  const long together = panel_part_bytes / run_bytes < 1 ? 1 : panel_part_bytes / run_bytes;
+  const long height = s.out_height(), width = s.out_width(), down = s.stride_height * in.at.row;
+  for (long from = 0; from < f.runs; from += together) {
+    const long runs = f.runs - from < together ? f.runs - from : together;
+    for (long i = first; i < last; ++i) {
+      const strip part = split::at(height, width, i);
+      const float* a = in.x + part.image * in.at.image + part.row * down + part.column * f.pixel;
+      const bool pair = split::paired && part.rows > Width;
+      const float* second = pair ? a + down : a + (part.rows + 1) / 2 * f.pixel;
+      split::run(part.rows, a, second, f.pixel, f.column, in.offsets + from, runs, f.run,
+                 panel + from * f.run * tile_columns, sums + (i - first) * strip_rows * tile_columns, from > 0);
+    }
+  }
+}
+
+// x by strides, the packed weight of the order that runs_of tells (of the copy, where there is padding). Width is the
+// number of output columns if it is known, or 0. Ends with a barrier.
+template <long Width, class E>
+RL_INLINE void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch,
+                             const E& emit) {
+  const long chunk = images_at_once(s), panels = (s.outputs + tile_columns - 1) / tile_columns;
+  float* padded = (float*)scratch;
+  const long space = filter_scratch_bytes(s, 1) - filter_scratch_bytes(s, 0);
+  long* offsets = (long*)((char*)scratch + filter_scratch_bytes(s, 0) + thread_index() * space);
+  const bool last = at.channel == 1 || s.channels == 1;
+  const image_strides own = at;
+  if (s.padded()) {
+    const long width = s.width + 2 * s.pad_width, height = s.height + 2 * s.pad_height;
+    at = last ? image_strides{height * width * s.channels, 1, width * s.channels, s.channels}
+              : image_strides{height * width * s.channels, height * width, width, 1};
+  }
+  const filter_runs f = runs_of(s, at);
+  find_runs(s, at, f, offsets);
+  alignas(64) float sums[group_limit * strip_rows * tile_columns];
+  const long height = s.out_height(), width = s.out_width();
+  for (long begin = 0; begin < s.images; begin += chunk) {
+    const long images = s.images - begin < chunk ? s.images - begin : chunk;
+    filter_input in = {x + begin * own.image, at, f, offsets};
+    if (s.padded()) {
+      pad_images(in.x, own, s, images, last, padded);
+      in.x = padded;
+    }
+    const long strips = images * strip_split<Width>::of_image(height, width);
+    const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
+    const long pixels = begin * height * width;
+#pragma omp for schedule(static)
+    for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
+      const long channel = task / groups * tile_columns, first = task % groups * group;
+      const long end = first + group < strips ? first + group : strips;
+      filter_strips<Width>(in, s, packed + channel * f.runs * f.run, first, end, sums);
+      for (long i = first; i < end; ++i)
+        emit_strip<Width>(sums + (i - first) * strip_rows * tile_columns, strip_split<Width>::at(height, width, i), height,
+                          width, pixels, channel, s.outputs, emit);
+    }
+  }
+}
+
+}  // namespace rl

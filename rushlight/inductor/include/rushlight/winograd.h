@@ -1,0 +1,291 @@
+// Convolutions with 3 x 3 kernels and stride 1 by Winograd's minimal filtering, F(4 x 4, 3 x 3) (Lavin and Gray 2016):
+// blocks of 6 x 6 inputs are transformed, multiplied as 36 products of tiles and channels, and transformed to 4 x 4
+// outputs, which takes a quarter of the multiplications. The points of interpolation are 0, +-5/8, +-3/2 and infinity,
+// at which the error is about that of a direct sum (Barabasz et al. 2020 study the choice).
+//
+// The input lies channels-last; emit(lane, pixel, channel, value) as in image.h. An infinity or a NaN would spread over
+// its whole block, and so would an overflow; outputs of such blocks are computed again from the plain weight.
+#pragma once
+
+#include <rushlight/image.h>
+
+namespace rl {
+
+constexpr int winograd_places = 36;
+constexpr float winograd_p = 0.625f, winograd_q = 1.5f;
+constexpr float winograd_p2 = winograd_p * winograd_p, winograd_q2 = winograd_q * winograd_q;
+
+// ---- transforms ----------------------------------------------------------------------------------------------------
+
+// Six inputs `step` apart to six places.
+template <class V> RL_INLINE void winograd_input(const V* x, int step, V* out, int out_step) {
+  constexpr float p = winograd_p, q = winograd_q, p2 = winograd_p2, q2 = winograd_q2;
+  const V x0 = x[0], x1 = x[step], x2 = x[2 * step], x3 = x[3 * step], x4 = x[4 * step], x5 = x[5 * step];
+  const V even_p = x4 - q2 * x2, odd_p = x3 - q2 * x1, even_q = x4 - p2 * x2, odd_q = x3 - p2 * x1;
+  out[0] = p2 * q2 * x0 - (p2 + q2) * x2 + x4;
+  out[out_step] = even_p + p * odd_p;
+  out[2 * out_step] = even_p - p * odd_p;
+  out[3 * out_step] = even_q + q * odd_q;
+  out[4 * out_step] = even_q - q * odd_q;
+  out[5 * out_step] = p2 * q2 * x1 - (p2 + q2) * x3 + x5;
+}
+
+// Six places to four outputs.
+template <class V> RL_INLINE void winograd_output(const V* m, int step, V* out, int out_step) {
+  constexpr float p = winograd_p, q = winograd_q, p2 = winograd_p2, q2 = winograd_q2;
+  const V sum_p = m[step] + m[2 * step], gap_p = m[step] - m[2 * step];
+  const V sum_q = m[3 * step] + m[4 * step], gap_q = m[3 * step] - m[4 * step];
+  out[0] = m[0] + sum_p + sum_q;
+  out[out_step] = p * gap_p + q * gap_q;
+  out[2 * out_step] = p2 * sum_p + q2 * sum_q;
+  out[3 * out_step] = p * p2 * gap_p + q * q2 * gap_q + m[5 * step];
+}
+
+// Three weights to six places.
+template <class V> RL_INLINE void winograd_filter(const V* g, int step, V* out, int out_step) {
+  constexpr float p = winograd_p, q = winograd_q, p2 = winograd_p2, q2 = winograd_q2;
+  constexpr float at_p = 1 / (2 * p2 * (p2 - q2)), at_q = 1 / (2 * q2 * (q2 - p2));
+  const V g0 = g[0], g1 = g[step], g2 = g[2 * step];
+  const V even_p = g0 + p2 * g2, even_q = g0 + q2 * g2;
+  out[0] = g0 * (1 / (p2 * q2));
+  out[out_step] = (even_p + p * g1) * at_p;
+  out[2 * out_step] = (even_p - p * g1) * at_p;
+  out[3 * out_step] = (even_q + q * g1) * at_q;
+  out[4 * out_step] = (even_q - q * g1) * at_q;
+  out[5 * out_step] = g2;
+}
+
+// The weight [O, C, 3, 3], contiguous, as [ceil(O / NR)][36][C][NR]. Called by all threads of a region, or by one.
+inline void pack_winograd(const float* weight, long outputs, long channels, float* packed) {
+  const long halves = (outputs + tile_columns - 1) / tile_columns * 2;
+#pragma omp for schedule(static)
+  for (long half = 0; half < halves; ++half) {
+    const long first = half * lanes, left = outputs - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
+    float* out = packed + half / 2 * tile_columns * winograd_places * channels + half % 2 * lanes;
+    transpose_filter(weight + (rows ? first * 9 * channels : 0), 9 * channels, rows, channels, 9,
+                     [&](long c, long, long count, const float* block) {
+                       for (long i = 0; i < count / 9; ++i) {
+                         vec<float> g[9], half_way[18], u[winograd_places];
+                         for (int k = 0; k < 9; ++k) g[k] = vector_lane{}.load(block + (i * 9 + k) * lanes);
+                         for (int x = 0; x < 3; ++x) winograd_filter(g + x, 3, half_way + x, 3);
+                         for (int y = 0; y < 6; ++y) winograd_filter(half_way + 3 * y, 1, u + 6 * y, 1);
+                         for (int k = 0; k < winograd_places; ++k)
+                           vector_lane{}.store(out + (k * channels + c + i) * tile_columns, u[k]);
+                       }
+                     });
+  }
+}
+
+// Blocks of 4 x 4 outputs, counted through all images, and their places.
+struct winograd_blocks {
+  long high, wide;
+  RL_INLINE long of_image() const { return high * wide; }
+  RL_INLINE long image(long i) const { return i / of_image(); }
+  RL_INLINE long row(long i) const { return i % of_image() / wide * 4; }
+  RL_INLINE long column(long i) const { return i % wide * 4; }
+};
+constexpr winograd_blocks blocks_of(const conv_shape& s) {
+  return {(s.out_height() + 3) / 4, (s.out_width() + 3) / 4};
+}
+
+// One vector of channels, from `c` where the place is inside the image.
+__attribute__((noinline)) inline void winograd_transform(const float* const* from, const bool* inside, long c, float* out,
+                                                         long place) {
+  const vector_lane lane;
+  vec<float> x[winograd_places], half_way[winograd_places], v[6];
+  RL_UNROLL for (int i = 0; i < winograd_places; ++i) x[i] = lane.load(from[i] + (inside[i] ? c : 0));
+  RL_UNROLL for (int i = 0; i < 6; ++i) winograd_input(x + i, 6, half_way + i, 6);
+  RL_UNROLL for (int y = 0; y < 6; ++y) {
+    winograd_input(half_way + 6 * y, 1, v, 1);
+    RL_UNROLL for (int i = 0; i < 6; ++i) lane.store(out + (6 * y + i) * place, v[i]);
+  }
+}
+
+// The block at (row, column) of one image to out[place][c], places being `place` floats apart.
+__attribute__((noinline)) inline void winograd_gather(const float* x, const image_strides& at, const conv_shape& s,
+                                                      long row, long column, float* out, long place) {
+  alignas(64) static const float zeros[lanes] = {};
+  const float* from[winograd_places];
+  bool inside[winograd_places];
+  for (long i = 0; i < winograd_places; ++i) {
+    const long y = row - s.pad_height + i / 6, z = column - s.pad_width + i % 6;
+    inside[i] = y >= 0 && y < s.height && z >= 0 && z < s.width;
+    from[i] = inside[i] ? x + y * at.row + z * at.column : zeros;
+  }
+  const long rest = s.channels % lanes, whole = s.channels - rest;
+  for (long c = 0; c < whole; c += lanes) winograd_transform(from, inside, c, out + c, place);
+  if (rest) {
+    alignas(64) float block[winograd_places * lanes] = {}, done[winograd_places * lanes];
+    for (long i = 0; i < winograd_places; ++i) {
+      __builtin_memcpy(block + i * lanes, from[i] + (inside[i] ? whole : 0), rest * sizeof(float));
+      from[i] = block + i * lanes;
+    }
+    winograd_transform(from, inside, 0, done, lanes);
+    for (long i = 0; i < winograd_places; ++i)
+      __builtin_memcpy(out + i * place + whole, done + i * lanes, rest * sizeof(float));
+  }
+}
+
+// ---- products ------------------------------------------------------------------------------------------------------
+
+// Rows go into tiles of 14 or 13, the last one overlapping the one before; fewer rows into smaller tiles.
+__attribute__((noinline)) inline void winograd_product(const float* a, long rows, long channels, const float* b,
+                                                       float* c) {
+  const long large = strip_rows, parts = (rows + large - 1) / large;
+  for (long done = 0; done < rows;) {
+    const long left = rows - done;
+    if (rows >= large - 1) {
+      const bool full = rows > parts * (large - 1);
+      const long step = full ? large : large - 1, first = left < step ? rows - step : done;
+      if (full) tile<strip_rows>(a + first * channels, channels, 1, b, channels, c + first * tile_columns, false);
+      else tile<strip_rows - 1>(a + first * channels, channels, 1, b, channels, c + first * tile_columns, false);
+      done = first + step;
+    } else if (left >= 8 && strip_rows > 8) {
+      tile<8>(a + done * channels, channels, 1, b, channels, c + done * tile_columns, false);
+      done += 8;
+    } else if (left >= 4) {
+      tile<4>(a + done * channels, channels, 1, b, channels, c + done * tile_columns, false);
+      done += 4;
+    } else {
+      tile<1>(a + done * channels, channels, 1, b, channels, c + done * tile_columns, false);
+      done += 1;
+    }
+  }
+}
+
+// One output of one channel from the plain weight.
+__attribute__((noinline)) inline float conv_at(const float* x, const image_strides& at, const conv_shape& s, const float* weight, long row,
+                     long column) {
+  float total = 0.0f;
+  for (long y = 0; y < 3; ++y)
+    for (long z = 0; z < 3; ++z) {
+      const long i = row - s.pad_height + y, j = column - s.pad_width + z;
+      if (i < 0 || i >= s.height || j < 0 || j >= s.width) continue;
+      for (long c = 0; c < s.channels; ++c) total += x[i * at.row + j * at.column + c] * weight[c * 9 + y * 3 + z];
+    }
+  return total;
+}
+
+// The outputs of one block for NR channels from m[place][0..NR), `place` floats apart: out[16][NR]. False where one of
+// them is not finite.
+__attribute__((noinline)) inline bool winograd_scatter(const float* m, long place, float* out) {
+  const vector_lane lane;
+  vec<float> check = {};
+  for (int j = 0; j < tile_columns; j += lanes) {
+    vec<float> half_way[24], y[16];
+    RL_UNROLL for (int i = 0; i < 6; ++i) {
+      vec<float> column[6];
+      RL_UNROLL for (int k = 0; k < 6; ++k) column[k] = lane.load(m + (6 * k + i) * place + j);
+      winograd_output(column, 1, half_way + i, 6);
+    }
+    RL_UNROLL for (int i = 0; i < 4; ++i) winograd_output(half_way + 6 * i, 1, y + 4 * i, 1);
+    RL_UNROLL for (int i = 0; i < 16; ++i) {
+      check += y[i] * 0.0f;
+      lane.store(out + i * tile_columns + j, y[i]);
+    }
+  }
+  const auto same_lanes = check == check;
+  bool finite = true;
+  for (int i = 0; i < lanes; ++i) finite &= same_lanes[i] != 0;
+  return finite;
+}
+
+template <class E>
+RL_INLINE void winograd_emit(const float* x, const image_strides& at, const conv_shape& s, const float* weight,
+                             const float* m, long place, long block, long channel, const E& emit) {
+  alignas(64) float out[16 * tile_columns];
+  const winograd_blocks blocks = blocks_of(s);
+  const long height = s.out_height(), width = s.out_width(), image = blocks.image(block);
+  const long row = blocks.row(block), column = blocks.column(block), left = s.outputs - channel;
+  const long wide = left < tile_columns ? left : tile_columns;
+  const bool finite = winograd_scatter(m, place, out);
+  for (long i = 0; i < 16; ++i) {
+    const long y = row + i / 4, z = column + i % 4;
+    if (y >= height || z >= width) continue;
+    float* values = out + i * tile_columns;
+    if (!finite)
+      for (long j = 0; j < wide; ++j)
+        values[j] = conv_at(x + image * at.image, at, s, weight + (channel + j) * 9 * s.channels, y, z);
+    const long pixel = (image * height + y) * width + z;
+    long j = 0;
+    for (; j + lanes <= wide; j += lanes) emit(vector_lane{}, pixel, channel + j, load_bytes<vec<float>>(values + j));
+    if (s.outputs % lanes)
+      for (; j < wide; ++j) emit(scalar_lane{}, pixel, channel + j, values[j]);
+  }
+}
+
+// ---- the convolution -----------------------------------------------------------------------------------------------
+
+// Blocks that a thread takes at a time: private where many blocks share little weight, else all threads share the
+// transformed input of more blocks, and each takes some panels.
+constexpr long winograd_group = 28, winograd_chunk = 128;
+constexpr bool winograd_shared(const conv_shape& s) {
+  return s.channels * s.outputs * winograd_places * (long)sizeof(float) > 3L << 20;
+}
+constexpr long winograd_floats(const conv_shape& s) {
+  const long blocks = winograd_shared(s) ? winograd_chunk : winograd_group;
+  return winograd_places * s.channels * blocks;
+}
+constexpr long winograd_products() { return winograd_places * tile_columns * winograd_group; }
+constexpr long winograd_scratch_bytes(const conv_shape& s, long threads) {
+  const long inputs = winograd_floats(s) * (winograd_shared(s) ? 1 : threads);
+  return (inputs + threads * winograd_products() + 64) * (long)sizeof(float);
+}
+
+// `count` blocks whose transformed inputs lie at v[36][..][C], times one panel: products[36][count][NR].
+__attribute__((noinline)) inline void winograd_multiply(const float* v, long place, long count, long channels,
+                                                        const float* panel, float* products) {
+  for (long i = 0; i < winograd_places; ++i)
+    winograd_product(v + i * place, count, channels, panel + i * channels * tile_columns,
+                     products + i * count * tile_columns);
+}
+
+// The transformed inputs of `count` blocks from `first`: v[36][count][C].
+__attribute__((noinline)) inline void winograd_gather_all(const float* x, const image_strides& at, const conv_shape& s,
+                                                          long first, long count, float* v) {
+  const winograd_blocks blocks = blocks_of(s);
+  for (long i = 0; i < count; ++i)
+    winograd_gather(x + blocks.image(first + i) * at.image, at, s, blocks.row(first + i), blocks.column(first + i),
+                    v + i * s.channels, count * s.channels);
+}
+
+// x channels-last by strides, weight as it is and packed. Ends with a barrier.
+template <class E>
+RL_INLINE void conv2d_winograd(const float* x, const image_strides& at, const float* weight, const float* packed,
+                               const conv_shape& s, void* scratch, const E& emit) {
+  const winograd_blocks blocks = blocks_of(s);
+  const long total = s.images * blocks.of_image(), panels = (s.outputs + tile_columns - 1) / tile_columns;
+  const long threads = thread_count(), thread = thread_index();
+  const bool shared = winograd_shared(s);
+  float* v = (float*)scratch + (shared ? 0 : thread * winograd_floats(s));
+  float* products = (float*)scratch + winograd_floats(s) * (shared ? 1 : threads) + thread * winograd_products();
+  // Private: a task is some blocks and all panels. Shared: of each chunk of blocks, a task is some blocks and one panel.
+  const long chunk = shared ? winograd_chunk : total;
+  for (long begin = 0; begin < total; begin += chunk) {
+    const long count = total - begin < chunk ? total - begin : chunk;
+    const long fewest = (count + winograd_group - 1) / winograd_group, even = (fewest + threads - 1) / threads * threads;
+    const long groups = shared ? fewest : even < count ? even : count;
+    if (shared) {
+#pragma omp for schedule(static)
+      for (long i = 0; i < count; ++i)
+        winograd_gather(x + blocks.image(begin + i) * at.image, at, s, blocks.row(begin + i), blocks.column(begin + i),
+                        v + i * s.channels, count * s.channels);
+    }
+#pragma omp for schedule(static)
+    for (long task = 0; task < groups * (shared ? panels : 1); ++task) {
+      const long first = count * (task % groups) / groups, own = count * (task % groups + 1) / groups - first;
+      const long panel = task / groups, last = shared ? panel + 1 : panels;
+      if (!shared) winograd_gather_all(x, at, s, begin + first, own, v);
+      const float* inputs = v + (shared ? first * s.channels : 0);
+      for (long i = panel; i < last; ++i) {
+        const long channel = i * tile_columns, place = (shared ? count : own) * s.channels;
+        winograd_multiply(inputs, place, own, s.channels, packed + channel * winograd_places * s.channels, products);
+        for (long k = 0; k < own; ++k)
+          winograd_emit(x, at, s, weight, products + k * tile_columns, own * tile_columns, begin + first + k, channel,
+                        emit);
+      }
+    }
+  }
+}
+
+}  // namespace rl

@@ -1,0 +1,105 @@
+"""Lowering of two-dimensional convolutions to templates.
+
+Results lie channels-last: the lanes of a vector are output channels, and what follows elementwise keeps that order (see
+`memory_order`), so that no layout changes between convolutions. Grouped convolutions lie as the caller's tensors do.
+"""
+
+from __future__ import annotations
+
+from rushlight.inductor.ir import Operand
+from rushlight.inductor.lowering.builder import same_strides
+from rushlight.inductor.lowering.pointwise import add, mul_boxes
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.sizes import as_size, as_sizes, hint
+from rushlight.inductor.tensor_box import TensorBox
+
+# Winograd's algorithm multiplies less and moves more: it takes this many channels, and this much fewer multiplications.
+WINOGRAD_CHANNELS = 32
+WINOGRAD_FEWEST_BLOCKS = 12
+WINOGRAD_ADVANTAGE = 1.6
+
+
+@lowering("convolution")
+def convolution(graph, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    images, channels, height, width = input.size
+    outputs, _, kernel_height, kernel_width = weight.size
+    reach_height, reach_width = dilation[0] * (kernel_height - 1) + 1, dilation[1] * (kernel_width - 1) + 1
+    out_height = (height + 2 * padding[0] - reach_height) // stride[0] + 1
+    out_width = (width + 2 * padding[1] - reach_width) // stride[1] + 1
+    shape = (images, channels, height, width, outputs, kernel_height, kernel_width, *stride, *padding, *dilation, groups)
+    if groups > 1:
+        made = _grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
+    else:
+        made = _channels_last(graph, input, weight, shape, (images, out_height, out_width, outputs))
+    result = made if bias is None else add(graph, made, bias.reshape((1, outputs, 1, 1)))
+    if graph.consumers == 1 and graph.is_constant(weight) and (bias is None or graph.is_constant(bias)):
+        graph.scaled_forms[result] = lambda scale: _scaled(
+            graph, scale, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+        )
+    return result
+
+
+def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
+    """The convolution times a constant per output channel, which goes into its weight and bias."""
+    weight = graph.realize(mul_boxes(graph, weight, scale.reshape((weight.size[0], 1, 1, 1))))
+    if bias is not None:
+        bias = graph.realize(mul_boxes(graph, bias, scale.reshape(bias.size)))
+    return convolution(graph, input, weight, bias, *rest)
+
+
+def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+    operands = {"input": _contiguous(graph, input), "weight": _contiguous(graph, weight)}
+    outputs, group_channels, kernel_height, kernel_width = weight.size
+    return graph.template(
+        "convolution", size, input.dtype, size[0] * size[1], size[2] * size[3], operands, shape=shape,
+        depth=group_channels * kernel_height * kernel_width, group_outputs=outputs // shape[-1],
+    )  # fmt: skip
+
+
+def _contiguous(graph, box: TensorBox) -> Operand:
+    return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))
+
+
+def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+    images, out_height, out_width, outputs = size
+    source = graph.operand(input, input.size) or graph.operand(graph.copy(input), input.size)
+    filters = _contiguous(graph, weight)
+    depth = weight.size[1] * weight.size[2] * weight.size[3]
+    rows, constant = images * out_height * out_width, graph.is_constant_buffer(filters.buffer)
+    if _is_product(source, shape):
+        operands = {
+            "a": Operand(source.buffer, source.offset, (source.strides[3], 1)),
+            "b": Operand(filters.buffer, filters.offset, (1, as_size(depth))),
+        }
+        made = graph.template(
+            "gemm", size, input.dtype, rows, outputs, operands, depth=depth, packed_once=constant
+        )
+    else:
+        operands = {"input": source, "weight": filters}
+        fast = constant and _is_winograd(source, shape, out_height, out_width)
+        made = graph.template(
+            "winograd" if fast else "direct_convolution", size, input.dtype, rows, outputs, operands, shape=shape, depth=depth,
+            packed_once=constant, out_width=out_width,
+        )  # fmt: skip
+    return made.view((images, outputs, out_height, out_width), lambda index: [index[0], index[2], index[3], index[1]])
+
+
+def _is_product(source: Operand, shape: tuple) -> bool:
+    """Whether the pixels, as they lie, are the rows of a matrix that the weight is multiplied with."""
+    images, channels, height, width, _, *kernel_and_steps, _ = as_sizes(shape)
+    if tuple(kernel_and_steps[:6]) != (1, 1, 1, 1, 0, 0):
+        return False
+    pixel = source.strides[3]
+    wanted = as_sizes((height * width * pixel, 1, width * pixel, pixel))
+    return same_strides((images, channels, height, width), source.strides, wanted)
+
+
+def _is_winograd(source: Operand, shape: tuple, out_height: int, out_width: int) -> bool:
+    images, channels, _, _, outputs, *kernel_and_steps, _ = map(hint, shape)
+    out_height, out_width = hint(out_height), hint(out_width)
+    if (*kernel_and_steps[:4], *kernel_and_steps[6:]) != (3, 3, 1, 1, 1, 1) or source.strides[1] != 1:
+        return False
+    blocks = images * -(-out_height // 4) * -(-out_width // 4)
+    multiplications = 36 * max(blocks, WINOGRAD_FEWEST_BLOCKS)
+    worthwhile = multiplications * WINOGRAD_ADVANTAGE < 9 * images * out_height * out_width
+    return worthwhile and min(channels, outputs) >= WINOGRAD_CHANNELS

@@ -1,0 +1,27 @@
+"""Where a slice begins and ends, for sizes that may be symbolic."""
+
+from __future__ import annotations
+
+from rushlight.core.symbolic import SymInt
+
+Integer = int | SymInt
+
+
+def slice_bounds(start: Integer | None, end: Integer | None, size: Integer) -> tuple[Integer, Integer]:
+    """The first position of `start:end` in a dimension, and the one after its last, both in [0, size].
+
+    What cannot be told of symbolic sizes is decided by the example, and guarded.
+    """
+    if not any(isinstance(value, SymInt) for value in (start, end, size)):
+        first, last, _ = slice(start, end).indices(size)
+        return first, last
+    return _place(start, 0, size), _place(end, size, size)
+
+
+def _place(position: Integer | None, default: Integer, size: Integer) -> Integer:
+    if position is None:
+        return default
+    if position < 0:
+        position = position + size
+        return 0 if position < 0 else position
+    return size if position > size else position

@@ -1,0 +1,108 @@
+"""What every call of a graph with symbolic sizes works out about them: as generated Python functions, so that it is quick.
+
+In: `SizeSymbols` and expressions. Out: Python functions. Stage: inductor, calling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.core.algebra import Expr, to_python
+from rushlight.core.tensor import Tensor
+from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
+
+
+def make_binder(symbols: SizeSymbols) -> Callable[[tuple], tuple[int, ...]]:
+    """`bind(inputs)`: the symbols' values. RuntimeError for inputs that the graph was not compiled for."""
+    inputs, reporter = symbols.inputs, _Reporter(symbols)
+    lines = [f"if len(inputs) != {len(inputs)}:", "    raise count(inputs)"]
+    lines.append(f"{', '.join(f'a{position}' for position in range(len(inputs)))}, = inputs")
+    for position, given in enumerate(inputs):
+        lines += _check_kind(position, given)
+    lines += [f"{symbol} = {text}" for symbol, text in symbols.definitions.items()]
+    values = numbers_text(symbols.names)
+    for number, condition in enumerate(reporter.conditions):
+        lines += [f"if not ({condition}):", f"    raise outside({number}, {values})"]
+    for position, given in enumerate(inputs):
+        lines += [f"if {_mismatch(position, given)}:", f"    raise wrong(inputs, {position}, {values})"]
+    lines.append(f"return {values}")
+    names = {"count": reporter.count, "wrong": reporter.wrong, "outside": reporter.outside}
+    names |= {f"d{position}": given.dtype for position, given in enumerate(inputs) if isinstance(given, TensorInput)}
+    return _function("bind", "inputs", lines, names)
+
+
+def make_function(symbols: SizeSymbols, result: object) -> Callable[..., tuple]:
+    """The function of the symbols' values that gives `result`, nested tuples of sizes and other constants."""
+    return _function("sizes", ", ".join(symbols.names), [f"return {numbers_text(result)}"], {})
+
+
+def numbers_text(value: object) -> str:
+    """Nested tuples of sizes, names and None as Python text."""
+    if isinstance(value, tuple | list):
+        return f"({''.join(f'{numbers_text(item)}, ' for item in value)})"
+    return to_python(value) if isinstance(value, Expr) else str(value)
+
+
+def _function(name: str, parameters: str, lines: list[str], names: dict[str, object]) -> Callable:
+    body = "\n".join(f"    {line}" for line in lines)
+    exec(compile(f"def {name}({parameters}):\n{body}\n", f"<{name} of a graph with symbolic sizes>", "exec"), names)
+    return names[name]
+
+
+def _check_kind(position: int, given: object) -> list[str]:
+    """Statements that make sure of the type, before sizes are read."""
+    if isinstance(given, TensorInput):
+        impl = f"(i{position} := getattr(a{position}, '_impl', None))"
+        test = f"{impl} is None or len(i{position}.sizes) != {len(given.size)}"
+    else:
+        test = f"type(a{position}) is not int"
+    return [f"if {test}:", f"    raise wrong(inputs, {position}, ())"]
+
+
+def _mismatch(position: int, given: object) -> str:
+    if not isinstance(given, TensorInput):
+        return f"a{position} != {given}"
+    return (
+        f"i{position}.sizes != {numbers_text(given.size)} or i{position}.strides != {numbers_text(given.stride)} "
+        f"or i{position}.dtype is not d{position} or i{position}.storage.buffer is None"
+    )
+
+
+class _Reporter:
+    """Makes the errors of a binder."""
+
+    def __init__(self, symbols: SizeSymbols):
+        self.inputs = symbols.inputs
+        self.names = symbols.names
+        self.conditions = [str(relation) for relation in symbols.relations]
+        for symbol in symbols.definitions:
+            if symbol.least is not None:
+                self.conditions.append(f"{symbol} >= {symbol.least}")
+            if symbol.extent is not None:
+                self.conditions.append(f"{symbol} < {symbol.extent}")
+
+    def count(self, inputs: tuple) -> RuntimeError:
+        """For too many or too few inputs."""
+        return RuntimeError(f"the compiled graph takes {len(self.inputs)} inputs, got {len(inputs)}")
+
+    def outside(self, number: int, values: tuple[int, ...]) -> RuntimeError:
+        """For sizes of which an assumption does not hold."""
+        return RuntimeError(
+            f"the compiled graph is for sizes with {self.conditions[number]}, got {self._values(values)}; compile it for these"
+        )
+
+    def wrong(self, inputs: tuple, position: int, values: tuple[int, ...]) -> RuntimeError:
+        """For an input of another type, dtype, size or stride."""
+        expected, got, where = self.inputs[position], inputs[position], self._values(values)
+        if isinstance(expected, TensorInput):
+            wanted = f"a {expected.dtype} CPU tensor of size {list(expected.size)} and stride {list(expected.stride)}"
+        else:
+            wanted = f"the integer {expected}"
+        if isinstance(got, Tensor):
+            had = f"{got.dtype} of size {list(got.shape)} and stride {list(got.stride())}"
+        else:
+            had = repr(got)
+        return RuntimeError(f"input {position} of the compiled graph must be {wanted}{where and f' with {where}'}, got {had}")
+
+    def _values(self, values: tuple[int, ...]) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in zip(self.names, values, strict=False))

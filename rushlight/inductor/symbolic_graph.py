@@ -1,0 +1,91 @@
+"""A built program with symbolic sizes as a Python callable: sizes read off the inputs, and what follows from them.
+
+In: a lowered graph, its program and library. Out: a callable over tensors and integers. Stage: inductor, calling.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import rushlight._C as _C
+from rushlight.core.storage import allocate
+from rushlight.core.tensor import Tensor
+from rushlight.inductor.build import Library
+from rushlight.inductor.codegen.program import Program
+from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.graph import LoweredGraph, OutputView
+from rushlight.inductor.size_checks import make_binder, make_function
+from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
+from rushlight.inductor.sizes import Size
+
+LARGEST = 1 << 60  # what generated code counts stays far from the limits of its integers
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """What follows from one choice of sizes."""
+
+    sizes: tuple[int, ...]
+    arena_bytes: int
+    output_bytes: dict[str, int]
+    outputs: tuple[OutputView, ...]
+
+
+class SymbolicGraph(CompiledGraph):
+    """Runs a program for any sizes that its capture allows. RuntimeError for inputs that it does not allow."""
+
+    def __init__(
+        self, lowered: LoweredGraph, program: Program, library: Library, constants: dict[str, Tensor],
+        reference: Callable[..., tuple],
+    ):  # fmt: skip
+        super().__init__(lowered, program, library, constants, reference)
+        symbols = lowered.symbols
+        self._tensors = [position for position, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
+        self._bind = make_binder(symbols)
+        self._work_out = _make_sizing(symbols, program, self.outputs, self._output_bytes)
+        self._sized: _Sized | None = None
+
+    def __call__(self, *inputs: Tensor | int) -> tuple:
+        """The flat outputs; RuntimeError for inputs of other dtypes, and of sizes and strides that do not fit together."""
+        sizes = self._bind(inputs)
+        sized = self._sized
+        if sized is None or sized.sizes != sizes:
+            sized = self._sized = self._size(sizes)
+        prepared = self._prepare()
+        tensors = [inputs[position] for position in self._tensors]
+        made = {name: allocate(nbytes) for name, nbytes in sized.output_bytes.items()}
+        arena = _C.allocate(sized.arena_bytes)
+        pointers = [tensor._impl.data_ptr for tensor in tensors]
+        pointers += prepared.pointers
+        pointers += [storage.data_ptr for storage in made.values()]
+        pointers.append(arena.data_ptr)
+        pointers += sizes
+        if _C.launch(self.library.entry, pointers):
+            return self.reference(*inputs)
+        return tuple(self._output(view, made, tensors) for view in sized.outputs)
+
+    def _size(self, sizes: tuple[int, ...]) -> _Sized:
+        output_bytes, views, counts = self._work_out(*sizes)
+        largest = max((*output_bytes, *counts), default=0)
+        if largest > LARGEST:
+            raise RuntimeError(f"inputs of these sizes need {largest} bytes or steps in the graph, more than {LARGEST}")
+        arena_bytes = self.library.arena_bytes_for((ctypes.c_int64 * len(sizes))(*sizes))
+        outputs = tuple(
+            replace(view, size=size, stride=stride, offset=offset, value=value if isinstance(view.value, Size) else view.value)
+            for view, (size, stride, offset, value) in zip(self.outputs, views, strict=True)
+        )
+        return _Sized(sizes, arena_bytes, dict(zip(self._output_bytes, output_bytes, strict=True)), outputs)
+
+
+def _make_sizing(
+    symbols: SizeSymbols, program: Program, outputs: list[OutputView], output_bytes: dict[str, Size]
+) -> Callable[..., tuple]:
+    """The function of the symbols: bytes of outputs, their views, and the counts that must not become too large."""
+    views = [
+        (view.size, view.stride, view.offset, view.value if isinstance(view.value, Size) else None) for view in outputs
+    ]
+    counts = [block.nbytes for slot in program.arena.slots for block in slot.blocks]
+    counts += [group.numel for group in program.groups]
+    return make_function(symbols, (tuple(output_bytes.values()), views, counts))

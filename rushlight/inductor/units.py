@@ -1,0 +1,93 @@
+"""One program's text as several translation units that compile side by side.
+
+In: the text of a program, in which definitions stand apart by blank lines. Out: texts of equal expected cost, the first with
+the entry, and each a complete translation unit. A text of another form, or one too small to gain, stays whole.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_KERNEL = re.compile(r"^static (void (kernel_\w+)\([^{}]*\)) \{$", re.MULTILINE)
+
+# Seconds that parts of a program take to compile, as measured; only their ratios matter, and when a second unit pays.
+_PER_UNIT = 0.05
+_PER_LINE = 0.0012
+_PER_CALL = {
+    "gemm": 0.05, "bgemm": 0.05, "attention": 0.27, "conv2d": 0.27, "depthwise_conv2d": 0.1, "conv2d_direct": 0.08,
+    "conv2d_winograd": 0.1, "pack_b": 0.005,
+}  # fmt: skip
+_CALL = re.compile(r"\brl::(\w+)[(<]")
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A piece of the text, the number of its first line, and, for a kernel, its declaration."""
+
+    text: str
+    line: int
+    declaration: str = ""
+
+    @property
+    def cost(self) -> float:
+        calls = sum(_PER_CALL.get(name, 0.0) for name in _CALL.findall(self.text))
+        return _PER_LINE * self.text.count("\n") + calls
+
+
+def split(source: str, most: int, path: str) -> list[str]:
+    """At most `most` translation units; their compiler's messages name lines of `path`, which holds `source`."""
+    blocks = _blocks(source)
+    kernels = [block for block in blocks if block.declaration]
+    if most < 2 or len(kernels) < 2 or not _is_regular(blocks):
+        return [source]
+    others = [block for block in blocks if not block.declaration]
+    parts = _balance(kernels, sum(block.cost for block in others[1:]), most)
+    if len(parts) == 1:
+        return [source]
+    return [_first(others, kernels, parts[0], path), *(_unit([others[0], *part], path) for part in parts[1:])]
+
+
+def _blocks(source: str) -> list[_Block]:
+    blocks, line = [], 1
+    for text in source.split("\n\n"):
+        found = _KERNEL.search(text)
+        blocks.append(_Block(text, line, found[1] if found else ""))
+        line += text.count("\n") + 2
+    return blocks
+
+
+def _is_regular(blocks: list[_Block]) -> bool:
+    """Whether the text is the includes, then kernels, then functions with C linkage."""
+    rest = [block for block in blocks[1:] if not block.declaration]
+    whole = all(block.text.rstrip().endswith("}") and _KERNEL.findall(block.text)[1:] == [] for block in blocks[1:])
+    return blocks[0].text.startswith("#include") and whole and all(block.text.startswith('extern "C"') for block in rest)
+
+
+def _balance(kernels: list[_Block], start: float, most: int) -> list[list[_Block]]:
+    """Kernels in as many parts as pay, the longest first to the part that has least; `start` is what the first has besides."""
+    total = start + sum(kernel.cost for kernel in kernels)
+    count = min(most, 1 + int(total / (2 * _PER_UNIT)))
+    parts: list[list[_Block]] = [[] for _ in range(count)]
+    costs = [start] + [0.0] * (count - 1)
+    for kernel in sorted(kernels, key=lambda block: -block.cost):
+        least = costs.index(min(costs))
+        parts[least].append(kernel)
+        costs[least] += kernel.cost
+    return [parts[0], *(part for part in parts[1:] if part)]
+
+
+def _first(others: list[_Block], kernels: list[_Block], own: list[_Block], path: str) -> str:
+    declared = "\n".join(f"{_HIDDEN}{kernel.declaration};" for kernel in kernels if kernel not in own)
+    return _unit([others[0], _Block(declared, 1), *own, *others[1:]], path)
+
+
+_HIDDEN = '__attribute__((visibility("hidden"))) '
+
+
+def _unit(blocks: list[_Block], path: str) -> str:
+    shown = []
+    for block in blocks:
+        visible = _KERNEL.sub(lambda found: f"{_HIDDEN}{found[1]} {{", block.text)
+        shown.append(f'#line {block.line} "{path}"\n{visible}')
+    return "\n\n".join(shown) + "\n"

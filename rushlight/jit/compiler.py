@@ -1,0 +1,157 @@
+"""Compilation of Python functions and classes, each once per process: what `script` drives, and what compiled code refers to.
+
+In: a Python function, a NamedTuple, enumeration or class. Out: a Function or a type. Stage: jit, from `script` to the emitter.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import threading
+import types
+import weakref
+from collections.abc import Callable, Sequence
+
+from rushlight.jit.annotations import infer_type, is_enum, is_named_tuple, named_tuple_type
+from rushlight.jit.constants import ENUM_TYPES
+from rushlight.jit.emit.emitter import Emitter, signature
+from rushlight.jit.emit.python_values import PythonResolver
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.frontend.definitions import get_jit_def
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.cleanup import run_cleanup_passes
+from rushlight.jit.source import SourceRange
+from rushlight.jit.tree_views import Def
+from rushlight.jit.types.kinds import ClassType, EnumType, Type
+
+_lock = threading.RLock()
+_functions: weakref.WeakKeyDictionary[Callable, list[Function]] = weakref.WeakKeyDictionary()
+_types: weakref.WeakKeyDictionary[type, Type] = weakref.WeakKeyDictionary()
+CLASS_COMPILERS: list[Callable[[type], Type | None]] = []
+"""Further ways to make a type of a class, tried in order; `classes.py` adds TorchScript classes and interfaces."""
+
+
+def qualified_name(definition: Callable | type) -> str:
+    """The name of a function or class in graphs and archives: `__torch__.package.f`."""
+    module = definition.__module__
+    prefix = "__torch__" if module == "__main__" else f"__torch__.{module}"
+    return f"{prefix}.{definition.__qualname__.replace('<locals>.', '').replace('<', '_').replace('>', '_')}"
+
+
+def closure_lookup(function: Callable) -> Callable[[str], object]:
+    """What finds the names that a function can see where it was defined: its cells, its globals, the built-ins."""
+    function = inspect.unwrap(function)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+    def lookup(name: str) -> object:
+        if name in cells:
+            try:
+                return cells[name].cell_contents
+            except ValueError:
+                return None
+        return function.__globals__.get(name, getattr(builtins, name, None))
+
+    return lookup
+
+
+def frame_lookup(frame: types.FrameType | None) -> Callable[[str], object]:
+    """What finds the names of a running frame, which annotations may need beside a closure's."""
+    scope = {} if frame is None else {**frame.f_globals, **frame.f_locals}
+    return scope.get
+
+
+def default_arguments(function: Callable) -> dict[str, object]:
+    """The defaults of a function's parameters by name."""
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+
+
+class PythonCompiler:
+    """Compiles Python functions and classes on demand."""
+
+    def function(self, function: Callable, where: SourceRange | None = None) -> Sequence[Function]:
+        """The compiled function of a Python one. ErrorReport where it has no source."""
+        with _lock:
+            found = _functions.get(function)
+            if found is None:
+                found = _functions[function] = [self.compile_function(function, closure_lookup(function), where)]
+            return found
+
+    def compile_function(
+        self, function: Callable, lookup: Callable[[str], object], where: SourceRange | None = None
+    ) -> Function:
+        """Compile a Python function whose names `lookup` finds; its body when it is first needed."""
+        try:
+            definition = get_jit_def(function)
+        except OSError as error:
+            if where is None:
+                raise
+            raise ErrorReport(where, str(error)) from error
+        made = self.define(definition, qualified_name(function), PythonResolver(lookup, self), default_arguments(function))
+        made.doc = function.__doc__
+        return made
+
+    def define(
+        self, definition: Def, name: str, resolver: PythonResolver, defaults: dict[str, object], owner: ClassType | None = None
+    ) -> Function:
+        """A function of a tree. Where the return type is declared its schema is known before its body is compiled."""
+        schema = signature(definition.decl, name, resolver.type, defaults, owner)
+
+        def emit(function: Function) -> None:
+            graph = Graph()
+            emitter = Emitter(resolver, graph, owner, definition.ident.name)
+            found = emitter.emit_def(definition, schema)
+            run_cleanup_passes(graph)
+            function.set_graph(graph, found)
+
+        made = Function(name, define=emit)
+        made.schema_ = schema if schema.returns else None
+        return made
+
+    def class_type(self, kind: type) -> Type | None:
+        """The type of a class; None if it can't be one."""
+        with _lock:
+            found = _types.get(kind)
+            if found is None:
+                found = self._make_type(kind)
+                if found is not None:
+                    _types[kind] = found
+            return found
+
+    def _make_type(self, kind: type) -> Type | None:
+        if is_named_tuple(kind):
+            return named_tuple_type(kind, qualified_name(kind), self.class_type)
+        if is_enum(kind):
+            return self._enum_type(kind)
+        for compile_class in CLASS_COMPILERS:
+            found = compile_class(kind)
+            if found is not None:
+                return found
+        return None
+
+    def _enum_type(self, kind: type) -> EnumType | None:
+        members = tuple((member.name, member.value) for member in kind)
+        kinds = {infer_type(value, self.class_type) for _, value in members}
+        if len(kinds) != 1:
+            raise RuntimeError(f"Could not unify type list of the values of enum {kind.__name__}: they must be of one type")
+        made = EnumType(qualified_name(kind), kinds.pop(), members, kind)
+        ENUM_TYPES[kind] = made
+        return made
+
+
+def remember_type(kind: type, made: Type) -> None:
+    """Say what type a class has, before its methods are compiled, which may refer to it."""
+    with _lock:
+        _types[kind] = made
+
+
+compiler = PythonCompiler()
+"""The compiler of the process."""
+
+
+@functools.cache
+def no_lookup(name: str) -> object:
+    """A lookup that finds only built-ins."""
+    return getattr(builtins, name, None)

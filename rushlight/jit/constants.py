@@ -1,0 +1,90 @@
+"""Constants of graphs: Python values as `prim::Constant` nodes, and back.
+
+A dtype, a layout and a memory format are numbers in a graph. Lists and dicts stand whole in a constant only where nothing can
+write to them: as defaults of operators, and after constant propagation.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout, memory_format
+from rushlight.core.tensor import Tensor
+from rushlight.jit.enumerations import LAYOUTS, MEMORY_FORMATS, dtype_number
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph, Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.types.kinds import (
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    STRING,
+    TENSOR,
+    DictType,
+    FunctionType,
+    ListType,
+    TupleType,
+    Type,
+)
+
+_SIMPLE = {bool: BOOL, int: INT, float: FLOAT, complex: COMPLEX, str: STRING, type(None): NONE, device: DEVICE}
+ENUM_TYPES: dict[type, Type] = {}
+"""The types of the enumerations that are compiled."""
+
+
+def simplified(value: object) -> object:
+    """A Python value as graphs hold it: numbers for dtypes, layouts and memory formats."""
+    if isinstance(value, dtype):
+        return dtype_number(value)
+    if isinstance(value, layout):
+        return LAYOUTS.index(value)
+    if isinstance(value, memory_format):
+        return MEMORY_FORMATS.index(value)
+    if type(value).__name__ == "Size":
+        return list(value)
+    return value
+
+
+def constant_type(value: object) -> Type | None:
+    """The type of a constant; None for what can't be one."""
+    found = _SIMPLE.get(type(value))
+    if found is not None:
+        return found
+    if isinstance(value, Tensor):
+        return None if value.requires_grad else TENSOR
+    if isinstance(value, enum.Enum):
+        return ENUM_TYPES.get(type(value))
+    if isinstance(value, list):
+        kinds = {constant_type(item) for item in value} or {TENSOR}
+        return ListType(kinds.pop()) if len(kinds) == 1 and None not in kinds else None
+    if isinstance(value, tuple):
+        parts = tuple(constant_type(item) for item in value)
+        return None if None in parts else TupleType(parts)
+    if isinstance(value, dict) and value:
+        kinds = {(constant_type(key), constant_type(item)) for key, item in value.items()}
+        return DictType(*kinds.pop()) if len(kinds) == 1 else None
+    return FunctionType(value, value.name) if isinstance(value, Function) else None
+
+
+def insert_constant(graph: Graph, value: object, where: SourceRange | None = None) -> Value | None:
+    """A constant at the insertion point; None for what can't be one."""
+    value = simplified(value)
+    kind = constant_type(value)
+    if kind is None:
+        return None
+    node = graph.insert("prim::Constant")
+    if where is not None:
+        node.source_range = where
+    if value is not None:
+        node.set("value", value)
+    return node.output.set_type(kind)
+
+
+def constant_value(value: Value) -> object:
+    """What a constant holds; NotImplemented for a value that is none."""
+    return value.node.attributes.get("value") if value.node.kind == "prim::Constant" else NotImplemented

@@ -1,0 +1,235 @@
+"""Sugared values that are called: operators, functions, methods, classes, casts and Python's built-ins. Stage: jit, emission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.types.kinds import INT, ClassType, InterfaceType, ListType, TupleType, Type
+from rushlight.jit.types.relations import is_subtype
+
+if TYPE_CHECKING:
+    from rushlight.jit.emit.emitter import Emitter
+
+
+@dataclass
+class BuiltinFunction(SugaredValue):
+    """An operator by its name, `aten::add`."""
+
+    name: str
+
+    def kind(self) -> str:
+        return "builtin"
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        return emitter.emit_operator(self.name, where, args, keywords)
+
+
+@dataclass
+class BoundBuiltin(SugaredValue):
+    """An operator with its first argument: `x.add`."""
+
+    name: str
+    value: Value
+
+    def kind(self) -> str:
+        return "builtin method"
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        if self.name == "aten::sort" and isinstance(self.value.type, ListType) and isinstance(self.value.type.element, ClassType):
+            pass  # sorting by the class's __lt__ is the operator's business
+        return emitter.emit_operator(self.name, where, args, keywords, NamedValue(where, self.value, "self"))
+
+
+@dataclass
+class SpecialMethod(SugaredValue):
+    """Methods that are no operators: `wait` of a future, `tolist` of a tensor."""
+
+    name: str
+    value: Value
+
+    def kind(self) -> str:
+        return "builtin method"
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        if self.name == "wait":
+            return SimpleValue(emitter.insert("aten::wait", [self.value], self.value.type.element, where))
+        if self.name == "__len__":
+            return SimpleValue(emitter.simple.length(where, self.value))
+        return emitter.emit_tolist(where, self.value)
+
+
+@dataclass
+class FunctionValue(SugaredValue):
+    """A function that was or will be compiled; several are overloads, of which the first that fits is called."""
+
+    functions: Sequence[Function]
+
+    def kind(self) -> str:
+        return "function"
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        return emitter.emit_call(self.functions, where, args, keywords)
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        if len(self.functions) != 1:
+            raise ErrorReport(where, "overloaded functions cannot be used as values")
+        return emitter.function_constant(self.functions[0], where)
+
+
+@dataclass
+class MethodValue(SugaredValue):
+    """A method of an object, or a static method (no object)."""
+
+    value: Value | None
+    name: str
+    function: Function | None = None
+
+    def kind(self) -> str:
+        return "method"
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        if self.value is None:
+            return emitter.emit_call([self.function], where, args, keywords)
+        kind = self.value.type
+        if isinstance(kind, InterfaceType):
+            return emitter.emit_method_call(kind.methods[self.name], self.name, self.value, where, args, keywords)
+        function = self.function or kind.find_method(self.name)
+        if function is None:
+            raise ErrorReport(where, f"'{kind}' object has no attribute or method '{self.name}'.")
+        return emitter.emit_method_call(function.schema, function.short_name, self.value, where, args, keywords)
+
+
+@dataclass
+class ClassValue(SugaredValue):
+    """A class: called, it makes an object."""
+
+    type: ClassType
+
+    def kind(self) -> str:
+        return str(self.type)
+
+    def as_type(self) -> Type:
+        return self.type
+
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        found = self.type.static_methods.get(name) or self.type.find_method(name)
+        if found is None:
+            raise ErrorReport(where, f"class '{self.type.name}' does not have a static method called '{name}'")
+        return FunctionValue([found])
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        node = emitter.graph.insert("prim::CreateObject")
+        node.source_range = where
+        made = node.output.set_type(self.type)
+        if self.type.find_method("__init__") is None:
+            raise ErrorReport(where, f"class '{self.type.name}' has no __init__ method, so it can't be constructed")
+        MethodValue(made, "__init__").call(where, emitter, args, keywords)
+        return SimpleValue(made)
+
+
+@dataclass
+class NamedTupleValue(SugaredValue):
+    """A NamedTuple class: called, it makes a tuple."""
+
+    type: TupleType
+
+    def kind(self) -> str:
+        return str(self.type)
+
+    def as_type(self) -> Type:
+        return self.type
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        named = {each.name: each for each in keywords}
+        defaults = dict(zip(self.type.fields[len(self.type.fields) - len(self.type.defaults) :], self.type.defaults, strict=True))
+        parts = []
+        for index, (name, kind) in enumerate(zip(self.type.fields, self.type.elements, strict=True)):
+            given = args[index] if index < len(args) else named.pop(name, None)
+            if given is None and name not in defaults:
+                raise ErrorReport(where, f"Argument {name} not provided for {self.type.name}")
+            value = emitter.value_of(given) if given is not None else emitter.constant(defaults[name], where)
+            value = emitter.matcher.convert_value(value, kind, True)
+            if not is_subtype(value.type, kind):
+                raise ErrorReport(where, f"field '{name}' of {self.type.name} expects {kind}, got {value.type}")
+            parts.append(value)
+        if len(args) > len(self.type.fields) or named:
+            raise ErrorReport(where, f"{self.type.name} takes the fields {', '.join(self.type.fields)}")
+        return SimpleValue(emitter.insert("prim::TupleConstruct", parts, self.type, where))
+
+
+@dataclass
+class CastValue(SugaredValue):
+    """`int`, `float`, `bool`, `complex` and `str`: types that convert when they are called."""
+
+    type: Type
+    operator: str
+
+    def kind(self) -> str:
+        return str(self.type)
+
+    def as_type(self) -> Type:
+        return self.type
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        if not args and not keywords:
+            return SimpleValue(emitter.constant({"aten::str": ""}.get(self.operator, 0 if self.type == INT else 0.0), where))
+        if len(args) == 1 and not keywords:
+            value = emitter.value_of(args[0])
+            if isinstance(value.type, ClassType):
+                name = {"aten::Int": "__int__", "aten::Float": "__float__", "aten::Bool": "__bool__", "aten::str": "__str__"}[self.operator]
+                return MethodValue(value, name).call(where, emitter, [], [])
+            if is_subtype(value.type, self.type) and value.type == self.type:
+                return SimpleValue(value)
+        return emitter.emit_operator(self.operator, where, args, keywords)
+
+
+@dataclass
+class TypeValue(SugaredValue):
+    """A type that can only be asked about (`isinstance`) or annotated with: `Tensor`, `List[int]`."""
+
+    type: Type
+
+    def kind(self) -> str:
+        return f"type '{self.type}'"
+
+    def as_type(self) -> Type:
+        return self.type
+
+
+@dataclass
+class SpecialForm(SugaredValue):
+    """A function that the compiler itself understands; `emit` gets the emitter and the call's tree."""
+
+    name: str
+    emit: Callable[..., SugaredValue]
+
+    def kind(self) -> str:
+        return self.name
+
+
+@dataclass
+class ConstantValue(SugaredValue):
+    """A constant of Python, such as a global number."""
+
+    value: object
+
+    def kind(self) -> str:
+        return f"python value of type '{type(self.value).__name__}'"
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        return emitter.constant(self.value, where)
+
+
+
+def named(values: Sequence[Value], where: SourceRange) -> list[NamedValue]:
+    """Graph values as arguments."""
+    return [NamedValue(where, value) for value in values]
+
+

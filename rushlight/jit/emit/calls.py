@@ -1,0 +1,332 @@
+"""Calls: operators, functions, methods, and the functions that the compiler itself understands. Part of the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.jit.emit.iterables import EnumerateValue, RangeValue, ReversedValue, ZipValue
+from rushlight.jit.emit.matching import Match
+from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Value
+from rushlight.jit.operators.registry import Operator, operators_named
+from rushlight.jit.schema import FunctionSchema
+from rushlight.jit.source import SourceRange
+from rushlight.jit.tree_views import Apply, Starred, StringLiteral, Tree, Var
+from rushlight.jit.types.kinds import (
+    INT,
+    NONE,
+    STRING,
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from rushlight.jit.types.relations import NoMatch, is_subtype, unshaped
+
+_FAMILIES = {"list": ListType, "tuple": TupleType, "dict": DictType}
+
+
+class CallEmitter:
+    """The emitter's rules for calls."""
+
+    def emit_apply(self, tree: Apply, hint: Type | None = None) -> SugaredValue:
+        """`callee(arguments)`."""
+        if isinstance(tree.callee, Var) and self.environment.find(tree.callee.name) is None:
+            special = _SPECIAL.get(tree.callee.name)
+            if special is not None and not self.is_shadowed(tree.callee.name):
+                return special(self, tree, hint)
+        callee = self.emit_sugared(tree.callee)
+        form = getattr(callee, "form", None)
+        if form is not None:
+            return _FORMS[form](self, tree, hint)
+        return callee.call(tree.range, self, self.emit_arguments(tree.inputs), self.emit_keywords(tree))
+
+    def is_shadowed(self, name: str) -> bool:
+        """Whether the user's program gives a built-in's name another meaning."""
+        return self.resolver.shadows(name) if hasattr(self.resolver, "shadows") else False
+
+    def emit_arguments(self, trees: list[Tree]) -> list[NamedValue]:
+        """Positional arguments, with starred ones unpacked."""
+        found: list[NamedValue] = []
+        for tree in trees:
+            if isinstance(tree, Starred):
+                parts = self.emit_sugared(tree.value).as_tuple(tree.range, self)
+                found += [NamedValue(tree.range, part.as_value(tree.range, self)) for part in parts]
+            else:
+                found.append(NamedValue(tree.range, self.emit_expression(tree)))
+        return found
+
+    def emit_keywords(self, tree: Apply) -> list[NamedValue]:
+        """Keyword arguments."""
+        return [
+            NamedValue(each.range, self.emit_expression(each.value), each.ident.name) for each in tree.attributes
+        ]
+
+    def named_values(self, values: Sequence[Value], where: SourceRange) -> list[NamedValue]:
+        """Graph values as arguments."""
+        return [NamedValue(where, value) for value in values]
+
+    # Operators
+
+    def call_operator(self, name: str, where: SourceRange, values: Sequence[Value]) -> SugaredValue:
+        """An operator on graph values, by position."""
+        return self.emit_operator(name, where, self.named_values(values, where), [])
+
+    def emit_operator(
+        self, name: str, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
+        self_value: NamedValue | None = None,
+    ) -> SugaredValue:  # fmt: skip
+        """The overload of an operator that fits the arguments."""
+        operators = operators_named(name)
+        if not operators:
+            raise ErrorReport(where, f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}")
+        with self.graph.source(where):
+            operator, match = self.matcher.match_operators(operators, where, args, keywords, self_value, name)
+            return self.insert_operator(operator, match, where)
+
+    def insert_operator(self, operator: Operator, match: Match, where: SourceRange) -> SugaredValue:
+        """The node of an operator whose arguments matched."""
+        schema = operator.schema
+        node = self.graph.insert(schema.name, match.inputs, 0)
+        node.source_range = where
+        outputs = [node.add_output(kind) for kind in match.return_types]
+        if not outputs:
+            return SimpleValue(self.constant(None, where))
+        if len(outputs) == 1:
+            return SimpleValue(outputs[0])
+        fields = tuple(result.name for result in schema.returns)
+        kind = TupleType(tuple(match.return_types), f"__torch__.{schema.name.partition('::')[2]}", fields) if all(fields) else \
+            TupleType(tuple(match.return_types))  # fmt: skip
+        return SimpleValue(self.insert("prim::TupleConstruct", outputs, kind, where))
+
+    # Functions and methods
+
+    def emit_call(
+        self, functions: Sequence[Function], where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        """A call of the first of some overloads that fits."""
+        reasons = []
+        for convert in (False, True):
+            for function in functions:
+                try:
+                    with self.matcher.tentative():
+                        match = self.matcher.match(function.schema, where, args, keywords, convert)
+                except NoMatch as error:
+                    reasons.append(f"{function.schema}:\n{error}")
+                    continue
+                callee = self.function_constant(function, where)
+                return SimpleValue(self.insert("prim::CallFunction", [callee, *match.inputs], function.schema.return_type, where))
+        shown = reasons[len(functions) :] or reasons
+        raise ErrorReport(where, "Arguments for call are not valid.\n" * (len(functions) > 1) + "\n\n".join(dict.fromkeys(shown)))
+
+    def emit_method_call(
+        self, schema: FunctionSchema, name: str, target: Value, where: SourceRange, args: Sequence[NamedValue],
+        keywords: Sequence[NamedValue],
+    ) -> SugaredValue:  # fmt: skip
+        """A call of a method of an object or an interface."""
+        for convert in (False, True):
+            try:
+                with self.matcher.tentative():
+                    match = self.matcher.match(schema, where, args, keywords, convert, NamedValue(where, target, "self"))
+                    break
+            except NoMatch as error:
+                if convert:
+                    raise ErrorReport(where, f"{schema}:\n{error}") from None
+        node = self.graph.insert("prim::CallMethod", match.inputs).set("name", name)
+        node.source_range = where
+        return SimpleValue(node.output.set_type(schema.return_type))
+
+    def emit_tolist(self, where: SourceRange, value: Value) -> SugaredValue:
+        """`tensor.tolist()`, which only stands where its type is annotated."""
+        raise ErrorReport(where, "Expected type hint for result of tolist(). Write e.g. x: List[float] = tensor.tolist()")
+
+    def type_family(self, tree: Tree) -> type | None:
+        """What isinstance tests for with `list`, `tuple` or `dict`."""
+        return _FAMILIES.get(tree.name) if isinstance(tree, Var) else None
+
+    # Functions that the compiler understands
+
+    def _print(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        values = [each.value for each in self.emit_arguments(tree.inputs)]
+        self.graph.insert("prim::Print", values, 0).source_range = tree.range
+        return SimpleValue(self.constant(None, tree.range))
+
+    def _isinstance(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        return SimpleValue(self.condition_value(tree))
+
+    def _getattr(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        if len(tree.inputs) not in (2, 3) or not isinstance(tree.inputs[1], StringLiteral):
+            raise ErrorReport(tree.range, "getattr's second argument must be a string literal")
+        target = self.emit_sugared(tree.inputs[0])
+        name = tree.inputs[1].text
+        if len(tree.inputs) == 3 and not target.has_attribute(tree.range, self, name):
+            return self.emit_sugared(tree.inputs[2])
+        return target.attribute(tree.range, self, name)
+
+    def _range(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        values = [self._int_of(each) for each in self.emit_arguments(tree.inputs)]
+        if not 1 <= len(values) <= 3 or tree.attributes:
+            raise ErrorReport(tree.range, f"range expected 1 to 3 arguments, got {len(values)}")
+        if len(values) == 1:
+            return RangeValue(None, values[0], None)
+        step = values[2] if len(values) == 3 else self.constant(1, tree.range)
+        if step.constant() == 0:
+            raise ErrorReport(tree.range, "range() arg 3 must not be zero")
+        return RangeValue(values[0], values[1], step)
+
+    def _int_of(self, given: NamedValue) -> Value:
+        value = self.matcher.convert_value(given.value, INT, True)
+        if value.type != INT:
+            raise ErrorReport(given.range, f"all inputs of range must be ints, found {value.type}")
+        return value
+
+    def _sugared_arguments(self, tree: Apply) -> list[SugaredValue]:
+        return [self.iterable(self.emit_sugared(each), each.range) for each in tree.inputs]
+
+    def _zip(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        if not tree.inputs:
+            raise ErrorReport(tree.range, "zip expected at least 1 arguments, got 0")
+        return ZipValue(self._sugared_arguments(tree))
+
+    def _enumerate(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        start = [self.emit_expression(each.value) for each in tree.attributes if each.ident.name == "start"]
+        start += [self.emit_expression(each) for each in tree.inputs[1:2]]
+        if not 1 <= len(tree.inputs) <= 2 or len(start) != len(tree.inputs) - 1 + len(tree.attributes):
+            raise ErrorReport(tree.range, "enumerate expected an iterable and at most a start")
+        return EnumerateValue(self.iterable(self.emit_sugared(tree.inputs[0]), tree.range), start[0] if start else None)
+
+    def _reversed(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        return ReversedValue(self._sugared_arguments(tree)[0])
+
+    def _len(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        if len(tree.inputs) != 1 or tree.attributes:
+            raise ErrorReport(tree.range, "len expects exactly one argument")
+        target = self.emit_sugared(tree.inputs[0])
+        value = target.simple_value()
+        if value is not None and isinstance(value.type, ClassType):
+            return self.simple.attribute(tree.range, value, "__len__").call(tree.range, self, [], [])
+        return SimpleValue(target.length(tree.range, self))
+
+    def _list(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        if not tree.inputs:
+            kind = hint if isinstance(hint, ListType) else ListType(_tensor())
+            return SimpleValue(self.insert("prim::ListConstruct", [], kind, tree.range))
+        part = self._sugared_arguments(tree)[0]
+        value = part.simple_value()
+        if value is not None and (isinstance(value.type, ListType) or value.type == STRING):
+            return self.call_operator("aten::list", tree.range, [value])
+        if value is not None and isinstance(value.type, TensorType):
+            return SimpleValue(self.call_operator("aten::unbind", tree.range, [value]).as_value(tree.range, self))
+        return SimpleValue(self._collect(part, tree.range, hint))
+
+    def _collect(self, part: SugaredValue, where: SourceRange, hint: Type | None) -> Value:
+        """A list of an iterable's elements."""
+        elements = part.static_elements(where, self)
+        if elements is not None:
+            values = [each.as_value(where, self) for each in elements]
+            kind = hint if isinstance(hint, ListType) else ListType(unshaped(values[0].type) if values else _tensor())
+            return self.insert("prim::ListConstruct", values, kind, where)
+        listed = self.graph.insert("prim::ListConstruct")
+        loop = self.graph.insert("prim::Loop", [part.length(where, self)], 0)
+        position = loop.add_block().add_input(kind=INT)
+        with self.graph.inserting(at_end_of=loop.blocks[0]):
+            item = part.item(where, self, position).as_value(where, self)
+            listed.output.type = ListType(unshaped(item.type))
+            self.insert("aten::append", [listed.output, item], listed.output.type, where)
+        return listed.output
+
+    def _tuple(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        if not tree.inputs:
+            return TupleOfSugared([])
+        part = self.emit_sugared(tree.inputs[0])
+        return TupleOfSugared(part.static_elements(tree.range, self) or part.as_tuple(tree.range, self))
+
+    def _dict(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        if tree.attributes:
+            keys = [self.constant(each.ident.name, each.range) for each in tree.attributes]
+            values = [self.emit_expression(each.value) for each in tree.attributes]
+            pairs = [each for pair in zip(keys, values, strict=True) for each in pair]
+            kind = hint if isinstance(hint, DictType) else DictType(STRING, unshaped(values[0].type))
+            return SimpleValue(self.insert("prim::DictConstruct", pairs, kind, tree.range))
+        if not tree.inputs:
+            kind = hint if isinstance(hint, DictType) else DictType(STRING, _tensor())
+            return SimpleValue(self.insert("prim::DictConstruct", [], kind, tree.range))
+        part = self.emit_sugared(tree.inputs[0])
+        value = part.simple_value()
+        listed = value if value is not None else self._collect(part, tree.range, None)
+        return self.call_operator("aten::dict", tree.range, [listed])
+
+    # torch.jit's own functions
+
+    def _annotate(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        kind = self.type_of_tree(tree.inputs[0])
+        value = self.matcher.convert_value(self.emit_expression(tree.inputs[1], kind), kind, True)
+        if not is_subtype(value.type, kind):
+            raise ErrorReport(tree.range, f"expected an expression of type {kind} but found {value.type}")
+        if value.type is NONE and kind is not NONE:
+            value = self.insert("prim::unchecked_cast", [value], kind, tree.range)
+        elif value.type != kind and not isinstance(kind, TensorType):
+            value = self.insert("prim::unchecked_cast", [value], kind, tree.range)
+        return SimpleValue(value)
+
+    def _unchecked_cast(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        kind = self.type_of_tree(tree.inputs[0])
+        return SimpleValue(self.insert("prim::unchecked_cast", [self.emit_expression(tree.inputs[1])], kind, tree.range))
+
+    def _uninitialized(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        return SimpleValue(self.insert("prim::Uninitialized", [], self.type_of_tree(tree.inputs[0]), tree.range))
+
+    def _unwrap(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        return self.call_operator("aten::_unwrap_optional", tree.range, [self.emit_expression(tree.inputs[0])])
+
+    def _fork(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        """`fork(function, arguments)`: a call that may run beside the code after it."""
+        callee = self.emit_sugared(tree.inputs[0])
+        outer = self.graph.insert("prim::forkClosure", [], 0)
+        outer.source_range = tree.range
+        block = outer.add_block()
+        arguments, keywords = self.emit_arguments(tree.inputs[1:]), self.emit_keywords(tree)
+        outer.move_after(self.graph.insert_point.previous)
+        with self.graph.inserting(at_end_of=block):
+            result = callee.call(tree.range, self, arguments, keywords).as_value(tree.range, self)
+            block.add_output(result)
+        return SimpleValue(outer.add_output(FutureType(unshaped(result.type))))
+
+    def _wait(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        value = self.emit_expression(tree.inputs[0])
+        if not isinstance(value.type, FutureType):
+            raise ErrorReport(tree.range, f"wait expects a Future, got {value.type}")
+        return SimpleValue(self.insert("aten::wait", [value], value.type.element, tree.range))
+
+    def _is_scripting(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        value = self.constant(True, tree.range)
+        value.node.set("static", True)
+        return SimpleValue(value)
+
+    def _is_tracing(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        value = self.constant(False, tree.range)
+        value.node.set("static", True)
+        return SimpleValue(value)
+
+
+def _tensor() -> Type:
+    return TensorType()
+
+
+_SPECIAL = {
+    "print": CallEmitter._print, "isinstance": CallEmitter._isinstance, "hasattr": CallEmitter._isinstance,
+    "getattr": CallEmitter._getattr, "range": CallEmitter._range, "zip": CallEmitter._zip, "enumerate": CallEmitter._enumerate,
+    "reversed": CallEmitter._reversed, "len": CallEmitter._len, "list": CallEmitter._list, "tuple": CallEmitter._tuple,
+    "dict": CallEmitter._dict, "annotate": CallEmitter._annotate, "uninitialized": CallEmitter._uninitialized,
+    "unchecked_cast": CallEmitter._unchecked_cast, "fork": CallEmitter._fork,
+}  # fmt: skip
+_FORMS = {
+    "annotate": CallEmitter._annotate, "fork": CallEmitter._fork, "wait": CallEmitter._wait, "isinstance": CallEmitter._isinstance,
+    "is_scripting": CallEmitter._is_scripting, "is_tracing": CallEmitter._is_tracing, "unwrap": CallEmitter._unwrap,
+    "unchecked_cast": CallEmitter._unchecked_cast,
+}  # fmt: skip

@@ -1,0 +1,188 @@
+"""Conditions: values of type bool, what they say about types, and those that are known at compile time. Part of the emitter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rushlight.jit.emit.sugared import SimpleValue
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.ir.graph import Node, Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.tree_views import Apply, BinOp, StringLiteral, Tree, TupleLiteral, UnaryOp, Var
+from rushlight.jit.types.kinds import ANY, BOOL, NONE, ClassType, Type
+from rushlight.jit.types.relations import is_subtype, members_of, union, unshaped, without
+
+Refinements = dict[str, Type]
+
+
+@dataclass
+class Condition:
+    """A condition: its value, its truth where that is known at compile time, and the types that variables have then or else."""
+
+    value: Value
+    static: bool | None = None
+    when_true: Refinements = field(default_factory=dict)
+    when_false: Refinements = field(default_factory=dict)
+
+
+class ConditionEmitter:
+    """The emitter's rules for conditions."""
+
+    def condition_value(self, tree: Tree) -> Value:
+        """A condition's value alone."""
+        return self.emit_condition(tree).value
+
+    def emit_condition(self, tree: Tree) -> Condition:
+        """A condition."""
+        with self.graph.source(tree.range):
+            if isinstance(tree, UnaryOp) and tree.operator == "not":
+                return self._negated(tree)
+            if isinstance(tree, BinOp) and tree.operator in ("and", "or"):
+                return self._short_circuit(tree)
+            if isinstance(tree, BinOp) and tree.operator in ("is", "is not"):
+                return self._identity(tree)
+            if isinstance(tree, BinOp) and tree.operator == "in":
+                return Condition(self._contains(tree))
+            if isinstance(tree, Apply) and isinstance(tree.callee, Var):
+                special = {"isinstance": self._isinstance_condition, "hasattr": self._hasattr_condition}.get(tree.callee.name)
+                if special is not None:
+                    return special(tree)
+            sugared = self.emit_sugared(tree)
+            value = self.truth(sugared.as_value(tree.range, self), tree.range)
+            return Condition(value, self._known(value))
+
+    def _known(self, value: Value) -> bool | None:
+        """Whether the value is a constant that decides at compile time which code is compiled."""
+        return value.constant() if value.is_constant and value.node.attributes.get("static") else None
+
+    def _static(self, truth: bool, where: SourceRange) -> Condition:
+        return Condition(self.constant(truth, where), truth)
+
+    def _negated(self, tree: UnaryOp) -> Condition:
+        inner = self.emit_condition(tree.value)
+        if inner.static is not None:
+            return self._static(not inner.static, tree.range)
+        value = self.insert("aten::__not__", [inner.value], BOOL, tree.range)
+        return Condition(value, None, inner.when_false, inner.when_true)
+
+    def _short_circuit(self, tree: BinOp) -> Condition:
+        is_or = tree.operator == "or"
+        left = self.emit_condition(tree.left)
+        if left.static is not None:
+            return left if left.static == is_or else self.emit_condition(tree.right)
+        node = self.graph.insert("prim::If", [left.value], 0)
+        node.source_range = tree.range
+        right: list[Condition] = []
+
+        def emit_right() -> Value:
+            self.refine(left.when_false if is_or else left.when_true, tree.right.range)
+            right.append(self.emit_condition(tree.right))
+            return right[0].value
+
+        def emit_known() -> Value:
+            return self.constant(is_or, tree.range)
+
+        self._two_branches(node, emit_known if is_or else emit_right, emit_right if is_or else emit_known)
+        value = node.add_output(BOOL)
+        both = _both if not is_or else _either
+        other = _either if not is_or else _both
+        return Condition(value, None, both(left.when_true, right[0].when_true), other(left.when_false, right[0].when_false))
+
+    def _two_branches(self, node: Node, first: Callable[[], Value], second: Callable[[], Value]) -> None:
+        for emit in (first, second):
+            block = node.add_block()
+            self.push(block)
+            block.add_output(emit())
+            self.pop(lambda: self.graph.set_insert_point(node.next))
+
+    # Types
+
+    def _identity(self, tree: BinOp) -> Condition:
+        """`x is None` and the like, which say something about x's type."""
+        where, negative = tree.range, tree.operator == "is not"
+        left, right = self.emit_expression(tree.left), self.emit_expression(tree.right)
+        if NONE in (left.type, right.type):
+            other, tested = (right, tree.right) if left.type is NONE else (left, tree.left)
+            could_be = any(is_subtype(NONE, part) for part in members_of(other.type)) or other.type is ANY
+            if other.type is NONE or not could_be:
+                return self._static((other.type is NONE) != negative, where)
+            name = "aten::__isnot__" if negative else "aten::__is__"
+            value = self.insert(name, [left, right], BOOL, where)
+            present = without(other.type, [NONE]) if other.type is not ANY else None
+            if not isinstance(tested, Var) or present is None:
+                return Condition(value)
+            some, none = {tested.name: present}, {tested.name: NONE}
+            return Condition(value, None, some, none) if negative else Condition(value, None, none, some)
+        name = "aten::__isnot__" if negative else "aten::__is__"
+        return Condition(self.insert(name, [left, right], BOOL, where))
+
+    def _contains(self, tree: BinOp) -> Value:
+        item, container = self.emit_expression(tree.left), self.emit_expression(tree.right)
+        if isinstance(container.type, ClassType):
+            method = self.simple.attribute(tree.range, container, "__contains__")
+            return method.call(tree.range, self, self.named_values([item], tree.range), []).as_value(tree.range, self)
+        return self.call_operator("aten::__contains__", tree.range, [container, item]).as_value(tree.range, self)
+
+    def _isinstance_condition(self, tree: Apply) -> Condition:
+        if len(tree.inputs) != 2 or tree.attributes:
+            raise ErrorReport(tree.range, f"isinstance expects 2 arguments, got {len(tree.inputs) + len(tree.attributes)}")
+        tested = self.emit_sugared(tree.inputs[0])
+        wanted, families = self._types_of(tree.inputs[1])
+        value = tested.as_value(tree.range, self)
+        fitting = [part for part in members_of(value.type) if self._is_instance(part, wanted, families)]
+        if value.type is not ANY and len(fitting) in (0, len(members_of(value.type))) and not self._could_be(value.type, wanted):
+            return self._static(bool(fitting), tree.range)
+        node = self.graph.insert("prim::isinstance", [value]).set("types", list(wanted))
+        node.source_range = tree.range
+        condition = Condition(node.output.set_type(BOOL))
+        if isinstance(tree.inputs[0], Var):
+            name = tree.inputs[0].name
+            condition.when_true[name] = union(fitting) if fitting and value.type is not ANY else union(wanted)
+            left = without(value.type, fitting or wanted) if value.type is not ANY else None
+            if left is not None:
+                condition.when_false[name] = left
+        return condition
+
+    def _could_be(self, kind: Type, wanted: list[Type]) -> bool:
+        return any(is_subtype(each, part) and each != part for each in wanted for part in members_of(kind))
+
+    def _is_instance(self, kind: Type, wanted: list[Type], families: list[type]) -> bool:
+        return any(is_subtype(unshaped(kind), each) for each in wanted) or isinstance(kind, tuple(families))
+
+    def _types_of(self, tree: Tree) -> tuple[list[Type], list[type]]:
+        if isinstance(tree, TupleLiteral):
+            parts = [self._types_of(item) for item in tree.items]
+            return [kind for part in parts for kind in part[0]], [each for part in parts for each in part[1]]
+        family = self.type_family(tree)
+        if family is not None:
+            return [], [family]
+        return list(members_of(self.type_of_tree(tree))), []
+
+    def _hasattr_condition(self, tree: Apply) -> Condition:
+        if len(tree.inputs) != 2 or not isinstance(tree.inputs[1], StringLiteral):
+            raise ErrorReport(tree.range, "hasattr's second argument must be a string literal")
+        value = self.emit_sugared(tree.inputs[0])
+        return self._static(value.has_attribute(tree.range, self, tree.inputs[1].text), tree.range)
+
+    def refine(self, refinements: Refinements, where: SourceRange) -> None:
+        """Give variables the types that a condition says they have."""
+        for name, kind in refinements.items():
+            found = self.environment.type_of(name)
+            if found is None or unshaped(found) == unshaped(kind):
+                continue
+            value = self.environment.load(name, found, where)
+            cast = self.insert("prim::unchecked_cast", [value], kind, where)
+            if kind is NONE:
+                cast = self.constant(None, where)
+            self.environment.set(name, SimpleValue(cast), where, kind)
+
+
+def _both(first: Refinements, second: Refinements) -> Refinements:
+    return {**first, **second}
+
+
+def _either(first: Refinements, second: Refinements) -> Refinements:
+    return {name: union((first[name], second[name])) for name in first if name in second}
+
+

@@ -1,0 +1,129 @@
+"""What names mean at a point of a function: variables, which are typed, and names of things that are no values.
+
+In: definitions and assignments in source order. Out: loads and stores in the graph (`prim::Load`, `prim::Store`), which
+`control_flow.py` turns into SSA. Stage: jit, emission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.jit.emit.sugared import SimpleValue, SugaredValue
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.ir.graph import Block, Graph, Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.types.kinds import Type
+from rushlight.jit.types.relations import is_subtype, unshaped
+
+
+class Environment:
+    """The names of one block; `parent` is that of the block around it."""
+
+    def __init__(self, graph: Graph, block: Block, parent: Environment | None, resolve: Callable[[str, SourceRange], SugaredValue | None]):
+        self.graph = graph
+        self.block = block
+        self.parent = parent
+        self.resolve = resolve
+        self.types: dict[str, Type] = {}
+        self.sugared: dict[str, SugaredValue] = {}
+        self.undefined: dict[str, str] = {}
+
+    def find(self, name: str) -> Environment | None:
+        """The innermost block's environment that has a variable of this name."""
+        environment: Environment | None = self
+        while environment is not None:
+            if name in environment.types or name in environment.sugared:
+                return environment
+            if name in environment.undefined:
+                return None
+            environment = environment.parent
+        return None
+
+    def why_undefined(self, name: str) -> str:
+        """Why a name that is not defined is not."""
+        environment: Environment | None = self
+        while environment is not None:
+            if name in environment.undefined:
+                return environment.undefined[name]
+            environment = environment.parent
+        return f"undefined value {name}"
+
+    def get(self, name: str, where: SourceRange, required: bool = True) -> SugaredValue | None:
+        """What a name means. ErrorReport for one that means nothing, None if it is not `required`."""
+        found = self.find(name)
+        if found is not None:
+            if name in found.sugared:
+                return found.sugared[name]
+            return SimpleValue(self.load(name, found.types[name], where))
+        if not self._is_marked(name):
+            resolved = self.resolve(name, where)
+            if resolved is not None:
+                return resolved
+        if required:
+            raise ErrorReport(where, self.why_undefined(name))
+        return None
+
+    def _is_marked(self, name: str) -> bool:
+        environment: Environment | None = self
+        while environment is not None:
+            if name in environment.undefined:
+                return True
+            environment = environment.parent
+        return False
+
+    def load(self, name: str, kind: Type, where: SourceRange) -> Value:
+        """The current value of a variable."""
+        with self.graph.source(where):
+            return self.graph.insert("prim::Load").set("name", name).output.set_type(kind)
+
+    def type_of(self, name: str) -> Type | None:
+        """The type of a variable."""
+        found = self.find(name)
+        return None if found is None else found.types.get(name)
+
+    def set(self, name: str, value: SugaredValue, where: SourceRange, declared: Type | None = None) -> None:
+        """Assign a variable. Once assigned in an outer block, or declared, its type stays."""
+        simple = value.simple_value()
+        if simple is None:
+            self._set_sugared(name, value, where)
+            return
+        outer = self._outer_type(name)
+        kind = declared or simple.type
+        if outer is not None and not is_subtype(unshaped(simple.type), unshaped(outer)):
+            raise ErrorReport(
+                where,
+                f"Variable '{name}' previously had type {outer} but is now being assigned to a value of type {simple.type}",
+            )
+        if not simple.has_debug_name and simple.node.kind != "prim::Param":
+            simple.debug_name = name
+        with self.graph.source(where):
+            self.graph.insert("prim::Store", [simple], 0).set("name", name)
+        self.sugared.pop(name, None)
+        self.undefined.pop(name, None)
+        self.types[name] = outer if outer is not None and declared is None and not is_subtype(outer, kind) else kind
+
+    def _outer_type(self, name: str) -> Type | None:
+        if self.parent is None or name in self.types:
+            return self.parent.type_of(name) if self.parent is not None else None
+        return self.parent.type_of(name)
+
+    def _set_sugared(self, name: str, value: SugaredValue, where: SourceRange) -> None:
+        outer = self.parent.find(name) if self.parent is not None else None
+        if outer is not None and name not in self.sugared:
+            raise ErrorReport(where, f"Cannot re-assign '{name}' to a value of type {value.kind()} in an inner block, "
+                                     "because it is a variable of an outer one")  # fmt: skip
+        self.types.pop(name, None)
+        self.undefined.pop(name, None)
+        self.sugared[name] = value
+
+    def declare(self, name: str, kind: Type) -> None:
+        """Say that a variable has a type here; its value was stored in blocks inside."""
+        self.types[name] = kind
+        self.sugared.pop(name, None)
+        self.undefined.pop(name, None)
+
+    def undefine(self, name: str, reason: str) -> None:
+        """Say that a name means nothing here, and why."""
+        self.types.pop(name, None)
+        self.sugared.pop(name, None)
+        self.undefined[name] = reason

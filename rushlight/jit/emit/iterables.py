@@ -1,0 +1,130 @@
+"""`range`, `enumerate`, `zip` and `reversed`: iterables that exist only at compile time. Stage: jit, emission."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rushlight.jit.emit.sugared import SimpleValue, SugaredValue, TupleOfSugared
+from rushlight.jit.ir.graph import Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.types.kinds import INT, ListType, Type
+
+if TYPE_CHECKING:
+    from rushlight.jit.emit.emitter import Emitter
+
+
+@dataclass
+class RangeValue(SugaredValue):
+    """`range(stop)` or `range(start, stop, step)`."""
+
+    start: Value | None
+    stop: Value
+    step: Value | None
+
+    def kind(self) -> str:
+        return "range"
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        if self.start is None:
+            return self.stop
+        return emitter.insert("aten::__range_length", [self.start, self.stop, self.step], INT, where)
+
+    def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
+        if self.start is None:
+            return SimpleValue(index)
+        return SimpleValue(emitter.insert("aten::__derive_index", [index, self.start, self.step], INT, where))
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        """A list of the numbers."""
+        node = emitter.graph.insert("prim::ListConstruct")
+        node.source_range = where
+        listed = node.output.set_type(ListType(INT))
+        loop = emitter.graph.insert("prim::Loop", [self.length(where, emitter)], 0)
+        loop.move_after(loop.previous)
+        position = loop.add_block().add_input(kind=INT)
+        with emitter.graph.inserting(at_end_of=loop.blocks[0]):
+            item = self.item(where, emitter, position).as_value(where, emitter)
+            emitter.insert("aten::append", [listed, item], ListType(INT), where)
+        return listed
+
+
+@dataclass
+class ZipValue(SugaredValue):
+    """`zip(...)`: ends with the shortest."""
+
+    parts: list[SugaredValue]
+
+    def kind(self) -> str:
+        return "zip"
+
+    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+        found = [part.static_elements(where, emitter) for part in self.parts]
+        fixed = [each for each in found if each is not None]
+        if not fixed:
+            return None
+        count = min(map(len, fixed))
+        columns = [
+            each if each is not None else [part.item(where, emitter, emitter.constant(index, where)) for index in range(count)]
+            for each, part in zip(found, self.parts, strict=True)
+        ]
+        return [TupleOfSugared([column[index] for column in columns]) for index in range(count)]
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        lengths = [part.length(where, emitter) for part in self.parts]
+        if len(lengths) == 1:
+            return lengths[0]
+        listed = emitter.insert("prim::ListConstruct", lengths, ListType(INT), where)
+        return emitter.insert("prim::min", [listed], INT, where)
+
+    def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
+        return TupleOfSugared([part.item(where, emitter, index) for part in self.parts])
+
+
+@dataclass
+class EnumerateValue(SugaredValue):
+    """`enumerate(iterable, start)`."""
+
+    part: SugaredValue
+    start: Value | None
+
+    def kind(self) -> str:
+        return "enumerate"
+
+    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+        elements = self.part.static_elements(where, emitter)
+        if elements is None:
+            return None
+        return [self._pair(where, emitter, emitter.constant(index, where), each) for index, each in enumerate(elements)]
+
+    def _pair(self, where: SourceRange, emitter: Emitter, index: Value, element: SugaredValue) -> SugaredValue:
+        if self.start is not None:
+            index = emitter.insert("aten::add", [index, self.start], INT, where)
+        return TupleOfSugared([SimpleValue(index), element])
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        return self.part.length(where, emitter)
+
+    def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
+        return self._pair(where, emitter, index, self.part.item(where, emitter, index))
+
+
+@dataclass
+class ReversedValue(SugaredValue):
+    """`reversed(iterable)`."""
+
+    part: SugaredValue
+
+    def kind(self) -> str:
+        return "reversed"
+
+    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+        elements = self.part.static_elements(where, emitter)
+        return None if elements is None else elements[::-1]
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        return self.part.length(where, emitter)
+
+    def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
+        last = emitter.insert("aten::sub", [self.length(where, emitter), emitter.constant(1, where)], INT, where)
+        return self.part.item(where, emitter, emitter.insert("aten::sub", [last, index], INT, where))

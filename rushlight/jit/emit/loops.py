@@ -1,0 +1,151 @@
+"""Loops and comprehensions. Part of the emitter.
+
+`prim::Loop(count, condition)` has a body block and, until `control_flow.py` folds it in, a block that calculates the condition of
+a while loop. Loops over tuples and modules' containers are unrolled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.jit.emit.sugared import SugaredValue
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.ir.graph import Node, Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.tree_views import DictComp, For, ListComp, Tree, While
+from rushlight.jit.types.kinds import INT, DictType, ListType, Type
+from rushlight.jit.types.relations import unshaped
+
+ENDLESS = 9223372036854775807
+"""The trip count of a loop that only its condition ends."""
+
+
+class LoopEmitter:
+    """The emitter's rules for loops."""
+
+    def emit_while(self, tree: While) -> None:
+        """A while loop."""
+        node = self._new_loop(tree.range, self.constant(ENDLESS, tree.range))
+        body, check = node.add_block(), node.add_block()
+        body.add_input(kind=INT)
+        self.push(check)
+        condition = self.emit_condition(tree.condition)
+        check.add_output(condition.value)
+        self.pop(lambda: self.graph.set_insert_point(node.next))
+        self._emit_body(node, lambda: self.refine(condition.when_true, tree.range), tree.body)
+
+    def _new_loop(self, where: SourceRange, count: Value) -> Node:
+        node = self.graph.insert("prim::Loop", [count], 0)
+        node.source_range = where
+        return node
+
+    def _emit_body(self, node: Node, begin: Callable[[], None], body: list[Tree]) -> None:
+        self.push(node.blocks[0])
+        self.loop_depth += 1
+        begin()
+        self.emit_statements(body)
+        self.loop_depth -= 1
+        left = self.pop(lambda: self.graph.set_insert_point(node.next))
+        for name in left.types:
+            if self.environment.find(name) is None:
+                self.environment.undefine(name, f"{name} is not defined before the loop, so it may not be defined after it")
+
+    def emit_for(self, tree: For) -> bool:
+        """A for loop, of the graph or unrolled; whether control never reaches the statement after it."""
+        if len(tree.targets) != 1 or len(tree.iterables) != 1:
+            raise ErrorReport(tree.range, "loops have one target and one iterable")
+        iterable = self.iterable(self.emit_sugared(tree.iterables[0]), tree.iterables[0].range)
+        elements = iterable.static_elements(tree.range, self)
+        if elements is not None:
+            return self._unroll(tree, elements)
+        where = tree.range
+        node = self._new_loop(where, iterable.length(where, self))
+        position = node.add_block().add_input(kind=INT)
+
+        def begin() -> None:
+            self.assign(tree.targets[0], iterable.item(where, self, position), tree.targets[0].range)
+
+        self._emit_body(node, begin, tree.body)
+        return False
+
+    def _unroll(self, tree: For, elements: list[SugaredValue]) -> bool:
+        if _leaves_loop(tree.body):
+            raise ErrorReport(tree.range, "Because we emit iteration over Modulelists or Tuples as unrolled loops, we do not "
+                                          "support break or continue inside the body of these loops")  # fmt: skip
+        for element in elements:
+            self.assign(tree.targets[0], element, tree.targets[0].range)
+            if self.emit_statements(tree.body):
+                return True
+        return False
+
+    def iterable(self, sugared: SugaredValue, where: SourceRange) -> SugaredValue:
+        """What a loop over a value goes through: a dict's keys, an object's `__iter__`-less elements, anything else itself."""
+        value = sugared.simple_value()
+        if value is not None and isinstance(value.type, DictType):
+            return self.call_operator("aten::keys", where, [value])
+        return sugared
+
+    # Comprehensions
+
+    def emit_list_comprehension(self, tree: ListComp, hint: Type | None) -> Value:
+        """`[element for target in iterable]`."""
+        made = self.graph.insert("prim::ListConstruct")
+        made.source_range = tree.range
+
+        def element() -> None:
+            value = self.emit_expression(tree.element)
+            if made.output.type.kind() != "ListType":
+                declared = hint.element if isinstance(hint, ListType) else unshaped(value.type)
+                made.output.type = ListType(declared)
+            self.insert("aten::append", [made.output, value], made.output.type, tree.range)
+
+        self._comprehend(tree, element)
+        if not isinstance(made.output.type, ListType):
+            made.output.type = hint if isinstance(hint, ListType) else ListType(made.output.type)
+        return made.output
+
+    def emit_dict_comprehension(self, tree: DictComp, hint: Type | None) -> Value:
+        """`{key: value for target in iterable}`."""
+        made = self.graph.insert("prim::DictConstruct")
+        made.source_range = tree.range
+
+        def element() -> None:
+            key, value = self.emit_expression(tree.key), self.emit_expression(tree.value)
+            if not isinstance(made.output.type, DictType):
+                made.output.type = hint if isinstance(hint, DictType) else DictType(unshaped(key.type), unshaped(value.type))
+            self.call_operator("aten::_set_item", tree.range, [made.output, key, value])
+
+        self._comprehend(tree, element)
+        if not isinstance(made.output.type, DictType):
+            raise ErrorReport(tree.range, "the types of an empty dict comprehension are unknown")
+        return made.output
+
+    def _comprehend(self, tree: ListComp | DictComp, element: Callable[[], None]) -> None:
+        where = tree.range
+        iterable = self.iterable(self.emit_sugared(tree.iterable), tree.iterable.range)
+        elements = iterable.static_elements(where, self)
+        if elements is not None:
+            for each in elements:
+                self.assign(tree.target, each, where)
+                element()
+            return
+        node = self._new_loop(where, iterable.length(where, self))
+        position = node.add_block().add_input(kind=INT)
+        self.push(node.blocks[0])
+        self.assign(tree.target, iterable.item(where, self, position), where)
+        element()
+        self.pop(lambda: self.graph.set_insert_point(node.next))
+
+
+def _leaves_loop(trees: list[Tree]) -> bool:
+    """Whether a break or continue of this loop occurs in a body."""
+    for tree in trees:
+        kind = type(tree).__name__
+        if kind in ("Break", "Continue"):
+            return True
+        branches = {"If": ("true_branch", "false_branch"), "With": ("body",)}.get(kind, ())
+        if any(_leaves_loop(getattr(tree, branch)) for branch in branches):
+            return True
+    return False
+
+

@@ -1,0 +1,224 @@
+"""Which overload a call means, and what its arguments become.
+
+In: arguments with their types, and schemas. Out: the arguments in the schema's order, converted where that is implied: an int
+where a list of fixed length is expected, a tuple for a list, a Tensor for a number, a default. Stage: jit, emission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rushlight.jit.emit.sugared import NamedValue
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.ir.graph import Graph, Value
+from rushlight.jit.operators.registry import Operator
+from rushlight.jit.schema import Argument, FunctionSchema
+from rushlight.jit.source import SourceRange
+from rushlight.jit.types.kinds import (
+    ANY,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    NUMBER,
+    STRING,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from rushlight.jit.types.relations import NoMatch, is_subtype, match_variables, substitute, unshaped
+
+MakeConstant = Callable[[object, SourceRange], Value]
+
+
+@dataclass
+class Match:
+    """A schema that fits: the inputs of the node, and the types of its results."""
+
+    schema: FunctionSchema
+    inputs: list[Value]
+    return_types: list[Type]
+
+
+class Matcher:
+    """Matches arguments for one graph; conversions insert nodes there."""
+
+    def __init__(self, graph: Graph, constant: MakeConstant):
+        self.graph = graph
+        self.constant = constant
+
+    def match(
+        self, schema: FunctionSchema, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
+        convert: bool = True, self_value: NamedValue | None = None,
+    ) -> Match:  # fmt: skip
+        """The arguments for one schema; NoMatch says why they do not fit."""
+        positional = ([] if self_value is None else [self_value]) + list(args)
+        named = {each.name: each for each in keywords}
+        used: set[str] = set()
+        bound: dict[str, Type] = {}
+        inputs: list[Value] = []
+        taken = 0
+        for argument in schema.arguments:
+            given = None
+            if not argument.kwarg_only and taken < len(positional):
+                if self._takes_the_rest(argument, positional[taken:], schema, convert):
+                    given = NamedValue(where, self._listed(positional[taken:], where))
+                    taken = len(positional)
+                else:
+                    given = positional[taken]
+                    taken += 1
+                if argument.name in named:
+                    raise NoMatch(f"argument '{argument.name}' specified twice")
+            elif argument.name in named:
+                given = named[argument.name]
+                used.add(argument.name)
+            elif argument.has_default:
+                inputs.append(self._default(argument, where, bound))
+                continue
+            else:
+                raise NoMatch(f"Argument {argument.name} not provided.")
+            inputs.append(self._convert(argument, given, convert, bound))
+        rest = positional[taken:]
+        if rest and not schema.is_vararg:
+            raise NoMatch(f"Expected at most {len(schema.arguments)} arguments but found {len(positional)} positional arguments.")
+        inputs += [self._value(each) for each in rest]
+        unknown = [name for name in named if name not in used]
+        if unknown:
+            raise NoMatch(f"Unknown keyword argument '{unknown[0]}'.")
+        return Match(schema, inputs, [substitute(result.type, bound) for result in schema.returns])
+
+    def _takes_the_rest(self, argument: Argument, rest: Sequence[NamedValue], schema: FunctionSchema, convert: bool) -> bool:
+        """`x.view(2, 3)` for `view(int[] size)`: the last list takes what is left."""
+        positional = [each for each in schema.arguments if not each.kwarg_only]
+        if argument is not positional[-1] or not isinstance(argument.type, ListType) or argument.type.element != INT:
+            return False
+        if not convert and len(rest) == 1:
+            return False
+        return len(rest) > 0 and all(_type(each) in (INT,) or _is_tensor(each) for each in rest) and argument.length is None
+
+    def _listed(self, values: Sequence[NamedValue], where: SourceRange) -> Value:
+        node = self.graph.insert("prim::ListConstruct", [self._to_int(self._value(each)) for each in values])
+        node.source_range = where
+        return node.output.set_type(ListType(INT))
+
+    def _to_int(self, value: Value) -> Value:
+        return value if value.type == INT else self.graph.insert("aten::IntImplicit", [value]).output.set_type(INT)
+
+    def _default(self, argument: Argument, where: SourceRange, bound: dict[str, Type]) -> Value:
+        return self.constant(argument.default, where)
+
+    def _value(self, given: NamedValue) -> Value:
+        return given.value if isinstance(given.value, Value) else self.constant(given.value, given.range)
+
+    def _convert(self, argument: Argument, given: NamedValue, convert: bool, bound: dict[str, Type]) -> Value:
+        value = self._value(given)
+        formal = argument.type
+        try:
+            concrete = match_variables(formal, self._as_list(value, formal).type, bound)
+        except NoMatch as error:
+            raise NoMatch(f"Could not match type {value.type} to {formal} in argument '{argument.name}': {error}.") from None
+        value = self.convert_value(value, concrete, convert, argument.length)
+        if not is_subtype(value.type, concrete):
+            raise NoMatch(
+                f"Expected a value of type '{concrete}' for argument '{argument.name}' but instead found type '{value.type}'."
+            )
+        return value
+
+    def _as_list(self, value: Value, formal: Type) -> Value:
+        wanted = formal.element if isinstance(formal, OptionalType) else formal
+        if isinstance(wanted, ListType) and isinstance(value.type, TupleType) and value.type.elements:
+            return _Typed(ListType(unshaped(value.type.elements[0])))
+        return value
+
+    def convert_value(self, value: Value, wanted: Type, convert: bool, length: int | None = None) -> Value:
+        """`value` as `wanted`, if there is an implied way; else itself."""
+        target = wanted.element if isinstance(wanted, OptionalType) else wanted
+        if is_subtype(value.type, wanted) and wanted is not ANY:
+            return value
+        if isinstance(target, ListType):
+            if length is not None and is_subtype(value.type, target.element):
+                return self._made("prim::ListConstruct", [value] * length, target)
+            if isinstance(value.type, TupleType) and all(is_subtype(each, target.element) for each in value.type.elements):
+                return self._list_from_tuple(value, target)
+        if not convert:
+            return value
+        return self._implicitly(value, target)
+
+    def _implicitly(self, value: Value, target: Type) -> Value:
+        if isinstance(value.type, TensorType):
+            name = {INT: "aten::IntImplicit", FLOAT: "aten::FloatImplicit", COMPLEX: "aten::ComplexImplicit",
+                    NUMBER: "aten::ScalarImplicit"}.get(target)  # fmt: skip
+            return value if name is None else self._made(name, [value], target)
+        if value.type == NUMBER and target in (INT, FLOAT):
+            return self._made("aten::Int" if target == INT else "aten::Float", [value], target)
+        if value.type == INT and target == FLOAT:
+            return value
+        if value.type == STRING and target == DEVICE:
+            return self._made("aten::device", [value], DEVICE)
+        return value
+
+    def _list_from_tuple(self, value: Value, target: ListType) -> Value:
+        if value.node.kind == "prim::TupleConstruct":
+            parts = list(value.node.inputs)
+        else:
+            node = self.graph.insert("prim::TupleUnpack", [value], 0)
+            parts = [node.add_output(kind) for kind in value.type.elements]
+        return self._made("prim::ListConstruct", parts, target)
+
+    def _made(self, kind: str, inputs: Sequence[Value], result: Type) -> Value:
+        return self.graph.insert(kind, inputs).output.set_type(result)
+
+    def match_operators(
+        self, operators: Sequence[Operator], where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
+        self_value: NamedValue | None = None, name: str = "",
+    ) -> tuple[Operator, Match]:  # fmt: skip
+        """The first overload that fits, without implied conversions if one does. ErrorReport with every reason."""
+        reasons: list[str] = []
+        for convert in (False, True):
+            for operator in operators:
+                try:
+                    with self.tentative():
+                        return operator, self.match(operator.schema, where, args, keywords, convert, self_value)
+                except NoMatch as error:
+                    if convert:
+                        reasons.append(f"  {operator.schema}:\n  {error}")
+        listed = "\n\n".join(reasons)
+        head = "Arguments for call are not valid.\nThe following variants are available:\n" if len(reasons) > 1 else ""
+        raise ErrorReport(where, f"{head}\n{listed}\n\nThe original call is".replace("\n\n\n", "\n\n").strip("\n"))
+
+    def tentative(self):
+        """A context in which inserted nodes are taken back if NoMatch leaves it."""
+        return _Tentative(self.graph)
+
+
+class _Tentative:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.last = graph.insert_point.previous
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: object, trace: object) -> None:
+        if kind is not None and issubclass(kind, NoMatch):
+            while self.graph.insert_point.previous is not self.last:
+                self.graph.insert_point.previous.destroy()
+
+
+@dataclass
+class _Typed:
+    type: Type
+
+
+def _type(given: NamedValue) -> Type:
+    if isinstance(given.value, Value):
+        return given.value.type
+    return INT if type(given.value) is int else NONE if given.value is None else ANY
+
+
+def _is_tensor(given: NamedValue) -> bool:
+    return isinstance(given.value, Value) and isinstance(given.value.type, TensorType)

@@ -1,0 +1,268 @@
+"""What Python's objects mean in scripted code: modules, functions, classes, numbers. Stage: jit, emission.
+
+In: an object that a name stands for where the function was defined. Out: a sugared value. Functions and classes of the user are
+compiled when they are met (`Compiler`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import inspect
+import math
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout, memory_format
+from rushlight.core.tensor import Tensor
+from rushlight.jit.annotations import type_from_python
+from rushlight.jit.emit.callables import (
+    BuiltinFunction,
+    CastValue,
+    ClassValue,
+    ConstantValue,
+    FunctionValue,
+    NamedTupleValue,
+    TypeValue,
+)
+from rushlight.jit.emit.sugared import NamedValue, SugaredValue, TupleOfSugared
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Value
+from rushlight.jit.operators.registry import operators_named
+from rushlight.jit.source import SourceRange
+from rushlight.jit.types.kinds import BOOL, COMPLEX, FLOAT, INT, STRING, ClassType, EnumType, InterfaceType, TupleType, Type
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.packet import OpOverloadPacket
+
+if TYPE_CHECKING:
+    from rushlight.jit.emit.emitter import Emitter
+
+BUILTIN_NAMES: dict[str, SugaredValue] = {
+    "int": CastValue(INT, "aten::Int"), "float": CastValue(FLOAT, "aten::Float"), "bool": CastValue(BOOL, "aten::Bool"),
+    "complex": CastValue(COMPLEX, "aten::Complex"), "str": CastValue(STRING, "aten::str"), "min": BuiltinFunction("prim::min"),
+    "max": BuiltinFunction("prim::max"), "abs": BuiltinFunction("prim::abs"), "all": BuiltinFunction("aten::all"),
+    "any": BuiltinFunction("aten::any"), "sum": BuiltinFunction("aten::sum"), "divmod": BuiltinFunction("aten::divmod"),
+    "ord": BuiltinFunction("aten::ord"), "chr": BuiltinFunction("aten::chr"), "hex": BuiltinFunction("aten::hex"),
+    "bin": BuiltinFunction("aten::bin"), "oct": BuiltinFunction("aten::oct"), "sorted": BuiltinFunction("aten::sorted"),
+    "round": BuiltinFunction("aten::round"), "hash": BuiltinFunction("aten::hash"), "id": BuiltinFunction("prim::id"),
+    "pow": BuiltinFunction("aten::pow"), "rangelist": BuiltinFunction("prim::rangelist"),
+}  # fmt: skip
+"""Python's built-in functions and types; the compiler itself knows further ones (`calls.py`)."""
+_MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "degrees", "erf", "erfc", "exp",
+         "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "gamma", "gcd", "isfinite", "isinf", "isnan", "ldexp", "lgamma", "log",
+         "log10", "log1p", "modf", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "remainder"}  # fmt: skip
+FUNCTIONS: dict[object, SugaredValue] = {
+    getattr(math, name): BuiltinFunction(f"aten::{'mathremainder' if name == 'remainder' else name}") for name in _MATH
+}
+"""What Python functions mean that are not compiled themselves. Other modules of the jit add to it when they are imported."""
+
+
+class Compiler(Protocol):
+    """Compiles what a function refers to."""
+
+    def function(self, function: Callable, where: SourceRange) -> Sequence[Function]:
+        """The compiled function of a Python one; several if it has overloads."""
+
+    def class_type(self, kind: type) -> Type | None:
+        """The type of a Python class; None if it can't be one."""
+
+
+@dataclass
+class PythonModule(SugaredValue):
+    """A module of Python: its members are looked up when they are named."""
+
+    module: types.ModuleType
+    resolver: PythonResolver
+
+    def kind(self) -> str:
+        return f"python module '{self.module.__name__}'"
+
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        try:
+            member = getattr(self.module, name)
+        except AttributeError:
+            raise ErrorReport(where, f"module '{self.module.__name__}' has no attribute '{name}'") from None
+        return self.resolver.sugared(member, where, name)
+
+
+@dataclass
+class PythonClassMembers(SugaredValue):
+    """A class of Python whose members are constants or functions: an enumeration, a namespace."""
+
+    python_class: type
+    type: Type | None
+    resolver: PythonResolver
+
+    def kind(self) -> str:
+        return f"python class '{self.python_class.__name__}'"
+
+    def as_type(self) -> Type | None:
+        return self.type
+
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        if not hasattr(self.python_class, name):
+            raise ErrorReport(where, f"class '{self.python_class.__name__}' has no attribute '{name}'")
+        return self.resolver.sugared(getattr(self.python_class, name), where, name)
+
+    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+        if isinstance(self.type, EnumType):
+            return [ConstantValue(member) for member in self.python_class]
+        return None
+
+
+@dataclass
+class ExceptionClass(SugaredValue):
+    """An exception class: called, it is what `raise` takes; raised as it is, it has no message."""
+
+    python_class: type
+
+    def kind(self) -> str:
+        return f"exception class '{self.python_class.__name__}'"
+
+    @property
+    def qualified_name(self) -> str:
+        """`builtins.ValueError`."""
+        return f"{self.python_class.__module__}.{self.python_class.__qualname__}"
+
+    @property
+    def exception(self) -> tuple[str, Value | None]:
+        """What `raise` takes."""
+        return self.qualified_name, None
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        message = None
+        if args:
+            parts = [emitter.value_of(each) for each in args]
+            message = parts[0] if len(parts) == 1 else emitter.make_tuple(parts, where)
+        return ExceptionValue(self.qualified_name, message)
+
+
+@dataclass
+class ExceptionValue(SugaredValue):
+    """An exception with its message."""
+
+    name: str
+    message: Value | None
+
+    @property
+    def exception(self) -> tuple[str, Value | None]:
+        """What `raise` takes."""
+        return self.name, self.message
+
+
+@dataclass
+class FormValue(SugaredValue):
+    """A function that the compiler itself understands: `annotate`, `fork`, `is_scripting`."""
+
+    form: str
+
+    def kind(self) -> str:
+        return f"function '{self.form}'"
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        raise ErrorReport(where, f"'{self.form}' can only be called by its name")
+
+
+class PythonResolver:
+    """Gives names the meaning that they have where a Python function was defined; `lookup` finds the object of a name."""
+
+    def __init__(self, lookup: Callable[[str], object], compiler: Compiler):
+        self.lookup = lookup
+        self.compiler = compiler
+
+    def shadows(self, name: str) -> bool:
+        """Whether a built-in's name means something else here."""
+        found = self.lookup(name)
+        return found is not None and found is not getattr(builtins, name, None) and name not in ("annotate", "fork")
+
+    def value(self, name: str, where: SourceRange, emitter: Emitter) -> SugaredValue | None:
+        """What a name means; None for nothing."""
+        if name in BUILTIN_NAMES and not self.shadows(name):
+            return BUILTIN_NAMES[name]
+        found = self.lookup(name)
+        if found is None:
+            return None
+        return self.sugared(found, where, name)
+
+    def type(self, name: str) -> Type | None:
+        """The class that a dotted name stands for."""
+        first, *rest = name.split(".")
+        found = self.lookup(first)
+        for part in rest:
+            found = getattr(found, part, None)
+        return None if found is None else type_from_python(found, self.compiler.class_type)
+
+    def constant_value(self, value: object, where: SourceRange, emitter: Emitter) -> SugaredValue:
+        """What an object of Python means."""
+        return self.sugared(value, where, "")
+
+    def sugared(self, value: object, where: SourceRange, name: str) -> SugaredValue:
+        """What an object of Python means. ErrorReport for what means nothing in scripted code."""
+        try:
+            if value in FUNCTIONS:
+                return FUNCTIONS[value]
+        except TypeError:
+            pass
+        if isinstance(value, bool | int | float | complex | str | dtype | device | layout | memory_format | enum.Enum) or value is None:
+            if isinstance(value, enum.Enum):
+                self.compiler.class_type(type(value))
+            return ConstantValue(value)
+        if isinstance(value, types.ModuleType):
+            return PythonModule(value, self)
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            return TupleOfSugared([self.sugared(item, where, name) for item in value])
+        if isinstance(value, type):
+            return self._class(value, where)
+        return self._callable(value, where, name)
+
+    def _class(self, kind: type, where: SourceRange) -> SugaredValue:
+        named = BUILTIN_NAMES.get(kind.__name__)
+        if kind.__module__ == "builtins" and isinstance(named, CastValue):
+            return named
+        if issubclass(kind, BaseException):
+            return ExceptionClass(kind)
+        found = type_from_python(kind, self.compiler.class_type)
+        if isinstance(found, ClassType):
+            return ClassValue(found)
+        if isinstance(found, TupleType):
+            return NamedTupleValue(found)
+        if isinstance(found, EnumType) or found is None:
+            return PythonClassMembers(kind, found, self)
+        return TypeValue(found) if isinstance(found, InterfaceType) or found is not None else PythonClassMembers(kind, None, self)
+
+    def _callable(self, value: object, where: SourceRange, name: str) -> SugaredValue:
+        operator = operator_name(value)
+        if operator is not None:
+            return BuiltinFunction(operator)
+        if isinstance(value, Function):
+            return FunctionValue([value])
+        if hasattr(value, "_rushlight_functions"):
+            return FunctionValue(value._rushlight_functions)
+        if inspect.isfunction(value) or inspect.ismethod(value):
+            return FunctionValue(self.compiler.function(value, where))
+        if isinstance(value, Tensor):
+            raise ErrorReport(where, f"Tensor '{name}' is a global of Python, whose value would be baked in. Pass it as an argument, "
+                                     "or make it a buffer of a module")  # fmt: skip
+        raise ErrorReport(where, f"Python value of type '{type(value).__name__}' cannot be used as a value: '{name}'. "
+                                 "Perhaps it is a closed over global variable? If so, pass it in as an argument or use a local variable")  # fmt: skip
+
+
+def operator_name(value: object) -> str | None:
+    """The jit's name of an operator of the library, `aten::relu`; None for anything else."""
+    if isinstance(value, OpOverload):
+        return f"{value.namespace}::{value._opname}"
+    if isinstance(value, OpOverloadPacket):
+        return value._name
+    module = getattr(value, "__module__", None) or ""
+    if not module.startswith("rushlight") or not callable(value):
+        return None
+    name = f"aten::{getattr(value, '__name__', '')}"
+    is_of_library = module.startswith(("rushlight.ops", "rushlight.core", "rushlight._C")) or module == "rushlight"
+    return name if is_of_library and operators_named(name) else None
+
+

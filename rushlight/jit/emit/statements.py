@@ -1,0 +1,318 @@
+"""Statements to nodes: assignments, ifs, loops, exits. Part of the emitter."""
+
+from __future__ import annotations
+
+from rushlight.jit.emit.expressions import ExpressionEmitter
+from rushlight.jit.emit.loops import LoopEmitter
+from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.ir.graph import Block, Node, Value
+from rushlight.jit.operators.registry import operators_named
+from rushlight.jit.source import SourceRange
+from rushlight.jit.tree_views import (
+    Apply,
+    Assert,
+    Assign,
+    AugAssign,
+    Break,
+    Continue,
+    Delete,
+    ExprStmt,
+    For,
+    If,
+    ListLiteral,
+    Pass,
+    Raise,
+    Return,
+    Select,
+    Starred,
+    StringLiteral,
+    Subscript,
+    Tree,
+    TupleLiteral,
+    Var,
+    While,
+    With,
+)
+from rushlight.jit.types.kinds import STRING, ClassType, ListType, TensorType, Type
+from rushlight.jit.types.relations import is_subtype, unify, unshaped
+
+_IN_PLACE = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_", "%": "remainder_", "**": "pow_", "//": "floor_divide_",
+             "&": "__iand__", "|": "__ior__", "^": "__ixor__", "<<": "__ilshift__", ">>": "__irshift__"}  # fmt: skip
+
+
+class StatementEmitter(LoopEmitter, ExpressionEmitter):
+    """The emitter's rules for statements."""
+
+    def emit_statements(self, trees: list[Tree]) -> bool:
+        """Emit a block's statements; whether control never reaches its end."""
+        for tree in trees:
+            with self.graph.source(tree.range):
+                if self._emit_statement(tree):
+                    return True
+        return False
+
+    def _emit_statement(self, tree: Tree) -> bool:
+        if isinstance(tree, Return):
+            self.emit_return(self.emit_expression(tree.value, self.returned.declared), tree.range)
+            return True
+        if isinstance(tree, Raise):
+            self._emit_raise(tree)
+            return True
+        if isinstance(tree, Break | Continue):
+            return self._emit_exit_of_loop(tree)
+        if isinstance(tree, If):
+            return self.emit_if(tree)
+        if isinstance(tree, With):
+            return self.emit_with(tree)
+        if isinstance(tree, For):
+            return self.emit_for(tree)
+        if isinstance(tree, While):
+            self.emit_while(tree)
+        elif isinstance(tree, Assign):
+            self._emit_assign(tree)
+        elif isinstance(tree, AugAssign):
+            self._emit_augmented(tree)
+        elif isinstance(tree, ExprStmt):
+            if not isinstance(tree.expr, StringLiteral):
+                self._emit_dropped(tree)
+        elif isinstance(tree, Assert):
+            self._emit_assert(tree)
+        elif isinstance(tree, Delete):
+            self._emit_delete(tree)
+        elif not isinstance(tree, Pass):
+            raise ErrorReport(tree.range, "this kind of statement is not supported")
+        return False
+
+    def _emit_dropped(self, tree: ExprStmt) -> None:
+        sugared = self.emit_sugared(tree.expr)
+        if sugared.simple_value() is None and not isinstance(tree.expr, Apply):
+            sugared.as_value(tree.range, self)
+
+    def _emit_exit_of_loop(self, tree: Break | Continue) -> bool:
+        word = "break" if isinstance(tree, Break) else "continue"
+        if self.loop_depth == 0:
+            raise ErrorReport(tree.range, f"SyntaxError: '{word}' outside loop")
+        self.graph.insert("prim::BreakStmt" if word == "break" else "prim::ContinueStmt", (), 0)
+        return True
+
+    # Ifs
+
+    def emit_if(self, tree: If) -> bool:
+        """An if; whether both branches leave the block."""
+        condition = self.emit_condition(tree.condition)
+        if condition.static is not None:
+            return self.emit_statements(tree.true_branch if condition.static else tree.false_branch)
+        node = self.graph.insert("prim::If", [condition.value], 0)
+        node.source_range = tree.range
+        branches = ((tree.true_branch, condition.when_true), (tree.false_branch, condition.when_false))
+        return self.emit_branches(node, [(lambda body=body: self.emit_statements(body), known) for body, known in branches])
+
+    def emit_branches(self, node: Node, branches: list) -> bool:
+        """Both branches of an if node, each (what emits it, the types known there); whether both leave the block."""
+        environments, exits = [], []
+        for emit, refinements in branches:
+            block: Block = node.add_block()
+            self.push(block)
+            self.refine(refinements, node.source_range)
+            exits.append(bool(emit()))
+            environments.append(self.pop(lambda: self.graph.set_insert_point(node.next)))
+        self._join(environments, exits, node.source_range)
+        return all(exits)
+
+    def _join(self, environments: list, exits: list[bool], where: SourceRange) -> None:
+        """What variables mean after an if."""
+        if all(exits):
+            return
+        names = dict.fromkeys(name for environment in environments for name in environment.types)
+        for name in names:
+            kinds = [
+                None if leaves else environment.type_of(name)
+                for environment, leaves in zip(environments, exits, strict=True)
+            ]
+            reaching = [kind for kind, leaves in zip(kinds, exits, strict=True) if not leaves]
+            if None in reaching:
+                if self.environment.find(name) is None:
+                    missing = "true" if kinds[0] is None and not exits[0] else "false"
+                    self.environment.undefine(name, f"{name} is not defined in the {missing} branch")
+                continue
+            self._join_types(name, reaching, where)
+
+    def _join_types(self, name: str, kinds: list[Type], where: SourceRange) -> None:
+        outer = self.environment.type_of(name)
+        joined = unshaped(kinds[0])
+        for kind in kinds[1:]:
+            found = unify(joined, unshaped(kind), default_to_union=outer is not None and is_subtype(unshaped(kind), unshaped(outer)))
+            if found is None:
+                self.environment.undefine(
+                    name, f"Type mismatch: {name} is set to type {kinds[0]} in the true branch and type {kind} in the false branch"
+                )
+                return
+            joined = found
+        self.environment.declare(name, joined)
+
+    # Assignments
+
+    def _emit_assign(self, tree: Assign) -> None:
+        declared = None if tree.annotation is None else self.type_of_tree(tree.annotation)
+        if tree.value is None:
+            return
+        right = self.emit_sugared(tree.value, declared)
+        for target in tree.targets:
+            self.assign(target, right, tree.range, declared)
+
+    def assign(self, target: Tree, right: SugaredValue, where: SourceRange, declared: Type | None = None) -> None:
+        """`target = right`."""
+        if isinstance(target, Var):
+            self._assign_variable(target, right, where, declared)
+        elif isinstance(target, TupleLiteral | ListLiteral):
+            self._assign_tuple(target, right, where)
+        elif isinstance(target, Subscript):
+            self.assign_subscript(target, right.as_value(where, self), where)
+        elif isinstance(target, Select):
+            value = right.as_value(where, self)
+            if declared is not None:
+                value = self._as_declared(value, declared, where)
+            self.emit_sugared(target.value).set_attribute(where, self, target.selector.name, value)
+        else:
+            raise ErrorReport(target.range, "unexpected expression on left-hand side of assignment")
+
+    def _assign_variable(self, target: Var, right: SugaredValue, where: SourceRange, declared: Type | None) -> None:
+        if declared is not None:
+            right = SimpleValue(self._as_declared(right.as_value(where, self), declared, where))
+        elif right.simple_value() is None and hasattr(right, "items") and all(
+            item.simple_value() is not None for item in right.items
+        ):
+            right = SimpleValue(right.as_value(where, self))
+        elif right.simple_value() is None and type(right).__name__ == "ConstantValue":
+            right = SimpleValue(right.as_value(where, self))
+        self.environment.set(target.name, right, where, declared)
+
+    def _as_declared(self, value: Value, declared: Type, where: SourceRange) -> Value:
+        value = self.matcher.convert_value(value, declared, True)
+        if not is_subtype(value.type, declared):
+            raise ErrorReport(where, f"Variable is annotated with type {declared} but is being assigned to a value of type "
+                                     f"{value.type}")  # fmt: skip
+        return value
+
+    def _assign_tuple(self, target: TupleLiteral | ListLiteral, right: SugaredValue, where: SourceRange) -> None:
+        stars = [index for index, item in enumerate(target.items) if isinstance(item, Starred)]
+        if len(stars) > 1:
+            raise ErrorReport(where, "Only one starred expression is allowed on the lhs")
+        count = len(target.items)
+        parts = right.as_tuple(where, self, None if stars else count)
+        if not stars and len(parts) != count or len(parts) < count - len(stars):
+            many = "few" if len(parts) < count else "many"
+            raise ErrorReport(where, f"too {many} values to unpack: need {count - len(stars)} but found {len(parts)}")
+        if stars:
+            star, extra = stars[0], len(parts) - count + 1
+            listed = self.make_tuple([part.as_value(where, self) for part in parts[star : star + extra]], where)
+            parts = [*parts[:star], SimpleValue(listed), *parts[star + extra :]]
+        for item, part in zip(target.items, parts, strict=True):
+            self.assign(item.value if isinstance(item, Starred) else item, part, where)
+
+    def _emit_augmented(self, tree: AugAssign) -> None:
+        target, where = tree.target, tree.range
+        if isinstance(target, Subscript):
+            right = self.emit_expression(tree.value)
+            self.augment_subscript(target, tree.operator, right, where)
+            return
+        old = self.emit_expression(target)
+        hint = old.type if isinstance(old.type, ListType) else None
+        right = self.emit_expression(tree.value, hint)
+        new = self.in_place(where, tree.operator, old, right)
+        if isinstance(target, Select) and isinstance(old.type, TensorType):
+            return  # written in place: the attribute is the same tensor
+        self.assign(target, SimpleValue(new), where)
+
+    def in_place(self, where: SourceRange, operator: str, old: Value, right: Value) -> Value:
+        """`old operator= right`: in place for tensors and lists; the new value."""
+        if isinstance(old.type, ClassType):
+            magic = {"+": "__iadd__", "-": "__isub__", "*": "__imul__", "/": "__itruediv__"}.get(operator, "")
+            if old.type.find_method(magic) is not None:
+                method = self.simple.attribute(where, old, magic)
+                return method.call(where, self, [NamedValue(where, right)], []).as_value(where, self)
+        name = f"aten::{_IN_PLACE[operator]}"
+        if isinstance(old.type, TensorType | ListType) and operators_named(name):
+            return self.call_operator(name, where, [old, right]).as_value(where, self)
+        return self.emit_operation(where, operator, old, right)
+
+    def _emit_delete(self, tree: Delete) -> None:
+        for target in tree.targets:
+            if isinstance(target, Var):
+                if self.environment.find(target.name) is None:
+                    raise ErrorReport(target.range, f"undefined value {target.name}")
+                self.environment.undefine(target.name, f"{target.name} was deleted")
+            elif isinstance(target, Subscript) and len(target.subscripts) == 1:
+                value, index = self.emit_expression(target.value), self.emit_expression(target.subscripts[0])
+                if isinstance(value.type, ClassType):
+                    method = self.simple.attribute(tree.range, value, "__delitem__")
+                    method.call(tree.range, self, [NamedValue(tree.range, index)], [])
+                else:
+                    self.call_operator("aten::Delete", tree.range, [value, index])
+            else:
+                raise ErrorReport(target.range, "del statements are only supported for deleting list and dict items")
+
+    # Exceptions
+
+    def _emit_raise(self, tree: Raise) -> None:
+        sugared = self.emit_sugared(tree.value)
+        name, message = self.exception_parts(tree, sugared)
+        arguments = [message] if name is None else [message, name]
+        self.graph.insert("prim::RaiseException", arguments, 0).source_range = tree.range
+
+    def exception_parts(self, tree: Raise, sugared: SugaredValue) -> tuple[Value | None, Value]:
+        """The name of an exception's class and its message, as values."""
+        parts = getattr(sugared, "exception", None)
+        if parts is None:
+            raise ErrorReport(tree.range, f"exceptions must derive from BaseException, got {sugared.kind()}")
+        name, message = parts
+        if message is None:
+            message = self.constant("", tree.range)
+        if message.type != STRING:
+            message = self.insert("aten::str", [message], STRING, tree.range)
+        return self.constant(name, tree.range), message
+
+    def _emit_assert(self, tree: Assert) -> None:
+        condition = self.emit_condition(tree.condition)
+        if condition.static is True:
+            return
+        node = self.graph.insert("prim::If", [condition.value], 0)
+        node.source_range = tree.range
+
+        def fail() -> bool:
+            message = self.constant("", tree.range)
+            if tree.message is not None:
+                message = self.emit_expression(tree.message)
+                if message.type != STRING:
+                    message = self.insert("aten::str", [message], STRING, tree.range)
+            name = self.constant("builtins.AssertionError", tree.range)
+            self.graph.insert("prim::RaiseException", [message, name], 0).source_range = tree.range
+            return True
+
+        self.emit_branches(node, [(lambda: False, condition.when_true), (fail, condition.when_false)])
+
+    # Contexts
+
+    def emit_with(self, tree: With) -> bool:
+        """A with statement: each item is entered before the body and left after it, last first."""
+        entered: list[Value] = []
+        for item in tree.items:
+            manager = self.emit_sugared(item.target)
+            result = manager.enter(item.range, self)
+            if item.variable is not None:
+                self.assign(item.variable, result, item.range)
+            entered.append(manager.as_value(item.range, self))
+        node = self.graph.insert("prim::With", (), 0)
+        node.source_range = tree.range
+        body = node.add_block()
+        self.push(body)
+        leaves = self.emit_statements(tree.body)
+        environment = self.pop(lambda: self.graph.set_insert_point(node.next))
+        cleanup = node.add_block()
+        with self.graph.inserting(at_end_of=cleanup):
+            for value in reversed(entered):
+                self.graph.insert("prim::Exit", [value], 0)
+        for name, kind in environment.types.items():
+            self.environment.declare(name, kind)
+        return leaves

@@ -1,0 +1,222 @@
+"""Subscripts: reading and writing elements of tensors, lists, dicts, tuples and strings. Part of the emitter."""
+
+from __future__ import annotations
+
+from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.ir.graph import Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.tree_views import Dots, NoneLiteral, SliceExpr, StringLiteral, Subscript, Tree, TupleLiteral
+from rushlight.jit.types.kinds import (
+    BOOL,
+    INT,
+    NONE,
+    STRING,
+    TENSOR,
+    ClassType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+)
+from rushlight.jit.types.relations import optional
+
+
+class SubscriptEmitter:
+    """The emitter's rules for subscripts."""
+
+    def emit_subscript(self, tree: Subscript) -> SugaredValue:
+        """`value[subscripts]`."""
+        sugared = self.emit_sugared(tree.value)
+        value = sugared.simple_value()
+        if value is None:
+            return self._of_sugared(tree, sugared)
+        subscripts = self._spread(tree.subscripts)
+        if isinstance(value.type, TensorType):
+            return SimpleValue(self.index_tensor(tree.range, value, subscripts))
+        if len(subscripts) != 1:
+            raise ErrorReport(tree.range, f"'{value.type}' takes one subscript, got {len(subscripts)}")
+        only = subscripts[0]
+        if isinstance(only, SliceExpr):
+            return self._slice_of(tree, value, only)
+        return self.simple.item(tree.range, value, self.emit_expression(only))
+
+    def _spread(self, subscripts: list[Tree]) -> list[Tree]:
+        if len(subscripts) == 1 and isinstance(subscripts[0], TupleLiteral):
+            return subscripts[0].items
+        return subscripts
+
+    def _of_sugared(self, tree: Subscript, sugared: SugaredValue) -> SugaredValue:
+        only = tree.subscripts[0]
+        if len(tree.subscripts) != 1:
+            raise ErrorReport(tree.range, f"{sugared.kind()} takes one subscript, got {len(tree.subscripts)}")
+        if isinstance(only, SliceExpr):
+            elements = sugared.as_tuple(tree.range, self)
+            return TupleOfSugared(elements[slice(*self._static_slice(only))])
+        if isinstance(only, StringLiteral) or not isinstance(only, Tree):
+            return sugared.item(tree.range, self, self.emit_expression(only))
+        return sugared.item(tree.range, self, self.emit_expression(only))
+
+    def _static_slice(self, tree: SliceExpr) -> list[int | None]:
+        found = []
+        for part in (tree.start, tree.stop, tree.step):
+            number = None if part is None else self.emit_expression(part).constant(NotImplemented)
+            if number is not None and not isinstance(number, int):
+                raise ErrorReport(tree.range, "slices of tuples must have constant bounds")
+            found.append(number)
+        return found
+
+    def _slice_of(self, tree: Subscript, value: Value, part: SliceExpr) -> SugaredValue:
+        if isinstance(value.type, TupleType):
+            bounds = self._static_slice(part)
+            kinds = value.type.elements
+            if bounds[2] in (None, 1):
+                begin, end, _ = slice(*bounds).indices(len(kinds))
+                made = self.insert("prim::TupleSlice", [value], TupleType(kinds[begin:end]), tree.range)
+                made.node.set("beg", begin).set("end", max(begin, end))
+                return SimpleValue(made)
+            chosen = [self.simple.element(tree.range, value, index) for index in range(len(kinds))[slice(*bounds)]]
+            return SimpleValue(self.make_tuple(chosen, tree.range))
+        bounds = [self._bound(each, tree.range) for each in (part.start, part.stop)]
+        step = self.emit_expression(part.step) if part.step is not None else self.constant(1, tree.range)
+        return self.call_operator("aten::slice", tree.range, [value, *bounds, step])
+
+    def _bound(self, tree: Tree | None, where: SourceRange) -> Value:
+        return self.constant(None, where) if tree is None else self.emit_expression(tree)
+
+    # Tensors
+
+    def index_tensor(self, where: SourceRange, value: Value, subscripts: list[Tree]) -> Value:
+        """A tensor with ints, slices, None, `...` and tensors as subscripts."""
+        sliced, indices = self._select_and_slice(where, value, subscripts)
+        if not indices:
+            return sliced if sliced is not value else self.insert("aten::alias", [value], TENSOR, where)
+        return self.insert("aten::index", [sliced, self._index_list(where, indices)], TENSOR, where)
+
+    def _index_list(self, where: SourceRange, indices: list[Value]) -> Value:
+        kind = ListType(optional(TENSOR))
+        return self.insert("prim::ListConstruct", indices, kind, where)
+
+    def _select_and_slice(self, where: SourceRange, value: Value, subscripts: list[Tree]) -> tuple[Value, list[Value]]:
+        """What selecting and slicing leave, and the tensors to index it with, None in the place of whole dimensions."""
+        values = [each if isinstance(each, Dots | SliceExpr) else self._subscript_value(each) for each in subscripts]
+        after = self._count_after_dots(values)
+        dim, passed_dots = 0, False
+        tensors: dict[int, Value] = {}
+        for position, each in enumerate(values):
+            if isinstance(each, Dots):
+                dim, passed_dots = -after, True
+                continue
+            if isinstance(each, SliceExpr):
+                value = self._slice_dim(where, value, dim, each)
+            elif each.type is NONE:
+                value = self._unsqueeze(where, value, dim if not passed_dots else dim - self._nones_from(values, position))
+                if passed_dots:
+                    continue
+            elif each.type == INT:
+                value = self.insert("aten::select", [value, self.constant(dim, where), each], TENSOR, where)
+                if not passed_dots:
+                    continue
+            else:
+                tensors[dim] = each if isinstance(each.type, TensorType | OptionalType) else self._as_index(where, each)
+            dim += 1
+        return value, self._indices_by_dim(where, tensors)
+
+    def _indices_by_dim(self, where: SourceRange, tensors: dict[int, Value]) -> list[Value]:
+        if not tensors:
+            return []
+        if min(tensors) < 0:
+            raise ErrorReport(where, "tensors after '...' in a subscript are not supported; index the last dimensions with movedim")
+        return [tensors[dim] if dim in tensors else self.constant(None, where) for dim in range(max(tensors) + 1)]
+
+    def _count_after_dots(self, values: list) -> int:
+        found = next((index for index, each in enumerate(values) if isinstance(each, Dots)), None)
+        if found is None:
+            return 0
+        return sum(isinstance(each, SliceExpr) or each.type is not NONE for each in values[found + 1 :])
+
+    def _nones_from(self, values: list, position: int) -> int:
+        return 1
+
+    def _subscript_value(self, tree: Tree) -> Value:
+        if isinstance(tree, NoneLiteral):
+            return self.constant(None, tree.range)
+        value = self.emit_expression(tree)
+        if isinstance(value.type, TensorType | OptionalType | ListType | TupleType) or value.type in (INT, NONE, BOOL):
+            return value
+        raise ErrorReport(tree.range, "Unsupported operation: indexing tensor with unsupported index type "
+                                      f"'{value.type}'. Only ints, slices, lists and tensors are supported")  # fmt: skip
+
+    def _as_index(self, where: SourceRange, value: Value) -> Value:
+        if isinstance(value.type, TupleType):
+            value = self.insert("prim::ListConstruct", [each.as_value(where, self) for each in self.simple.unpack(where, value, None)],
+                                ListType(INT), where)  # fmt: skip
+        return self.call_operator("aten::tensor", where, [value]).as_value(where, self)
+
+    def _slice_dim(self, where: SourceRange, value: Value, dim: int, tree: SliceExpr) -> Value:
+        bounds = [self._bound(each, where) for each in (tree.start, tree.stop)]
+        step = self.emit_expression(tree.step) if tree.step is not None else self.constant(1, where)
+        return self.insert("aten::slice", [value, self.constant(dim, where), *bounds, step], TENSOR, where)
+
+    def _unsqueeze(self, where: SourceRange, value: Value, dim: int) -> Value:
+        return self.insert("aten::unsqueeze", [value, self.constant(dim, where)], TENSOR, where)
+
+    # Assignment
+
+    def assign_subscript(self, target: Subscript, right: Value, where: SourceRange) -> None:
+        """`value[subscripts] = right`."""
+        value = self.emit_expression(target.value)
+        subscripts = self._spread(target.subscripts)
+        if isinstance(value.type, TensorType):
+            self._assign_tensor(where, value, subscripts, right)
+        elif isinstance(value.type, ClassType):
+            index = self.emit_expression(subscripts[0])
+            method = self.simple.attribute(where, value, "__setitem__")
+            method.call(where, self, [NamedValue(where, index), NamedValue(where, right)], [])
+        elif isinstance(value.type, TupleType) or value.type == STRING:
+            raise ErrorReport(where, f"'{value.type}' object does not support item assignment")
+        elif isinstance(subscripts[0], SliceExpr):
+            raise ErrorReport(where, "assignment to a slice of a list is not supported; assign the elements one by one")
+        else:
+            index = self.emit_expression(subscripts[0])
+            if isinstance(value.type, ListType):
+                right = self.matcher.convert_value(right, value.type.element, False)
+            self.call_operator("aten::_set_item", where, [value, index, right])
+
+    def _assign_tensor(self, where: SourceRange, value: Value, subscripts: list[Tree], right: Value) -> None:
+        sliced, indices = self._select_and_slice(where, value, subscripts)
+        tensor = self._as_tensor(where, right, value)
+        if indices:
+            arguments = [sliced, self._index_list(where, indices), tensor, self.constant(False, where)]
+            self.insert("aten::index_put_", arguments, TENSOR, where)
+        else:
+            self.insert("aten::copy_", [sliced, tensor, self.constant(False, where)], TENSOR, where)
+
+    def _as_tensor(self, where: SourceRange, value: Value, like: Value) -> Value:
+        if isinstance(value.type, TensorType):
+            return value
+        kind = self.insert("prim::dtype", [like], INT, where)
+        place = self.simple.attribute(where, like, "device").as_value(where, self)
+        keywords = [NamedValue(where, kind, "dtype"), NamedValue(where, place, "device")]
+        return self.emit_operator("aten::tensor", where, [NamedValue(where, value)], keywords).as_value(where, self)
+
+    def augment_subscript(self, target: Subscript, operator: str, right: Value, where: SourceRange) -> None:
+        """`value[subscripts] += right`: the container and its subscript are evaluated once."""
+        value = self.emit_expression(target.value)
+        subscripts = self._spread(target.subscripts)
+        if isinstance(value.type, TensorType):
+            sliced, indices = self._select_and_slice(where, value, subscripts)
+            if not indices:
+                self.in_place(where, operator, sliced, right)
+                return
+            listed = self._index_list(where, indices)
+            old = self.insert("aten::index", [sliced, listed], TENSOR, where)
+            new = self._as_tensor(where, self.emit_operation(where, operator, old, right), value)
+            self.insert("aten::index_put_", [sliced, listed, new, self.constant(False, where)], TENSOR, where)
+            return
+        if isinstance(subscripts[0], SliceExpr):
+            raise ErrorReport(where, "augmented assignment to a slice of a list is not supported")
+        index = self.emit_expression(subscripts[0])
+        old = self.simple.item(where, value, index).as_value(where, self)
+        new = self.emit_operation(where, operator, old, right)
+        self.call_operator("aten::_set_item", where, [value, index, new])

@@ -1,0 +1,157 @@
+"""Sugared values: what an expression can mean while a function is compiled.
+
+Most are values of the graph (`SimpleValue`); others exist only at compile time: functions, modules, classes, constants of Python.
+Each says what selecting, calling, unpacking, iterating and indexing it does. Stage: jit, emission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.ir.graph import Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.types.kinds import Type
+
+if TYPE_CHECKING:
+    from rushlight.jit.emit.emitter import Emitter
+
+
+@dataclass(slots=True)
+class NamedValue:
+    """An argument: a graph value or a constant of Python, where it stands, and its name if it was passed by keyword."""
+
+    range: SourceRange
+    value: object
+    name: str | None = None
+
+
+class SugaredValue:
+    """Base: everything that is not defined for a kind of value is an error that names the kind."""
+
+    def kind(self) -> str:
+        """What errors call it."""
+        return type(self).__name__
+
+    def simple_value(self) -> Value | None:
+        """The graph value, if it is one already."""
+        return None
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        """The graph value; things that exist only at compile time have none."""
+        raise ErrorReport(where, f"{self.kind()} cannot be used as a value")
+
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        """`value.name`."""
+        raise ErrorReport(where, f"attribute lookup is not defined on {self.kind()}")
+
+    def has_attribute(self, where: SourceRange, emitter: Emitter, name: str) -> bool:
+        """`hasattr(value, name)`."""
+        raise ErrorReport(where, f"hasattr is not defined on {self.kind()}")
+
+    def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
+        """`value.name = other`."""
+        raise ErrorReport(where, f"attribute assignment is not defined on {self.kind()}")
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        """`value(args, keywords)`."""
+        raise ErrorReport(where, f"cannot call a {self.kind()}")
+
+    def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
+        """Its elements, when it is unpacked into `count` targets."""
+        raise ErrorReport(where, f"{self.kind()} cannot be used as a tuple")
+
+    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+        """Its elements where a loop over it is unrolled at compile time; None where the loop is a loop of the graph."""
+        return None
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        """`len(value)`."""
+        raise ErrorReport(where, f"{self.kind()} is not iterable")
+
+    def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
+        """`value[index]`."""
+        raise ErrorReport(where, f"'{self.kind()}' object is not subscriptable")
+
+    def as_type(self) -> Type | None:
+        """The type that it is, where it stands for one."""
+        return None
+
+    def enter(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
+        """`value.__enter__()`."""
+        raise ErrorReport(where, f"'{self.kind()}' object does not support the context manager protocol")
+
+
+@dataclass
+class SimpleValue(SugaredValue):
+    """A value of the graph. What can be done with it depends on its type, and is in `simple_values.py`."""
+
+    value: Value
+
+    def kind(self) -> str:
+        return f"value of type '{self.value.type}'"
+
+    def simple_value(self) -> Value:
+        return self.value
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        return self.value
+
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        return emitter.simple.attribute(where, self.value, name)
+
+    def has_attribute(self, where: SourceRange, emitter: Emitter, name: str) -> bool:
+        return emitter.simple.has_attribute(where, self.value, name)
+
+    def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
+        emitter.simple.set_attribute(where, self.value, name, value)
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        return emitter.simple.call(where, self.value, args, keywords)
+
+    def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
+        return emitter.simple.unpack(where, self.value, count)
+
+    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+        return emitter.simple.static_elements(where, self.value)
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        return emitter.simple.length(where, self.value)
+
+    def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
+        return emitter.simple.item(where, self.value, index)
+
+    def enter(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
+        return emitter.simple.enter(where, self.value)
+
+
+@dataclass
+class TupleOfSugared(SugaredValue):
+    """Several sugared values in a tuple."""
+
+    items: list[SugaredValue]
+
+    def kind(self) -> str:
+        return "Tuple"
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        return emitter.make_tuple([item.as_value(where, emitter) for item in self.items], where)
+
+    def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
+        return self.items
+
+    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+        return self.items
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        return emitter.constant(len(self.items), where)
+
+    def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
+        position = index.constant()
+        if not isinstance(position, int):
+            raise ErrorReport(where, "Expected integer literal for index. A tuple of modules or functions has no index at run time")
+        if not -len(self.items) <= position < len(self.items):
+            raise ErrorReport(where, f"tuple index out of range: {position} of {len(self.items)} elements")
+        return self.items[position]

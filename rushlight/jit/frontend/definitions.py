@@ -1,0 +1,169 @@
+"""Functions and classes to tree views: the first stage of `script`.
+
+In: Python functions and classes whose source can be read, or source text. Out: `Def` and `ClassDef` trees. NotSupportedError for
+signatures that TorchScript does not have, OSError where there is no source. Stage: jit, frontend.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterable
+
+from rushlight.jit.errors import NotSupportedError
+from rushlight.jit.frontend.context import SourceContext
+from rushlight.jit.frontend.expressions import build_expression, build_optional
+from rushlight.jit.frontend.statements import build_statements, type_comment
+from rushlight.jit.source import Source
+from rushlight.jit.tree_views import Assign, ClassDef, Decl, Def, Ident, Param, Property, Tree, Var
+
+_NO_VARIADICS = (
+    "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
+)
+
+
+def read_source(definition: Callable | type) -> Source:
+    """The source of a function or class, with its place in its file. OSError where Python has none."""
+    try:
+        lines, first_line = inspect.getsourcelines(definition)
+        filename = inspect.getsourcefile(definition)
+    except (OSError, TypeError) as error:
+        raise OSError(
+            f"Can't get source for {definition}. TorchScript requires source access in order to carry out compilation; "
+            "make sure the original .py files are available."
+        ) from error
+    return Source("".join(lines), filename, max(0, first_line - 1))
+
+
+def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
+    """The statements of a source text, which may be indented as a whole, and where they stand."""
+    indented = source.text[:1] in " \t"
+    text = "if True:\n" + source.text if indented else source.text
+    try:
+        module = ast.parse(text, type_comments=True)
+    except SyntaxError:  # comments that look like type comments but stand where none may
+        module = ast.parse(text)
+    body = module.body[0].body if indented else module.body
+    return body, SourceContext(source, int(indented))
+
+
+def get_jit_def(function: Callable, name: str | None = None, self_name: str | None = None) -> Def:
+    """The tree of a Python function, called `name`; `self_name` is the class of a method's first parameter."""
+    function = inspect.unwrap(function)
+    source = read_source(function)
+    body, context = parse(source)
+    found = body[0] if len(body) == 1 else None
+    if not isinstance(found, ast.FunctionDef):
+        raise RuntimeError(f"Expected a single top-level function: {source.filename}:{source.first_line + 1}")
+    return build_def(context, found, name or function.__name__, self_name)
+
+
+def build_def(context: SourceContext, node: ast.FunctionDef, name: str, self_name: str | None = None) -> Def:
+    """The tree of a function definition."""
+    where = context.word(node, "def")
+    params = build_params(context, node.args, self_name)
+    return_type = build_optional(context, node.returns)
+    if node.type_comment:
+        params, return_type = _merge_type_comment(context, node, params, self_name is not None)
+    return Def(where, Ident(where, name), Decl(where, params, return_type), build_statements(context, node.body))
+
+
+def build_params(context: SourceContext, arguments: ast.arguments, self_name: str | None) -> list[Param]:
+    """The parameters of a function."""
+    variadic = arguments.vararg or arguments.kwarg
+    if variadic is not None:
+        raise NotSupportedError(context.range(variadic), _NO_VARIADICS)
+    defaulted = next((each for each in arguments.kw_defaults if each is not None), None)
+    if defaulted is not None:
+        raise NotSupportedError(context.range(defaulted), _NO_VARIADICS)
+    positional = [*arguments.posonlyargs, *arguments.args]
+    params = [_param(context, each, False, self_name if index == 0 else None) for index, each in enumerate(positional)]
+    return params + [_param(context, each, True, None) for each in arguments.kwonlyargs]
+
+
+def _param(context: SourceContext, node: ast.arg, kwarg_only: bool, self_name: str | None) -> Param:
+    where = context.word(node, node.arg)
+    annotation = build_optional(context, node.annotation)
+    if annotation is None and node.type_comment:
+        annotation = type_comment(context, node, node.type_comment)
+    if annotation is None and self_name is not None:
+        annotation = Var(where, Ident(where, self_name))
+    return Param(where, annotation, Ident(where, node.arg), kwarg_only)
+
+
+def _merge_type_comment(
+    context: SourceContext, node: ast.FunctionDef, params: list[Param], is_method: bool
+) -> tuple[list[Param], Tree]:
+    """The parameters and the return type with the types of a comment `# type: (int, Tensor) -> Tensor`."""
+    try:
+        signature = ast.parse(node.type_comment.strip(), mode="func_type")
+    except SyntaxError:
+        raise NotSupportedError(
+            context.word(node, "def"), f"the type comment {node.type_comment!r} is not of the form (types) -> type"
+        ) from None
+    place = ast.Constant(None, lineno=node.lineno, col_offset=node.col_offset, end_lineno=node.lineno,
+                         end_col_offset=node.col_offset + len("def"))  # fmt: skip
+    types = [_placed(context, each, place) for each in signature.argtypes]
+    returned = _placed(context, signature.returns, place)
+    if len(signature.argtypes) == 1 and ast.unparse(signature.argtypes[0]) == "...":
+        return params, returned
+    typed = params[1:] if is_method and len(types) == len(params) - 1 else params
+    if len(types) != len(typed):
+        raise NotSupportedError(
+            context.word(node, "def"),
+            f"the type comment gives {len(types)} parameter types, but {node.name} has {len(typed)} parameters",
+        )
+    for param, annotation in zip(typed, types, strict=True):
+        param.annotation = annotation
+    return params, returned
+
+
+def _placed(context: SourceContext, expression: ast.expr, place: ast.AST) -> Tree:
+    for inner in ast.walk(expression):
+        if isinstance(inner, ast.expr):
+            ast.copy_location(inner, place)
+    return build_expression(context, expression)
+
+
+def get_jit_class_def(kind: type, self_name: str, skip: Iterable[str] = ()) -> ClassDef:
+    """The tree of a class: its methods, static methods and properties, but for those named in `skip`."""
+    source = read_source(kind)
+    body, context = parse(source)
+    found = body[0] if len(body) == 1 else None
+    if not isinstance(found, ast.ClassDef):
+        raise RuntimeError(f"Expected a single top-level class: {source.filename}:{source.first_line + 1}")
+    return build_class_def(context, found, self_name, frozenset(skip))
+
+
+def build_class_def(context: SourceContext, node: ast.ClassDef, self_name: str, skip: frozenset[str]) -> ClassDef:
+    """The tree of a class definition."""
+    methods, properties, assignments = [], {}, []
+    for statement in node.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name not in skip:
+            _add_method(context, statement, self_name, methods, properties)
+        elif isinstance(statement, ast.Assign | ast.AnnAssign):
+            assignments.append(_class_assignment(context, statement))
+    where = context.word(node, "class")
+    superclass = build_expression(context, node.bases[0]) if node.bases else None
+    return ClassDef(where, Ident(where, self_name), methods, superclass, list(properties.values()), assignments)
+
+
+def _class_assignment(context: SourceContext, node: ast.Assign | ast.AnnAssign) -> Tree:
+    if isinstance(node, ast.Assign) or node.value is not None:
+        return build_statements(context, [node])[0]
+    return Assign(context.range(node), [build_expression(context, node.target)], None,
+                  build_expression(context, node.annotation))  # fmt: skip
+
+
+def _add_method(context: SourceContext, node: ast.FunctionDef, self_name: str, methods: list, properties: dict) -> None:
+    decorators = [ast.unparse(each) for each in node.decorator_list]
+    where = context.word(node, "def")
+    if "property" in decorators:
+        getter = build_def(context, node, f"__{node.name}_getter", self_name)
+        properties[node.name] = Property(where, Ident(where, node.name), getter, None)
+    elif f"{node.name}.setter" in decorators:
+        properties[node.name].setter = build_def(context, node, f"__{node.name}_setter", self_name)
+    elif "staticmethod" in decorators:
+        methods.append(build_def(context, node, node.name, None))
+    else:
+        methods.append(build_def(context, node, node.name, self_name))

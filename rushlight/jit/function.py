@@ -1,0 +1,80 @@
+"""Functions of a compilation unit: compiled when they are first needed, then run by an executor."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.schema import Argument, FunctionSchema
+
+_compiling = threading.RLock()
+"""Compilation is one at a time: functions that call one another are compiled in turn."""
+
+
+class RecursionInCompilation(RuntimeError):
+    """A function's compilation needs its own return type."""
+
+
+class Function:
+    """A function with a graph. `define(function)` fills in graph and schema when they are first asked for."""
+
+    def __init__(self, name: str, graph: Graph | None = None, define: Callable[[Function], None] | None = None):
+        self.name = name
+        self._graph = graph
+        self._define = define
+        self._is_defining = False
+        self.schema_ = None if graph is None else schema_of_graph(name, graph)
+        self._executor = None
+        self.doc: str | None = None
+
+    @property
+    def short_name(self) -> str:
+        """The name without its qualification."""
+        return self.name.rpartition(".")[2]
+
+    def ensure_defined(self) -> None:
+        """Compile it, if that is still to be done. RuntimeError where it calls itself without a declared return type."""
+        if self._define is None:
+            return
+        with _compiling:
+            if self._define is None:
+                return
+            if self._is_defining:
+                raise RecursionInCompilation(
+                    f"function '{self.short_name}' is called recursively. Recursive calls are not supported"
+                )
+            self._is_defining = True
+            try:
+                self._define(self)
+                self._define = None
+            finally:
+                self._is_defining = False
+
+    def set_graph(self, graph: Graph, schema: FunctionSchema) -> None:
+        """Give it its body and signature."""
+        self._graph, self.schema_ = graph, schema
+        self._executor = None
+
+    @property
+    def graph(self) -> Graph:
+        """Its body, as emitted: calls of other functions are calls."""
+        self.ensure_defined()
+        return self._graph
+
+    @property
+    def schema(self) -> FunctionSchema:
+        """Its signature."""
+        if self.schema_ is None:
+            self.ensure_defined()
+        return self.schema_
+
+    def __repr__(self) -> str:
+        return f"<Function {self.name}>"
+
+
+def schema_of_graph(name: str, graph: Graph) -> FunctionSchema:
+    """A signature from a graph's inputs and outputs."""
+    arguments = tuple(Argument(value.debug_name, value.type) for value in graph.inputs)
+    returns = tuple(Argument("", value.type) for value in graph.outputs)
+    return FunctionSchema(name, "", arguments, returns)

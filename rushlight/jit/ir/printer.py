@@ -1,0 +1,150 @@
+"""Graphs as text, in torch's notation:
+
+    graph(%a.1 : Tensor,
+          %b.1 : Tensor):
+      %2 : int = prim::Constant[value=1]()
+      %c.1 : Tensor = aten::add(%a.1, %b.1, %2) # model.py:9:6
+      return (%c.1)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.types.kinds import Type
+
+
+def graph_text(graph: Graph, show_ranges: bool = True) -> str:
+    """A graph as text; the graphs that its nodes hold follow it."""
+    printer = _Printer(show_ranges)
+    parameters = ",\n      ".join(_typed(value) for value in graph.inputs)
+    lines = [f"graph({parameters}):"]
+    printer.block(graph.block, 1, lines)
+    lines.append(f"  return ({_names(graph.outputs)})")
+    for index, (kind, inner) in enumerate(printer.subgraphs):
+        lines.append(f"with {kind}_{index} = {graph_text(inner, show_ranges).rstrip()}")
+    return "\n".join(lines) + "\n"
+
+
+def node_text(node: Node) -> str:
+    """A node with its blocks as text, without a line end."""
+    lines: list[str] = []
+    _Printer(True).node(node, 0, lines)
+    return "\n".join(lines)
+
+
+def _typed(value: Value) -> str:
+    return f"%{value.debug_name} : {value.type.ir_text}"
+
+
+def _names(values: Iterable[Value]) -> str:
+    return ", ".join(f"%{value.debug_name}" for value in values)
+
+
+class _Printer:
+    """Collects the graphs that nodes hold while it prints them."""
+
+    def __init__(self, show_ranges: bool):
+        self.show_ranges = show_ranges
+        self.subgraphs: list[tuple[str, Graph]] = []
+
+    def block(self, block: Block, level: int, lines: list[str]) -> None:
+        """The nodes of a block."""
+        for node in block.nodes:
+            self.node(node, level, lines)
+
+    def node(self, node: Node, level: int, lines: list[str]) -> None:
+        """One node and its blocks."""
+        results = ", ".join(map(_typed, node.outputs))
+        place = str(node.source_range) if self.show_ranges else ""
+        lines.append(f"{'  ' * level}{results} = {self.call(node)}" + (f" # {place}" if place else ""))
+        for index, block in enumerate(node.blocks):
+            lines.append(f"{'  ' * (level + 1)}block{index}({', '.join(map(_typed, block.inputs))}):")
+            self.block(block, level + 2, lines)
+            lines.append(f"{'  ' * (level + 2)}-> ({_names(block.outputs)})")
+
+    def call(self, node: Node) -> str:
+        """The part right of the equals sign."""
+        kind = node.kind
+        inner = node.attributes.get("Subgraph")
+        if isinstance(inner, Graph):
+            kind = f"{kind}_{len(self.subgraphs)}"
+            self.subgraphs.append((node.kind, inner))
+        shown = [
+            f"{name}={_attribute(value, node)}"
+            for name, value in node.attributes.items()
+            if name != "Subgraph" and not (name == "value" and value is None)
+        ]
+        return kind + (f"[{', '.join(shown)}]" if shown else "") + f"({_names(node.inputs)})"
+
+
+def _attribute(value: object, node: Node) -> str:
+    if isinstance(value, Tensor):
+        return _tensor_text(value)
+    if isinstance(value, Type):
+        return value.ir_text
+    if isinstance(value, Graph):
+        return "<Graph>"
+    return constant_text(value)
+
+
+def _tensor_text(value: Tensor) -> str:
+    if value.numel() == 1 and not value.is_complex():
+        item = value.item()
+        return f"{{{float_text(item) if isinstance(item, float) else int(item)}}}"
+    return "<Tensor>"
+
+
+def constant_text(value: object) -> str:
+    """A constant as text, as it stands in attributes."""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return float_text(value)
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, list | tuple):
+        marks = "[]" if isinstance(value, list) else "()"
+        return marks[0] + ", ".join(_attribute(item, None) for item in value) + marks[1]
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{constant_text(key)}: {_attribute(item, None)}" for key, item in value.items()) + "}"
+    if isinstance(value, device):
+        return quoted(str(value))
+    if isinstance(value, dtype):
+        return value.name
+    if isinstance(value, Type):
+        return value.ir_text
+    return str(value)
+
+
+def float_text(value: float) -> str:
+    """A float with 17 significant digits, `1.` for a whole number."""
+    if not math.isfinite(value):
+        return str(value)
+    text = f"{value:.17g}"
+    return text if any(char in text for char in ".e") else text + "."
+
+
+def quoted(text: str) -> str:
+    """A string in double quotes, with everything but printable ASCII escaped."""
+    out = []
+    for byte in text.encode("utf-8", errors="surrogateescape"):
+        char = chr(byte)
+        if char in _ESCAPES:
+            out.append(_ESCAPES[char])
+        elif 32 <= byte < 127:
+            out.append(char)
+        else:
+            out.append(f"\\{byte:03o}")
+    return f'"{"".join(out)}"'
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+
+Graph.__str__ = graph_text
+Node.__str__ = node_text

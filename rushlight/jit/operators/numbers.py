@@ -1,0 +1,269 @@
+"""Operators on numbers: arithmetic, comparison, conversion and `math`.
+
+C's rules hold where they are not Python's: ints wrap around at 64 bits, a division by zero is an error of its own wording.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+import operator
+from collections.abc import Callable, Sequence
+
+from rushlight.core.dtype import bool_, complex128, float64, int64
+from rushlight.core.tensor import Tensor
+from rushlight.jit.operators.registry import register_operator
+from rushlight.ops.construct import tensor
+
+
+def wrapped(value: int) -> int:
+    """An int as 64 bits hold it."""
+    return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _wrapping(function: Callable) -> Callable:
+    return lambda a, b: wrapped(function(a, b))
+
+
+def _binary(name: str, pairs: Sequence[tuple[str, str, str]], function: Callable, own: Callable | None = None) -> None:
+    """Overloads named by their types: `.int`, `.int_float`; `own` is that of two ints."""
+    for left, right, result in pairs:
+        overload = left if left == right else f"{left}_{right}"
+        chosen = own if own is not None and left == right == "int" else function
+        register_operator(f"{name}.{overload}({left} a, {right} b) -> {result}", chosen)
+
+
+_SAME = [("int", "int", "int"), ("float", "float", "float"), ("int", "float", "float"), ("float", "int", "float")]
+_COMPLEX = [
+    ("complex", "complex", "complex"), ("int", "complex", "complex"), ("complex", "int", "complex"),
+    ("float", "complex", "complex"), ("complex", "float", "complex"),
+]  # fmt: skip
+_REAL = [(left, right, "float") for left, right, _ in _SAME]
+_COMPARED = [(left, right, "bool") for left, right, _ in _SAME]
+
+
+def _floor_divide(a, b):
+    if b == 0:
+        raise ZeroDivisionError("integer division or modulo by zero" if isinstance(a, int) else "float floor division by zero")
+    return a // b
+
+
+def _divide(a, b):
+    if b == 0 and not isinstance(a, complex):
+        raise ZeroDivisionError("division by zero")
+    return a / b
+
+
+def _power(a, b):
+    try:
+        return float(a) ** b if not isinstance(a, complex) and not isinstance(b, complex) else a**b
+    except OverflowError:
+        return math.inf
+
+
+def _int_power(a: int, b: int) -> int:
+    if b < 0:
+        raise RuntimeError("negative exponent is not supported by ints; use a float base")
+    return wrapped(pow(a, b, 1 << 65) if abs(a) > 1 and b > 64 else a**b)
+
+
+def _register_arithmetic() -> None:
+    for name, function in (("add", operator.add), ("sub", operator.sub), ("mul", operator.mul)):
+        _binary(f"aten::{name}", [*_SAME, *_COMPLEX], function, _wrapping(function))
+        register_operator(f"aten::{name}(Scalar a, Scalar b) -> Scalar", function)
+    _binary("aten::div", [("int", "int", "float"), ("float", "float", "float"), ("complex", "complex", "complex")], _divide)
+    register_operator("aten::div(Scalar a, Scalar b) -> float", _divide)
+    _binary("aten::floordiv", _SAME, _floor_divide, _wrapping(_floor_divide))
+    register_operator("aten::floordiv(Scalar a, Scalar b) -> Scalar", _floor_divide)
+    register_operator("aten::__round_to_zero_floordiv.int(int a, int b) -> int", lambda a, b: math.trunc(a / b))
+    _binary("aten::remainder", _SAME, operator.mod)
+    register_operator("aten::remainder(Scalar a, Scalar b) -> Scalar", operator.mod)
+    powers = [("int", "int", "float"), *(pair for pair in _SAME if pair[0] != "int" or pair[1] != "int")]
+    _binary("aten::pow", [*powers, ("complex", "complex", "complex"), ("float", "complex", "complex"),
+                          ("complex", "float", "complex")], _power)  # fmt: skip
+    register_operator("aten::pow.Scalar_Scalar(Scalar a, Scalar b) -> float", _power)
+    register_operator("aten::pow.int_to_int(int a, int b) -> int", _int_power)
+
+
+def _register_comparisons() -> None:
+    ordered = {"lt": operator.lt, "gt": operator.gt, "le": operator.le, "ge": operator.ge}
+    for name, function in {**ordered, "eq": operator.eq, "ne": operator.ne}.items():
+        _binary(f"aten::{name}", _COMPARED, function)
+        register_operator(f"aten::{name}.str(str a, str b) -> bool", function)
+        register_operator(f"aten::{name}(Scalar a, Scalar b) -> bool", function)
+    for name, function in (("eq", operator.eq), ("ne", operator.ne)):
+        _binary(f"aten::{name}", [("complex", "complex", "bool"), ("float", "complex", "bool"), ("complex", "float", "bool")],
+                function)  # fmt: skip
+        for kind in ("bool", "Device"):
+            register_operator(f"aten::{name}.{kind.lower()}({kind} a, {kind} b) -> bool", function)
+        register_operator(f"aten::{name}.enum(AnyEnumType a, AnyEnumType b) -> bool", function)
+        for kind in ("int", "float", "bool", "str", "Tensor"):
+            compare = function if kind != "Tensor" else _compare_tensor_lists(name == "eq")
+            register_operator(f"aten::{name}.{kind}_list({kind}[] a, {kind}[] b) -> bool", compare)
+
+
+def _compare_tensor_lists(wanted: bool) -> Callable:
+    def compare(a: list[Tensor], b: list[Tensor]) -> bool:
+        same = len(a) == len(b) and all(bool((left == right).all()) for left, right in zip(a, b, strict=True))
+        return same == wanted
+
+    return compare
+
+
+def _register_bits() -> None:
+    for name, function in (("__and__", operator.and_), ("__or__", operator.or_), ("__xor__", operator.xor)):
+        register_operator(f"aten::{name}.bool(bool a, bool b) -> bool", function)
+        register_operator(f"aten::{name}.int(int a, int b) -> int", function)
+    register_operator("aten::__lshift__.int(int a, int b) -> int", _wrapping(operator.lshift))
+    register_operator("aten::__rshift__.int(int a, int b) -> int", operator.rshift)
+    register_operator("aten::bitwise_not.int(int a) -> int", operator.invert)
+    register_operator("aten::__not__(bool self) -> bool", operator.not_)
+
+
+def _unary(name: str, function: Callable, kinds: str = "int float Scalar", result: str = "float") -> None:
+    for kind in kinds.split():
+        given = "Scalar" if kind == "Scalar" else "complex" if kind == "complex" else result
+        register_operator(f"aten::{name}.{kind}({kind} a) -> {given}", function)
+
+
+def _either(real: Callable, complicated: Callable) -> Callable:
+    return lambda a: complicated(a) if isinstance(a, complex) else real(a)
+
+
+def _logarithm(real: Callable) -> Callable:
+    def function(a):
+        return -math.inf if a == 0 else real(a) if a > 0 else math.nan
+
+    return function
+
+
+def _square_root(a):
+    return math.sqrt(a) if a >= 0 else math.nan
+
+
+def _to_int(function: Callable) -> Callable:
+    return lambda a: int(function(a))
+
+
+def _register_math() -> None:
+    for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "exp"):
+        _unary(name, _either(getattr(math, name), getattr(cmath, name)), "int float complex Scalar")
+    _unary("sqrt", _either(_square_root, cmath.sqrt), "int float complex Scalar")
+    _unary("log", _either(_logarithm(math.log), cmath.log), "int float complex Scalar")
+    _unary("log10", _either(_logarithm(math.log10), cmath.log10), "int float complex Scalar")
+    for name in ("lgamma", "erf", "erfc", "expm1", "log1p", "degrees", "radians", "fabs", "gamma"):
+        _unary(name, getattr(math, name))
+    for name in ("floor", "ceil"):
+        _unary(name, _to_int(getattr(math, name)), result="int")
+    _unary("round", lambda a: float(round(a)))
+    for kind in ("int", "float", "complex"):
+        register_operator(f"aten::neg.{kind}({kind} a) -> {kind}", operator.neg)
+        register_operator(f"prim::abs.{kind}({kind} a) -> {'float' if kind == 'complex' else kind}", abs)
+        register_operator(f"aten::angle.{kind}({kind} a) -> float", lambda a: cmath.phase(a))
+    register_operator("aten::neg.Scalar(Scalar a) -> Scalar", operator.neg)
+    register_operator("prim::abs.Scalar(Scalar a) -> Scalar", abs)
+    register_operator("aten::angle.Scalar(Scalar a) -> Scalar", lambda a: cmath.phase(a))
+    for kind in ("float", "complex"):
+        for name in ("isnan", "isinf", "isfinite"):
+            function = _either(getattr(math, name), getattr(cmath, name))
+            register_operator(f"aten::{name}.{kind}({kind} a) -> bool", function)
+    _register_math_of_two()
+
+
+def _register_math_of_two() -> None:
+    for name, function in (("fmod", math.fmod), ("atan2", math.atan2), ("copysign", math.copysign),
+                           ("mathremainder", math.remainder)):  # fmt: skip
+        _binary(f"aten::{name}", _REAL, function)
+    _binary("aten::log", [*_REAL, *_COMPLEX], _logarithm_of_base)
+    register_operator("aten::gcd.int(int a, int b) -> int", math.gcd)
+    register_operator("aten::factorial.int(int a) -> int", math.factorial)
+    register_operator("aten::ldexp(float x, int i) -> float", math.ldexp)
+    register_operator("aten::frexp(float a) -> (float mantissa, int exponent)", math.frexp)
+    register_operator("aten::modf(float a) -> (float, float)", math.modf)
+    _binary("aten::polar", [("int", "int", "complex"), ("float", "float", "complex"), ("int", "float", "complex"),
+                            ("float", "int", "complex")], cmath.rect)  # fmt: skip
+    _binary("aten::divmod", [(a, b, f"({r}, {r})") for a, b, r in _SAME], _divmod)
+
+
+def _divmod(a, b):
+    if b == 0:
+        raise ZeroDivisionError("integer division or modulo by zero" if isinstance(a, int) else "float modulo")
+    return divmod(a, b)
+
+
+def _logarithm_of_base(a, b):
+    if isinstance(a, complex) or isinstance(b, complex):
+        return cmath.log(a, b)
+    logarithm = _logarithm(math.log)
+    base = logarithm(b)
+    return logarithm(a) / base if base else math.inf
+
+
+def _register_extremes() -> None:
+    for name, function in (("max", max), ("min", min)):
+        _binary(f"prim::{name}", _SAME, function)
+        register_operator(f"prim::{name}(Scalar a, Scalar b) -> Scalar", function)
+        for kind in ("int", "float", "bool"):
+            register_operator(f"prim::{name}.{kind}_list({kind}[] l, {kind}[] r) -> {kind}[]", function)
+            register_operator(f"prim::{name}.self_{kind}({kind}[] self) -> {kind}", _of_list(name, function))
+
+
+def _of_list(name: str, function: Callable) -> Callable:
+    def extreme(values: list):
+        if not values:
+            raise RuntimeError(f"{name}() arg is an empty sequence")
+        return function(values)
+
+    return extreme
+
+
+def _register_conversions() -> None:
+    for kind in ("bool", "float", "Scalar", "str"):
+        register_operator(f"aten::Int.{kind}({kind} a) -> int", int)
+    for kind in ("int", "bool", "Scalar", "str"):
+        register_operator(f"aten::Float.{kind}({kind} a) -> float", float)
+    for kind in ("int", "float"):
+        register_operator(f"aten::Bool.{kind}({kind} a) -> bool", bool)
+    register_operator("aten::Complex.Scalar(Scalar a) -> complex", complex)
+    for left in ("int", "float", "bool"):
+        for right in ("int", "float", "bool"):
+            register_operator(f"aten::Complex.{left}_{right}({left} x, {right} y) -> complex", complex)
+    for name, function in (("Int", int), ("Float", float), ("Bool", bool), ("Complex", complex)):
+        register_operator(f"aten::{name}.Tensor(Tensor a) -> {name.lower()}", _of_tensor(function))
+        if name != "Bool":
+            register_operator(f"aten::{name}Implicit(Tensor a) -> {name.lower()}", _implicitly(name, function))
+    register_operator("aten::ScalarImplicit(Tensor a) -> Scalar", lambda a: _implicitly("Scalar", lambda item: item)(a))
+    for kind in ("int", "float", "complex"):
+        register_operator(f"prim::NumToTensor.{kind}({kind} a) -> Tensor", _number_to_tensor)
+    register_operator("prim::NumToTensor.Scalar(Scalar a) -> Tensor", _number_to_tensor)
+    register_operator("prim::NumToTensor.bool(bool a) -> Tensor", _number_to_tensor)
+
+
+def _of_tensor(function: Callable) -> Callable:
+    return lambda a: function(a.item())
+
+
+def _implicitly(name: str, function: Callable) -> Callable:
+    def convert(a: Tensor):
+        if a.requires_grad:
+            raise RuntimeError(f"Cannot input a tensor that requires grad as a {name.lower()} argument")
+        if a.dim() != 0:
+            raise RuntimeError(f"Cannot input a tensor of dimension other than 0 as a {name.lower()} argument")
+        return function(a.item())
+
+    return convert
+
+
+_WIDEST = {bool: bool_, int: int64, float: float64, complex: complex128}
+
+
+def _number_to_tensor(a) -> Tensor:
+    return tensor(a, dtype=_WIDEST[type(a)])
+
+
+_register_arithmetic()
+_register_comparisons()
+_register_bits()
+_register_math()
+_register_extremes()
+_register_conversions()

@@ -1,0 +1,111 @@
+"""The operators that jit graphs may hold, by name: those of the dispatcher, and the jit's own on numbers, strings and lists.
+
+In: a name such as `aten::add`. Out: its overloads, each a schema and a function over a list of arguments.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rushlight.jit.enumerations import dtype_of_number, layout_of_number, memory_format_of_number
+from rushlight.jit.schema import FunctionSchema, from_aten, parse_schema
+from rushlight.ops.dispatcher import OpOverload, all_operators
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Operator:
+    """An overload: its schema, and what computes it. `function` takes the arguments in the schema's order, by position; it gives
+    the result, or a tuple of several. `has_side_effects`: it can't be dropped, repeated or moved."""
+
+    schema: FunctionSchema
+    function: Callable
+    has_side_effects: bool = False
+    op: OpOverload | None = None
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether equal arguments give equal results, and nothing else happens."""
+        random = self.op is not None and "nondeterministic_seeded" in self.op.tags
+        return not (self.has_side_effects or self.schema.is_mutable or random)
+
+
+CONVERTERS: dict[str, Callable] = {
+    "ScalarType": dtype_of_number, "Layout": layout_of_number, "MemoryFormat": memory_format_of_number,
+}  # fmt: skip
+"""What the dispatcher's operators take where graphs have numbers."""
+_lock = threading.RLock()
+_own: dict[str, list[Operator]] = {}
+_found: dict[str, tuple[Operator, ...]] = {}
+_of_dispatcher: dict[str, list[OpOverload]] = {}
+_dispatcher_count = 0
+
+
+def register_operator(schema: str, function: Callable, has_side_effects: bool = False) -> Operator:
+    """Add an overload at run time; `function` takes the schema's arguments by position."""
+    operator = Operator(parse_schema(schema), function, has_side_effects)
+    with _lock:
+        _own.setdefault(operator.schema.name, []).append(operator)
+        _found.pop(operator.schema.name, None)
+    return operator
+
+
+def deregister_operator(operator: Operator) -> None:
+    """Take an overload away again."""
+    with _lock:
+        _own[operator.schema.name].remove(operator)
+        _found.pop(operator.schema.name, None)
+
+
+def operators_named(name: str) -> tuple[Operator, ...]:
+    """All overloads of a name such as `aten::add`; none if the name is unknown."""
+    found = _found.get(name)
+    if found is None:
+        with _lock:
+            made = [*_from_dispatcher(name), *_own.get(name, ())]
+            found = tuple(made)
+            if found:
+                _found[name] = found
+    return found
+
+
+def _from_dispatcher(name: str) -> list[Operator]:
+    global _dispatcher_count
+    operators = all_operators()
+    if len(operators) != _dispatcher_count:
+        _of_dispatcher.clear()
+        for op in operators:
+            _of_dispatcher.setdefault(f"{op.namespace}::{op._opname}", []).append(op)
+        _dispatcher_count = len(operators)
+    return [_wrap(op) for op in _of_dispatcher.get(name, ())]
+
+
+def _wrap(op: OpOverload) -> Operator:
+    schema = from_aten(op._schema, op.namespace)
+    converters = [
+        (index, CONVERTERS[argument.type.base])
+        for index, argument in enumerate(op._schema.arguments)
+        if argument.type.base in CONVERTERS
+    ]
+    count = op._schema.positional_count
+    keywords = [argument.name for argument in op._schema.arguments[count:]]
+    function = op if not keywords and not converters else _adapted(op, count, keywords, converters)
+    return Operator(schema, function, not schema.returns, op)
+
+
+def _adapted(op: OpOverload, count: int, keywords: Sequence[str], converters: Sequence[tuple[int, Callable]]) -> Callable:
+    def call(*args):
+        if converters:
+            args = list(args)
+            for index, convert in converters:
+                if args[index] is not None:
+                    args[index] = convert(args[index])
+        return op(*args[:count], **dict(zip(keywords, args[count:], strict=True)))
+
+    return call
+
+
+def find_operator(name: str, overload: str) -> Operator | None:
+    """One overload by its name."""
+    return next((each for each in operators_named(name) if each.schema.overload == overload), None)

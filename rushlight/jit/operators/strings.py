@@ -1,0 +1,116 @@
+"""Operators on strings. Indices count characters; a search's end of -1 means the end of the string, as in torch."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Callable
+
+from rushlight.jit.operators.registry import register_operator
+
+_BLANKS = " \\n\\t\\f\\v"
+
+
+def _register_tests() -> None:
+    for name in ("isspace", "isalpha", "isnumeric", "isprintable", "islower", "istitle", "isupper", "isalnum", "isdigit",
+                 "isdecimal", "isidentifier"):  # fmt: skip
+        register_operator(f"aten::{name}(str self) -> bool", getattr(str, name))
+    for name in ("lower", "upper", "swapcase", "capitalize", "title"):
+        register_operator(f"aten::{name}(str self) -> str", getattr(str, name))
+
+
+def _register_searches() -> None:
+    for name in ("find", "rfind", "index", "rindex", "count", "startswith", "endswith"):
+        overload = ".str" if name == "index" else ""
+        result = "bool" if name.endswith("with") else "int"
+        register_operator(f"aten::{name}{overload}(str self, str substr, int start=0, int end=-1) -> {result}",
+                          _search(getattr(str, name)))  # fmt: skip
+
+
+def _search(method: Callable) -> Callable:
+    def search(self: str, substr: str, start: int = 0, end: int = -1) -> object:
+        return method(self, substr, start, len(self) if end == -1 else end)
+
+    return search
+
+
+def _register_splits() -> None:
+    register = register_operator
+    register("aten::split.str(str self, str? separator=None, int max=-1) -> str[]", lambda self, sep, most: self.split(sep, most))
+    register('aten::rsplit(str self, str separator=" ", int max=-1) -> str[]', lambda self, sep, most: self.rsplit(sep, most))
+    register("aten::splitlines(str self, bool keepends=False) -> str[]", lambda self, keep: self.splitlines(keep))
+    register("aten::partition(str self, str separator) -> (str, str, str)", lambda self, sep: self.partition(sep))
+    register("aten::rpartition(str self, str separator) -> (str, str, str)", lambda self, sep: self.rpartition(sep))
+    register("aten::join(str self, str[] values) -> str", lambda self, values: self.join(values))
+    register("aten::replace(str self, str old, str new, int max=-1) -> str", lambda self, old, new, most: self.replace(old, new, most))
+    for name in ("strip", "lstrip", "rstrip"):
+        register(f'aten::{name}(str self, str chars="{_BLANKS}") -> str', _strip(getattr(str, name)))
+    for name in ("center", "ljust", "rjust"):
+        register(f'aten::{name}(str self, int width, str fillchar=" ") -> str', getattr(str, name))
+    register("aten::zfill(str self, int width) -> str", str.zfill)
+    register("aten::expandtabs(str self, int tabsize=8) -> str", str.expandtabs)
+
+
+def _strip(method: Callable) -> Callable:
+    return lambda self, chars: method(self, " \n\t\f\v" if chars == _BLANKS else chars)
+
+
+def _register_conversions() -> None:
+    register = register_operator
+    register("aten::ord(str string) -> int", ord)
+    register("aten::chr(int i) -> str", chr)
+    register("aten::bin(int i) -> str", bin)
+    register("aten::oct(int i) -> str", oct)
+    register("aten::hex(int i) -> str", hex)
+    register("aten::str(t elem) -> str", to_text)
+    register("aten::list(str t) -> str[]", list)
+    register("aten::len.str(str s) -> int", len)
+    register("aten::add.str(str a, str b) -> str", operator.add)
+    register("aten::mul.str_int(str a, int b) -> str", operator.mul)
+    register("aten::__contains__.str_str(str l, str item) -> bool", operator.contains)
+    register("aten::__getitem__.str(str s, int index) -> str", _character)
+    register("prim::StringIndex(str string, int index) -> str", _character)
+    register("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str", _slice)
+    register("aten::format(str self, ...) -> str", format_text)
+    register("aten::percentFormat(str self, ...) -> str", lambda self, *values: self % values)
+    register("aten::_print(str s) -> ()", print, has_side_effects=True)
+    register("prim::Print(...) -> ()", print_values, has_side_effects=True)
+    register("aten::warn(str message, int stacklevel=2) -> ()", _warn, has_side_effects=True)
+
+
+def _character(self: str, index: int) -> str:
+    if not -len(self) <= index < len(self):
+        raise IndexError("string index out of range")
+    return self[index]
+
+
+def _slice(self: str, start: int | None = None, end: int | None = None, step: int = 1) -> str:
+    return self[slice(start, None if end == 9223372036854775807 else end, step)]
+
+
+def to_text(value: object) -> str:
+    """What `str()` and `print` make of a value in scripted code."""
+    return str(value)
+
+
+def format_text(self: str, *values: object) -> str:
+    """`self.format(*values)`: each `{}` takes the next value. RuntimeError where there are too few."""
+    try:
+        return self.format(*map(to_text, values))
+    except IndexError:
+        raise RuntimeError(f"Too few arguments for format string: {self}") from None
+
+
+def print_values(*values: object) -> None:
+    """`print(*values)`."""
+    print(*map(to_text, values))
+
+
+def _warn(message: str, stacklevel: int = 2) -> None:
+    warnings.warn(message, stacklevel=stacklevel)
+
+
+_register_tests()
+_register_searches()
+_register_splits()
+_register_conversions()

@@ -1,0 +1,16 @@
+"""The passes that follow emission.
+
+Requires: SSA. Guarantees: no dead code, and equal constants are one, at the beginning.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.constant_pooling import constant_pooling
+from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
+
+
+def run_cleanup_passes(graph: Graph) -> None:
+    """Tidy up a graph that was just emitted."""
+    eliminate_dead_code(graph)
+    constant_pooling(graph)

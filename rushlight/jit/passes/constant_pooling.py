@@ -1,0 +1,68 @@
+"""ConstantPooling: equal constants become one, at the beginning of the graph.
+
+Requires: SSA. Guarantees: no two constants of the graph's own blocks are equal and of one type; each stands before its uses.
+"""
+
+from __future__ import annotations
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.graph import Graph, Node
+
+
+def constant_pooling(graph: Graph) -> None:
+    """Pool the constants of a graph."""
+    known: dict[tuple, Node] = {}
+    for node in list(graph.all_nodes()):
+        if node.kind != "prim::Constant":
+            continue
+        key = _key(node)
+        found = known.get(key) if key is not None else None
+        if found is not None:
+            node.output.replace_all_uses_with(found.output)
+            node.destroy()
+            continue
+        if key is not None:
+            known[key] = node
+        if node.block is not graph.block or any(each.kind != "prim::Constant" for each in _before(node)):
+            node.remove_from_list()
+            _place(graph, node)
+
+
+def _before(node: Node):
+    each = node.previous
+    while each is not node.block.param:
+        yield each
+        each = each.previous
+
+
+def _place(graph: Graph, node: Node) -> None:
+    """After the constants that the graph begins with."""
+    place = graph.block.param
+    while place.next.kind == "prim::Constant" and place.next is not graph.block.result:
+        place = place.next
+    node.insert_after(place)
+
+
+def _key(node: Node) -> tuple | None:
+    """What equal constants share; None for one that is equal only to itself."""
+    value = node.attributes.get("value")
+    kind = node.output.type
+    if isinstance(value, Tensor):
+        return (kind, "tensor", id(value))
+    try:
+        return (kind, _frozen(value), "static" in node.attributes)
+    except TypeError:
+        return None
+
+
+def _frozen(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return (type(value), *map(_frozen, value))
+    if isinstance(value, dict):
+        return ("dict", *((key, _frozen(item)) for key, item in value.items()))
+    if isinstance(value, float):
+        return ("float", repr(value))
+    if isinstance(value, complex):
+        return ("complex", repr(value))
+    hash(value)
+    return (type(value), value)

@@ -1,0 +1,102 @@
+"""Source text and ranges in it: where each piece of a scripted program comes from.
+
+In: the text of a function, class or archive. Out: `SourceRange`s, which every tree view, node and instruction keeps, and which
+errors highlight. Stage: jit, from the frontend to the interpreter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_CONTEXT = 3  # lines shown before and after the marked one
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A text and where it stands: `first_line` is the number, from 0, of its first line in the file."""
+
+    text: str
+    filename: str | None = None
+    first_line: int = 0
+    leading_whitespace: int = 0
+
+    def __post_init__(self) -> None:
+        starts = [0]
+        starts.extend(index + 1 for index, char in enumerate(self.text) if char == "\n")
+        object.__setattr__(self, "line_starts", tuple(starts))
+
+    def line_of(self, offset: int) -> int:
+        """The line, from 0 and within this text, that an offset lies in."""
+        low, high = 0, len(self.line_starts)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.line_starts[middle] <= offset else (low, middle)
+        return low
+
+    def line(self, number: int) -> str:
+        """The text of one line, without its end."""
+        start = self.line_starts[number]
+        end = self.line_starts[number + 1] - 1 if number + 1 < len(self.line_starts) else len(self.text)
+        return self.text[start:end]
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset of a line (from 1) and a column (from 0, in characters) of the text."""
+        return self.line_starts[line - 1] + column
+
+    def make_range(self, line: int, start: int, end: int) -> SourceRange:
+        """The range between two columns of a line, which counts from 1."""
+        return SourceRange(self, self.offset(line, start), self.offset(line, end))
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRange:
+    """The characters [start, end) of a source."""
+
+    source: Source
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        """The characters themselves."""
+        return self.source.text[self.start : self.end]
+
+    def file_line_column(self) -> tuple[str, int, int] | None:
+        """(file, line from 1, column from 0) of the beginning; None for text of no file."""
+        if self.source.filename is None:
+            return None
+        line = self.source.line_of(self.start)
+        return self.source.filename, self.source.first_line + line + 1, self.start - self.source.line_starts[line]
+
+    def __str__(self) -> str:
+        """`file:line:column`, as printed graphs say it."""
+        place = self.file_line_column()
+        return "" if place is None else f"{place[0]}:{place[1]}:{place[2]}"
+
+    def highlight(self) -> str:
+        """The lines around the range, with the range marked by a line below it."""
+        first = self.source.line_of(self.start)
+        last_line = len(self.source.line_starts) - 1
+        shown = []
+        if self.source.filename is not None:
+            shown.append(f'  File "{self.source.filename}", line {self.source.first_line + first + 1}')
+        for number in range(max(0, first - _CONTEXT), min(last_line, first + _CONTEXT) + 1):
+            line = self.source.line(number)
+            if number != last_line or line:
+                shown.append(line)
+            if number == first:
+                shown.append(self._mark(line, self.source.line_starts[first]))
+        return "\n".join(shown) + "\n"
+
+    def _mark(self, line: str, line_start: int) -> str:
+        column = self.start - line_start
+        width = max(1, min(self.end, line_start + len(line)) - self.start)
+        return " " * column + "~" * width + " <--- HERE"
+
+    def merged(self, other: SourceRange) -> SourceRange:
+        """The least range that holds both, which are of one source."""
+        return SourceRange(self.source, min(self.start, other.start), max(self.end, other.end))
+
+
+NO_SOURCE = SourceRange(Source(""), 0, 0)
+"""The range of what no user wrote."""

@@ -1,0 +1,358 @@
+"""The types of TorchScript: data, with subtyping and joins in `relations.py`.
+
+Two spellings exist. `str(type)` is Python's, as in annotations (`List[int]`); `ir_text` is that of graphs and schemas (`int[]`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rushlight.core.dtype import dtype
+
+if TYPE_CHECKING:
+    from rushlight.jit.function import Function
+
+
+@dataclass(frozen=True)
+class Type:
+    """Base of types."""
+
+    @property
+    def ir_text(self) -> str:
+        """How graphs and schemas write it."""
+        return str(self)
+
+    def contained(self) -> tuple[Type, ...]:
+        """The types that it is made of."""
+        return ()
+
+    def with_contained(self, types: tuple[Type, ...]) -> Type:
+        """The same kind of type made of others."""
+        return self
+
+    def kind(self) -> str:
+        """The name of its kind, as `ListType`."""
+        return type(self).__name__
+
+
+@dataclass(frozen=True)
+class SimpleType(Type):
+    """A type with a name and nothing else."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def kind(self) -> str:
+        """The name of its kind."""
+        return _KINDS.get(self.name, f"{self.name.capitalize()}Type")
+
+
+_KINDS = {"str": "StringType", "number": "NumberType", "NoneType": "NoneType", "Device": "DeviceObjType", "Any": "AnyType",
+          "Generator": "GeneratorType", "Stream": "StreamObjType"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NumberType(SimpleType):
+    """Any of int, float and complex: `Scalar` in graphs."""
+
+    @property
+    def ir_text(self) -> str:
+        """`Scalar`."""
+        return "Scalar"
+
+
+@dataclass(frozen=True)
+class TensorType(Type):
+    """A tensor; a profiled or traced one with what is known of it."""
+
+    dtype: dtype | None = None
+    sizes: tuple[int | None, ...] | None = None
+    strides: tuple[int | None, ...] | None = None
+    requires_grad: bool | None = None
+    device: str | None = None
+    undefined: bool | None = None
+
+    def __str__(self) -> str:
+        return "Tensor"
+
+    @property
+    def ir_text(self) -> str:
+        """`Tensor`, or `Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`."""
+        if self.undefined:
+            return "AutogradZeroTensor"
+        if self == TENSOR or (self.dtype is None and self.sizes is None):
+            return "Tensor"
+        name = "Tensor" if self.dtype is None else self.dtype.scalar_name
+        parts = ["*"] if self.sizes is None else ["*" if size is None else str(size) for size in self.sizes]
+        if self.strides is not None:
+            parts.append(f"strides=[{', '.join('*' if stride is None else str(stride) for stride in self.strides)}]")
+        if self.requires_grad is not None:
+            parts.append(f"requires_grad={int(self.requires_grad)}")
+        if self.device is not None:
+            parts.append(f"device={self.device}")
+        return f"{name}({', '.join(parts)})"
+
+
+@dataclass(frozen=True)
+class ElementType(Type):
+    """Base of types with one element type."""
+
+    element: Type
+
+    word = ""
+
+    def __str__(self) -> str:
+        return f"{self.word}[{self.element}]"
+
+    @property
+    def ir_text(self) -> str:
+        """As in `Future(int)`."""
+        return f"{self.word}({self.element.ir_text})"
+
+    def contained(self) -> tuple[Type, ...]:
+        """The element type."""
+        return (self.element,)
+
+    def with_contained(self, types: tuple[Type, ...]) -> Type:
+        """The same of another element type."""
+        return type(self)(*types)
+
+
+@dataclass(frozen=True)
+class ListType(ElementType):
+    """`List[int]`."""
+
+    word = "List"
+
+    @property
+    def ir_text(self) -> str:
+        """`int[]`."""
+        return f"{self.element.ir_text}[]"
+
+
+@dataclass(frozen=True)
+class OptionalType(ElementType):
+    """`Optional[int]`: the type or None."""
+
+    word = "Optional"
+
+    @property
+    def ir_text(self) -> str:
+        """`int?`."""
+        return f"{self.element.ir_text}?"
+
+
+@dataclass(frozen=True)
+class FutureType(ElementType):
+    """What `fork` gives, and `wait` takes."""
+
+    word = "Future"
+
+
+@dataclass(frozen=True)
+class AwaitType(ElementType):
+    """A value that is computed when it is asked for."""
+
+    word = "Await"
+
+
+@dataclass(frozen=True)
+class RRefType(ElementType):
+    """A value on another machine."""
+
+    word = "RRef"
+
+
+@dataclass(frozen=True)
+class DictType(Type):
+    """`Dict[str, Tensor]`."""
+
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"Dict[{self.key}, {self.value}]"
+
+    @property
+    def ir_text(self) -> str:
+        """`Dict(str, Tensor)`."""
+        return f"Dict({self.key.ir_text}, {self.value.ir_text})"
+
+    def contained(self) -> tuple[Type, ...]:
+        """Key and value type."""
+        return (self.key, self.value)
+
+    def with_contained(self, types: tuple[Type, ...]) -> Type:
+        """A dict of other types."""
+        return DictType(*types)
+
+
+@dataclass(frozen=True)
+class TupleType(Type):
+    """`Tuple[int, Tensor]`; a NamedTuple has a qualified name and field names too."""
+
+    elements: tuple[Type, ...]
+    name: str | None = None
+    fields: tuple[str, ...] = ()
+    defaults: tuple[object, ...] = field(default=(), compare=False)
+    python_class: type | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        if self.name is not None:
+            return self.name
+        return f"Tuple[{', '.join(map(str, self.elements)) or '()'}]"
+
+    @property
+    def ir_text(self) -> str:
+        """`(int, Tensor)`."""
+        if self.name is not None:
+            parts = [f"{name} : {kind.ir_text}" for name, kind in zip(self.fields, self.elements, strict=True)]
+            return f"NamedTuple({', '.join(parts)})"
+        return f"({', '.join(kind.ir_text for kind in self.elements)})"
+
+    def contained(self) -> tuple[Type, ...]:
+        """The element types."""
+        return self.elements
+
+    def with_contained(self, types: tuple[Type, ...]) -> Type:
+        """A tuple of other types, with the same name and fields."""
+        return TupleType(types, self.name, self.fields, self.defaults, self.python_class)
+
+    def kind(self) -> str:
+        """`TupleType`."""
+        return "TupleType"
+
+
+@dataclass(frozen=True)
+class UnionType(Type):
+    """`Union[int, str]`; two or more members, in a canonical order, none a subtype of another. Made by `relations.union`."""
+
+    members: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"Union[{', '.join(map(str, self.members))}]"
+
+    @property
+    def ir_text(self) -> str:
+        """`Union(int, str)`."""
+        return f"Union({', '.join(kind.ir_text for kind in self.members)})"
+
+    def contained(self) -> tuple[Type, ...]:
+        """The members."""
+        return self.members
+
+
+@dataclass(frozen=True)
+class VarType(Type):
+    """A type variable of a schema, such as `t`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class FunctionType(Type):
+    """A function as a value: it has a type of its own."""
+
+    function: Function = field(compare=False)
+    name: str = ""
+
+    def __str__(self) -> str:
+        return "Function"
+
+
+@dataclass(frozen=True, eq=False)
+class NominalType(Type):
+    """Base of types that are equal only to themselves, found by their qualified name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, eq=False)
+class EnumType(NominalType):
+    """An enumeration: the names and values of its members, which are of one type."""
+
+    value_type: Type = field(repr=False)
+    members: tuple[tuple[str, object], ...] = ()
+    python_class: type | None = field(default=None, repr=False)
+
+    @property
+    def ir_text(self) -> str:
+        """`Enum<__torch__.Color>`."""
+        return f"Enum<{self.name}>"
+
+
+@dataclass(frozen=True, eq=False)
+class InterfaceType(NominalType):
+    """A set of method signatures; every class that has them is a subtype."""
+
+    methods: dict[str, object] = field(default_factory=dict, repr=False)
+    is_module: bool = False
+
+
+@dataclass(slots=True)
+class ClassAttribute:
+    """An attribute of a class: its type, and what it is in a module."""
+
+    name: str
+    type: Type
+    is_parameter: bool = False
+    is_buffer: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class ClassType(NominalType):
+    """A class or a module: typed attributes in slots, constants, methods, static methods and properties."""
+
+    is_module: bool = False
+    attributes: dict[str, ClassAttribute] = field(default_factory=dict, repr=False)
+    constants: dict[str, object] = field(default_factory=dict, repr=False)
+    methods: dict[str, Function] = field(default_factory=dict, repr=False)
+    static_methods: dict[str, Function] = field(default_factory=dict, repr=False)
+    properties: dict[str, tuple[Function, Function | None]] = field(default_factory=dict, repr=False)
+    hooks: dict[str, list[Function]] = field(default_factory=dict, repr=False)
+    unresolved: dict[str, str] = field(default_factory=dict, repr=False)
+    lazy_method: list[Callable[[str], Function | None]] = field(default_factory=list, repr=False)
+
+    def add_attribute(self, name: str, kind: Type, is_parameter: bool = False, is_buffer: bool = False) -> None:
+        """Declare an attribute; RuntimeError if there is one of that name with another type."""
+        found = self.attributes.get(name)
+        if found is not None and found.type != kind:
+            raise RuntimeError(f"attribute '{name}' of {self.name} has type {found.type} already, and can't become {kind}")
+        self.attributes[name] = ClassAttribute(name, kind, is_parameter, is_buffer)
+
+    def find_method(self, name: str) -> Function | None:
+        """A method, compiled on demand where the class knows how."""
+        found = self.methods.get(name) or self.static_methods.get(name)
+        if found is None:
+            for compile_method in self.lazy_method:
+                found = found or compile_method(name)
+        return found
+
+
+TENSOR = TensorType()
+INT = SimpleType("int")
+FLOAT = SimpleType("float")
+BOOL = SimpleType("bool")
+COMPLEX = SimpleType("complex")
+STRING = SimpleType("str")
+NONE = SimpleType("NoneType")
+ANY = SimpleType("Any")
+DEVICE = SimpleType("Device")
+GENERATOR = SimpleType("Generator")
+STREAM = SimpleType("Stream")
+STORAGE = SimpleType("Storage")
+NUMBER = NumberType("number")
+ANY_LIST = SimpleType("list")
+ANY_TUPLE = SimpleType("tuple")
+ANY_CLASS = SimpleType("AnyClassType")
+ANY_ENUM = SimpleType("AnyEnumType")

@@ -1,0 +1,260 @@
+"""The on-disk cache of built libraries: content-hashed names, atomic renames, private to the user, bounded in size.
+
+An entry is a source file `KEY.cpp` and the shared library `KEY.so` built from it. A library ends with a digest of its key and
+of what precedes it (a loader ignores what follows an ELF file's sections), and is loaded only when that fits. Of several
+processes that want an entry one builds it and the others wait; where they cannot wait for each other they all build it, the
+last rename wins, and the results are equal. A killed build leaves at most a temporary folder.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import fcntl
+import functools
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from rushlight.utils.native.toolchain import BuildError
+
+T = TypeVar("T")
+
+DEFAULT_LIMIT = 1 << 30  # bytes
+STALE_SECONDS = 3600  # temporary files this old belong to builds that were killed
+WAIT_SECONDS = 120  # for another process that builds the same entry
+_TEMPORARY = ".tmp-"
+_LOCK = ".lock-"
+_DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+class CacheUnusable(OSError):
+    """A folder that compiled code must not be loaded from."""
+
+
+def default_folder() -> Path:
+    """`$RUSHLIGHT_CACHE_DIR`, or `rushlight` in the user's cache folder. CacheUnusable for a user without a home."""
+    chosen = os.environ.get("RUSHLIGHT_CACHE_DIR")
+    if chosen:
+        return Path(chosen).absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(base):
+        raise CacheUnusable(
+            f"the cache folder would be {base}/rushlight, which is no absolute path; set HOME or RUSHLIGHT_CACHE_DIR"
+        )
+    return Path(base) / "rushlight"
+
+
+def size_limit() -> int:
+    """`$RUSHLIGHT_CACHE_LIMIT`, or DEFAULT_LIMIT: how many bytes of entries are kept."""
+    given = os.environ.get("RUSHLIGHT_CACHE_LIMIT", "")
+    return int(given) if given.isdigit() else DEFAULT_LIMIT
+
+
+def open_folder(folder: Path) -> Path:
+    """Make the folder if needed, for this user alone.
+
+    CacheUnusable when it belongs to another user or others may write to it, since code is loaded from it.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise CacheUnusable(
+            f"the cache folder {folder} must belong to you and be writable by you alone (chmod go-w), since compiled "
+            "code is loaded from it; or set RUSHLIGHT_CACHE_DIR to another folder"
+        )
+    return folder
+
+
+def digest(*parts: str | bytes) -> str:
+    """A name for the content of `parts`."""
+    joined = hashlib.sha256()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part
+        joined.update(b"%d:" % len(content))
+        joined.update(content)
+    return joined.hexdigest()[:40]
+
+
+# Whole entries
+
+
+def obtain(
+    keys: tuple[str, ...], text: str, make: Callable[[Path, Path, Path], None], load: Callable[[Path], T]
+) -> tuple[T, Path, bool]:
+    """What `load` makes of a library, the library's path, and whether it was there already under one of `keys`.
+
+    If it was not, `make(source, folder, output)` builds the source, a file that holds `text`, into `output`, with `folder` for
+    its temporary files; it is kept under the first key. Where the cache folder cannot be used, a warning says so, and a folder
+    that lasts as long as the process takes its place. BuildError when that cannot be used either.
+    """
+    try:
+        return _obtain_in(open_folder(default_folder()), keys, text, make, load)
+    except OSError as error:
+        warn_once(f"compile: compiled code is not kept, because {error}")
+    try:
+        return _obtain_in(process_folder(), keys, text, make, load)
+    except OSError as error:
+        raise BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
+
+
+def _obtain_in(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
+    found = _load_intact(folder, keys, load)
+    if found is not None:
+        return found
+    with _alone(folder, keys[0]):
+        found = _load_intact(folder, keys, load)
+        if found is not None:
+            return found
+        source, library = folder / f"{keys[0]}.cpp", folder / f"{keys[0]}.so"
+        write_atomically(source, text.encode())
+        _build_into(library, functools.partial(make, source))
+        loaded = load(library)
+    trim(folder, size_limit())
+    return loaded, library, False
+
+
+def _load_intact(folder: Path, keys: tuple[str, ...], load: Callable) -> tuple | None:
+    for key in keys:
+        library = folder / f"{key}.so"
+        if is_intact(library):
+            with contextlib.suppress(FileNotFoundError):  # another process may have trimmed the cache meanwhile
+                return load(library), library, True
+    return None
+
+
+@functools.cache
+def process_folder() -> Path:
+    """A folder that lasts as long as the process; OSError where none can be made."""
+    folder, owner = Path(tempfile.mkdtemp(prefix="rushlight-")), os.getpid()
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
+    return folder
+
+
+@functools.cache
+def warn_once(message: str) -> None:
+    """A warning that is not repeated."""
+    warnings.warn(message, stacklevel=2)
+
+
+# Files
+
+
+def is_intact(library: Path) -> bool:
+    """Whether a built library is there, is what was written, and was built under its name."""
+    content = read(library)
+    return content is not None
+
+
+def read(library: Path) -> bytes | None:
+    """The bytes of an intact library without its digest; None for any other."""
+    try:
+        data = library.read_bytes()
+        os.utime(library)  # the least recently used entries are the first to go
+    except OSError:
+        return None
+    content = data[:-_DIGEST_BYTES]
+    return content if _seal(library, content) == data[-_DIGEST_BYTES:] else None
+
+
+def add(folder: Path, key: str, text: bytes, content: bytes) -> None:
+    """Put an entry that was built elsewhere into the cache."""
+    library = folder / f"{key}.so"
+    write_atomically(folder / f"{key}.cpp", text)
+    write_atomically(library, content + _seal(library, content))
+
+
+def _seal(library: Path, content: bytes) -> bytes:
+    return hashlib.sha256(library.stem.encode() + b"\0" + content).digest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that readers see all of it or nothing."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_TEMPORARY)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _build_into(path: Path, make: Callable[[Path, Path], None]) -> None:
+    """Have `make(folder, output)` write a library, add its digest, and rename it to `path`."""
+    folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=_TEMPORARY))
+    try:
+        output = folder / "library.so"
+        make(folder, output)
+        if not output.is_file():
+            raise BuildError("the C++ compiler reported success and wrote no library")
+        with open(output, "r+b") as file:
+            file.write(_seal(path, file.read()))
+        os.replace(output, path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, key: str) -> Iterator[None]:
+    """Keep other processes and threads from building the same entry meanwhile, for WAIT_SECONDS at most.
+
+    The lock goes with the process that holds it, so a kill releases it. Where the file system has no locks, nobody waits.
+    """
+    with open(folder / f"{_LOCK}{key[:2]}", "wb") as file:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.01)
+            except OSError:
+                break
+        yield
+
+
+def trim(folder: Path, limit: int) -> None:
+    """Delete what killed builds left, and the entries that were not used for longest until `limit` bytes are left.
+
+    A library that another process has loaded stays in its memory; one that is about to load it builds it again.
+    """
+    entries = _entries(folder)
+    total = sum(size for _, size in entries.values())
+    for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
+        if total <= limit:
+            break
+        for suffix in (".so", ".cpp"):
+            (folder / (stem + suffix)).unlink(missing_ok=True)
+        total -= size
+
+
+def _entries(folder: Path) -> dict[str, tuple[float, int]]:
+    """When each entry was last used, and its size. Stale temporary files are deleted on the way."""
+    entries: dict[str, tuple[float, int]] = {}
+    now = time.time()
+    for item in os.scandir(folder):
+        try:
+            status = item.stat()
+        except FileNotFoundError:
+            continue
+        if item.name.startswith(_TEMPORARY):
+            if now - status.st_mtime > STALE_SECONDS:
+                _remove(item)
+        elif not item.name.startswith(_LOCK):
+            stem = item.name.partition(".")[0]
+            used, size = entries.get(stem, (0.0, 0))
+            entries[stem] = (max(used, status.st_mtime), size + status.st_size)
+    return entries
+
+
+def _remove(item: os.DirEntry) -> None:
+    if item.is_dir(follow_symlinks=False):
+        shutil.rmtree(item.path, ignore_errors=True)
+    else:
+        Path(item.path).unlink(missing_ok=True)

@@ -1,0 +1,127 @@
+"""The C++ compiler on this machine: finding it, and running it so that it can fail in any way without doing harm.
+
+In: command lines. Out: the files that they write, or a `BuildError` with what the compiler said. The compiler is `$CXX`, or
+g++, or clang++.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+
+DEFAULT_TIME_LIMIT = 300.0  # seconds
+_MESSAGE_LENGTH = 4000  # of a compiler's output, the end, which is kept
+_hung: set[str] = set()
+_lock = threading.Lock()
+
+
+class CompilerMissing(RuntimeError):
+    """No C++ compiler was found, or the one that was found does not answer."""
+
+
+class BuildError(RuntimeError):
+    """The C++ compiler failed; the message holds its output and the source's path."""
+
+
+def compiler() -> str:
+    """The C++ compiler's path; CompilerMissing says what to install."""
+    chosen = os.environ.get("CXX")
+    for name in (chosen,) if chosen else ("g++", "clang++"):
+        found = shutil.which(name)
+        if found in _hung:
+            raise CompilerMissing(f"the C++ compiler {found} did not finish before, and is not tried again in this process")
+        if found:
+            return found
+    raise CompilerMissing(
+        f"no C++ compiler found ({chosen or 'g++ or clang++'}). Install one, e.g. 'apt-get install g++', or set CXX."
+    )
+
+
+@functools.cache
+def _identity(path: str, size: int, modified: int) -> str:
+    return f"{os.path.realpath(path)} {size} {modified}"
+
+
+def identity(path: str) -> str:
+    """What changes when the compiler at `path` is another one."""
+    status = os.stat(path)
+    return _identity(path, status.st_size, status.st_mtime_ns)
+
+
+def time_limit() -> float:
+    """`$RUSHLIGHT_COMPILER_TIMEOUT`, or DEFAULT_TIME_LIMIT: seconds that a compiler may take."""
+    try:
+        given = float(os.environ.get("RUSHLIGHT_COMPILER_TIMEOUT", ""))
+    except ValueError:
+        return DEFAULT_TIME_LIMIT
+    return given if given > 0 else DEFAULT_TIME_LIMIT
+
+
+def run(commands: Sequence[Sequence[str]], what: str, folder: str | os.PathLike) -> None:
+    """Run compiler commands side by side, with their temporary files in `folder`.
+
+    BuildError for `what` when one fails or takes longer than `time_limit()`; all of them are stopped then, with what they
+    started. OSError when the disk is full.
+    """
+    deadline = time.monotonic() + time_limit()
+    with contextlib.ExitStack() as stack:
+        running = [stack.enter_context(_Running(command, what, folder)) for command in commands]
+        for process in running:
+            process.finish(deadline)
+
+
+class _Running:
+    """A compiler at work, in a process group of its own."""
+
+    def __init__(self, command: Sequence[str], what: str, folder: str | os.PathLike):
+        self.command = list(command)
+        self.what = what
+        self.said = tempfile.TemporaryFile(dir=folder)
+        environment = {**os.environ, "TMPDIR": os.fspath(folder), "LC_ALL": "C"}
+        try:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=self.said, stderr=subprocess.STDOUT, env=environment,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            self.said.close()
+            raise BuildError(f"the C++ compiler could not build {what}: {error}") from error
+
+    def __enter__(self) -> _Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+        self.said.close()
+
+    def finish(self, deadline: float) -> None:
+        """Wait for the end; BuildError for a failure, OSError for a full disk."""
+        try:
+            status = self.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            with _lock:
+                _hung.add(self.command[0])
+            raise BuildError(
+                f"the C++ compiler {self.command[0]} did not finish {self.what} in {time_limit():g} seconds"
+            ) from None
+        if status:
+            said = self._message() or f"(no message; exit status {status})"
+            if "No space left on device" in said:
+                raise OSError(28, "No space left on device", str(self.what))
+            raise BuildError(f"the C++ compiler failed on {self.what}\n$ {' '.join(self.command)}\n{said}")
+
+    def _message(self) -> str:
+        size = self.said.seek(0, os.SEEK_END)
+        self.said.seek(max(0, size - _MESSAGE_LENGTH))
+        return self.said.read().decode(errors="replace").strip()

@@ -1,0 +1,60 @@
+"""Random programs compiled once with open sizes, and run at several."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+
+from rushlight.inductor.sizes import UnsupportedSize
+from rushlight.utils.pytree import tree_flatten
+from tests.inductor.differences import difference
+from tests.inductor.open_graphs import compile_open
+from tests.inductor.random_inputs import InputSpec
+from tests.inductor.random_programs import Program
+
+NEW_SIZES = (2, 3, 4, 5, 6, 7, 9, 12, 16, 17, 33, 40)
+ATTEMPTS = 6
+
+
+@dataclass
+class Outcome:
+    """How a program fared: the problem, "" for none; at how many other sizes it ran; why it was not compiled, if it was not."""
+
+    problem: str = ""
+    served: int = 0
+    refused: str = ""
+
+
+def outcome(program: Program, seed: int, threads: int = 2) -> Outcome:
+    """Compile a program for the sizes of its inputs, and compare with eager there and at random other sizes."""
+    function = program.function()
+
+    def flat(*inputs):
+        return tuple(tree_flatten(function(*inputs))[0])
+
+    inputs = [spec.make() for spec in program.inputs]
+    dims = [[dim for dim, size in enumerate(tensor.shape) if size > 1] for tensor in inputs]
+    try:
+        compiled = compile_open(flat, inputs, dims, threads=threads)
+    except UnsupportedSize as error:
+        return Outcome(refused=str(error))
+    found = Outcome()
+    for attempt in range(ATTEMPTS):
+        specs = program.inputs if attempt == 0 else resized(program.inputs, seed * ATTEMPTS + attempt)
+        problem = difference(flat, compiled, lambda specs=specs: [spec.make() for spec in specs], program.precision)
+        if attempt and "of the compiled graph must be" in problem or "the compiled graph is for sizes" in problem:
+            continue  # the program, or how its inputs lie, asks for another compilation
+        if problem.startswith("eager raised IndexError"):
+            continue  # an index that nothing needs is not calculated
+        found.served += 1
+        if problem:
+            found.problem = f"sizes {[spec.shape for spec in specs]}: {problem}"
+            break
+    return found
+
+
+def resized(specs: list[InputSpec], seed: int) -> list[InputSpec]:
+    """Inputs of other sizes; those that were equal stay equal."""
+    rng, table = random.Random(seed), {0: 0, 1: 1}
+    return [replace(spec, shape=tuple(table.setdefault(size, rng.choice(NEW_SIZES)) for size in spec.shape)) for spec in specs]
+
