@@ -57,7 +57,7 @@ def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_n
     original's own. `is_plain` makes a code object of its own for callers that never have it captured.
     """
     code, _ = original
-    body = _with_depths(Bytecode.from_code(code), code)
+    body = _body_of(original)
     cells = tuple(code.co_cellvars)
     freevars = [*code.co_freevars, *cells]
     values = [f"__stack{position}" for position, kind in enumerate(stack) if kind != "n"]
@@ -88,9 +88,11 @@ def _remember(made: CodeType, code: CodeType, begin: int) -> None:
         _origins[key] = _Origin(code, begin, skipped, weakref.ref(made, lambda _: _origins.pop(key, None)))
 
 
-def _with_depths(body: Bytecode, code: CodeType) -> Bytecode:
+@lru_cache(maxsize=64)
+def _body_of(original: tuple[CodeType, str]) -> Bytecode:
     """The body, whose handlers' stack depths are those of the code's exception table, which reading does not keep."""
-    position, begun = 0, []
+    code, _ = original
+    body, position, begun = Bytecode.from_code(code), 0, []
     for item in body:
         if isinstance(item, TryBegin):
             begun.append(item)

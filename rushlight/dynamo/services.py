@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Iterator
+from enum import EnumType
 from typing import Any
 
 from rushlight.core.thread_state import state
@@ -180,7 +181,7 @@ class Services:
     def item(self, owner: Value, key: Value) -> Value:
         """`owner[key]`."""
         if isinstance(owner, ClassValue):
-            if type(owner.kind) is not type or not is_stable(owner.kind):
+            if not isinstance(owner.kind, EnumType) and (type(owner.kind) is not type or not is_stable(owner.kind)):
                 raise GraphBreak("a subscripted class")
             return fold(operator.getitem, owner, key)
         return owner.item(self, key)

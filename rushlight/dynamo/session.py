@@ -55,6 +55,7 @@ class Session:
         self.distinct: list[Source] = []
         self.cells: list[Source] = []
         self.generators: list[Value] = []
+        self.steps = self.steps_before_call = 0
         self.active: Translator | None = None
         sizes.environment.locate = self._location
         self._known: dict[int, Value] = {}

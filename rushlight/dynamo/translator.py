@@ -7,6 +7,7 @@ In: a code object and tracked values for its parameters. Out: the tracked result
 from __future__ import annotations
 
 import types
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import FrameSummary
@@ -15,7 +16,7 @@ from typing import Any
 from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
 from rushlight.dynamo.dynamic import SymbolicFailure
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.instructions import PYTHON, Instruction, decode
 from rushlight.dynamo.services import Services
 from rushlight.dynamo.session import Session
@@ -30,6 +31,7 @@ from rushlight.dynamo.values.generators import GeneratorValue
 from rushlight.dynamo.values.tensor import wrap_result
 
 _DEEPEST = 100
+_MOST_STEPS = 300_000
 _GENERATOR = 0x20
 _ASYNC = 0x80 | 0x200
 
@@ -185,6 +187,11 @@ class Translator(Services):
             self.statements.append(self.steps)
         self.position += 1
         self.steps += 1
+        self.session.steps += 1
+        if self.parent is None:
+            self.session.steps_before_call = self.session.steps
+        if self.session.steps > _MOST_STEPS:
+            self._stop_following()
         handler = opcodes.HANDLERS.get(instruction.opname)
         if handler is None:
             raise GraphBreak(f"{opcodes.BREAKS[instruction.opname]} (instruction {instruction.opname})")
@@ -195,6 +202,22 @@ class Translator(Services):
         except GraphBreak as reason:
             reason.user_stack = reason.user_stack or self.user_stack()
             raise
+
+    def _stop_following(self) -> None:
+        """Leave a frame to Python in which loops take too long to follow; where a single call does, only that call."""
+        reason = f"more than {_MOST_STEPS} instructions were followed, because all loops are unrolled"
+        hint = "loop less, or inside of a function under torch.compiler.disable"
+        if self.session.steps - self.session.steps_before_call > _MOST_STEPS // 2:
+            raise GraphBreak(reason, hint)
+        code = self.outermost().code
+        place = f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
+        text = f"compile: {place} runs in eager: {reason}; {hint}"
+        warnings.warn(text, stacklevel=2)
+        raise FrameNeeded(reason, hint)
+
+    def outermost(self) -> Translator:
+        """The frame that is captured, into which the calls of all others are followed."""
+        return self if self.parent is None else self.parent.outermost()
 
     def _handle(self, instruction: Instruction, error: Raised) -> None:
         handler = instruction.handler

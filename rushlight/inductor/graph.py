@@ -146,7 +146,9 @@ class GraphLowering:
         box, fake = self.boxes[node], node.meta["val"]
         size, stride = as_sizes(box.size), as_sizes(fake.stride())
         self.builder.origin, self.builder.lines = node.name, source_line(node)
-        if not fake.numel() and node.op == "call_function":
+        if node.op != "call_function":
+            return OutputView(box.storage.buffer.name, size, stride, 0, is_whole=True)
+        if not fake.numel():
             return OutputView(self.builder.copy(box).storage.buffer.name, size, stride, 0)
         root = self._root[_storage(node)]
         if root.op == "call_function" and (shared or not _is_dense(fake)):
@@ -154,7 +156,7 @@ class GraphLowering:
             offset = as_size(whole.offset + as_size(fake.storage_offset()) - as_size(base.storage_offset()))
             return OutputView(whole.buffer, size, stride, offset)
         found = self._in_layout(node)
-        return OutputView(found.buffer, size, stride, found.offset, is_whole=node.op != "call_function")
+        return OutputView(found.buffer, size, stride, found.offset)
 
     def _in_layout(self, node: Node) -> Operand:
         """Where the elements of a node lie in memory with the strides of its fake value, after a copy if need be."""

@@ -31,7 +31,7 @@ from rushlight.dynamo.guard_tree import (
     TreeBuilder,
 )
 from rushlight.dynamo.guards import tensor_check
-from rushlight.dynamo.sources import Attribute, Content, Held, Item, Key, Kind, Local, Member, Named, OwnDict
+from rushlight.dynamo.sources import Attribute, Content, Held, Item, Key, Kind, Local, Member, Named, OwnDict, Source
 
 X, Y = Local("x"), Local("y")
 
@@ -109,7 +109,7 @@ def test_the_state_of_the_thread():
     (Item(X, 1), collections.deque([0, A])), (Item(X, Named("__key", A)), {A: A}), (Attribute(X, "held"), Plain(held=A)),
     (Item(OwnDict(X), "held"), Plain(held=A)), (Key(X, 1), {0: 0, A: 0}), (Content(X), CellType(A)), (Kind(X), A),
     (Item(Item(Attribute(X, "deep"), 0), "k"), Plain(deep=[{"k": A}])),
-], ids=str)  # fmt: skip
+], ids=lambda value: value.text if isinstance(value, Source) else "")  # fmt: skip
 def test_ways_to_a_value(source, value):
     expected = object if isinstance(source, Kind) else A
     made = tree(Check(source, SAME, expected))

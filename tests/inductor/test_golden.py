@@ -9,19 +9,23 @@ import pytest
 
 import rushlight as torch
 from rushlight.aot.functionalize import functionalize
+from rushlight.core.symbolic import ShapeEnv
 from rushlight.fx.proxy_tensor import capture
+from rushlight.fx.symbolic_sizes import open_sizes
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
-from tests.inductor.golden.programs import MLP, chain, normalise
+from tests.inductor.golden.programs import MLP, chain, normalise, scores
 
 GOLDEN = Path(__file__).parent / "golden"
 THREADS = 2
+OPEN = {"scores": ((0,), (1,))}
 
 
 def programs() -> dict[str, tuple]:
     return {
         "normalise": (normalise, torch.zeros(3, 8), torch.zeros(8)),
         "chain": (chain, torch.zeros(5, 4), torch.zeros(7, 4), torch.zeros(5, dtype=torch.int64)),
+        "scores": (scores, torch.zeros(5, 16), torch.zeros(16, 9)),
         "mlp": (MLP().eval(), torch.zeros(32, 16)),
     }
 
@@ -29,9 +33,12 @@ def programs() -> dict[str, tuple]:
 def stages(name: str) -> dict[str, str]:
     """The text of each stage of one program."""
     function, *inputs = programs()[name]
+    opened = OPEN.get(name, [()] * len(inputs))
     names = {value._impl: key for key, value in function.named_parameters()} if isinstance(function, MLP) else {}
     with torch.no_grad():
-        module = capture(function, tuple(inputs), names=names).module
+        environment = ShapeEnv()
+        geometry = [open_sizes(environment, tensor._impl, dims, "") for tensor, dims in zip(inputs, opened, strict=True)]
+        module = capture(function, tuple(inputs), names=names, open_leaves=geometry).module
     functionalize(module)
     lowered = GraphLowering(module).run()
     loops = str(lowered)
@@ -42,7 +49,7 @@ def stages(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name, stage", [
     ("normalise", "loops"), ("normalise", "code"), ("chain", "loops"), ("chain", "fusion"), ("chain", "code"),
-    ("mlp", "fusion"), ("mlp", "memory"), ("mlp", "code"),
+    ("scores", "loops"), ("scores", "memory"), ("scores", "code"), ("mlp", "fusion"), ("mlp", "memory"), ("mlp", "code"),
 ])  # fmt: skip
 def test_stage_is_as_in_its_golden_file(name, stage):
     text = stages(name)[stage].rstrip().replace(f"{GOLDEN}{os.sep}", "") + "\n"

@@ -47,7 +47,7 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
         return target
     if plain in _OF_SETS and isinstance(left, SetValue | DictViewValue) and isinstance(right, SetValue | DictViewValue):
         return _set_arithmetic(tx, plain, in_place, left, right)
-    return _by_methods(tx, function, in_place, left, right)
+    return by_methods(tx, function, in_place, left, right)
 
 
 def _inherited(tx: Translator, symbol: str, left: Value, right: Value, name: str) -> Value | None:
@@ -83,7 +83,7 @@ def _set_arithmetic(tx: Translator, symbol: str, in_place: bool, left: Value, ri
     return made.method(tx, name, [right], {})
 
 
-def _by_methods(tx: Translator, function: Callable, in_place: bool, left: Value, right: Value) -> Value:
+def by_methods(tx: Translator, function: Callable, in_place: bool, left: Value, right: Value) -> Value:
     """By the special methods of objects."""
     name = function.__name__.strip("_")
     base = name[1:] if in_place else name

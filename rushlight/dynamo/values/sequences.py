@@ -297,14 +297,23 @@ _SEQUENCE_METHODS: dict[str, Callable] = {
 }  # fmt: skip
 
 
+class _Compared:
+    """A sort key that is compared as the followed program would."""
+
+    def __init__(self, tx: Translator, value: Value) -> None:
+        self.tx = tx
+        self.value = value
+
+    def __lt__(self, other: _Compared) -> bool:
+        return self.tx.compare("<", self.value, other.value).truth(self.tx)
+
+
 def sort_values(tx: Translator, values: list[Value], key: Value, reverse: Value) -> list[Value]:
-    """The values sorted as `sorted` does, by constant keys."""
-    keyed = values if key.is_constant() else [key.call(tx, [value], {}) for value in values]
-    order = [value.constant() for value in keyed]
-    try:
-        positions = sorted(range(len(values)), key=order.__getitem__, reverse=reverse.truth(tx))
-    except TypeError as error:
-        raise raised(error) from None
+    """The values sorted as `sorted` does."""
+    is_plain = key.is_constant() and key.constant() is None
+    keyed = values if is_plain else [key.call(tx, [value], {}) for value in values]
+    order = [_Compared(tx, value) for value in keyed]
+    positions = sorted(range(len(values)), key=order.__getitem__, reverse=reverse.truth(tx))
     return [values[position] for position in positions]
 
 

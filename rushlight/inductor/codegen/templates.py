@@ -52,9 +52,14 @@ class TemplateKernel(ConvolutionWriter, KernelWriter):
         name = f"packed_{b.buffer}_{b.offset}_{strides}"
         lines = self.pack(PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments))
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
-        function, count = _with_rows("rl::gemm", template.rows)
+        by_columns = a.strides[1] != 1
+        function, count = _with_rows("rl::gemm_columns" if by_columns else "rl::gemm", template.rows)
+        stride, scratch = size_text(a.strides[1 if by_columns else 0]), ""
+        if by_columns:
+            self.scratch = (f"scratch_{template.name}", f"rl::gemm_columns_scratch_bytes({size_text(depth)})")
+            scratch = f" {self.extra('char*', 'scratch', self.scratch[0])},"
         lines += [
-            f"{function}({count}{address}, {size_text(a.strides[0])}, panels, {texts(template.columns, depth)},",
+            f"{function}({count}{address}, {stride}, panels, {texts(template.columns, depth)},{scratch}",
             "    [&](auto lane, long x, long r, auto value) {",
             *[f"  {line}" for line in self.epilogue()],
             "});",

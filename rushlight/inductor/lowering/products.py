@@ -6,7 +6,7 @@ import math
 
 from rushlight.core.dtype import float32
 from rushlight.core.symbolic import SymInt
-from rushlight.inductor.ir import Constant
+from rushlight.inductor.ir import Constant, Operand
 from rushlight.inductor.lowering.pointwise import add, scaled
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
@@ -19,10 +19,17 @@ def _product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
         return graph.pointwise((rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
     right = graph.strided_operand(mat2, (depth, columns))
     constant = graph.is_constant_buffer(right.buffer)
-    operands = {"a": graph.strided_operand(self, (rows, depth), unit_dim=1), "b": right}
+    operands = {"a": _left(graph, self, (rows, depth)), "b": right}
     return graph.template(
         "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant
     )
+
+
+def _left(graph, self: TensorBox, size: tuple) -> Operand:
+    """The first factor where it lies, if it has unit stride along its rows or its columns; else a copy."""
+    found = graph.operand(self, size)
+    columns = found is not None and found.strides[0] == 1 and found.strides[1] != 1
+    return found if columns else graph.strided_operand(self, size, unit_dim=1)
 
 
 @lowering("mm")

@@ -26,3 +26,8 @@ class MLP(torch.nn.Module):
     def forward(self, x):
         hidden = F.gelu(self.up(x))
         return F.softmax(self.down(self.norm(hidden)), -1)
+
+
+def scores(x, weight):
+    hidden = F.gelu(x @ weight)
+    return hidden.softmax(-1), x.sum(0)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
 from rushlight.dynamo.values.builtin import HANDLERS, handles
-from rushlight.dynamo.values.constant import ConstantValue, raised
+from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.function import PartialValue
-from rushlight.dynamo.values.operators import binary, compare
+from rushlight.dynamo.values.operators import binary, by_methods, compare
 from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.dynamo.values.tensor import TensorValue
 
 if TYPE_CHECKING:
     from rushlight.dynamo.program import ProgramWriter
@@ -69,6 +70,15 @@ class GetterValue(Value):
 
 HANDLERS[operator.itemgetter] = lambda tx, key, *more: GetterValue(operator.itemgetter, [key, *more])
 HANDLERS[operator.attrgetter] = lambda tx, name, *more: GetterValue(operator.attrgetter, [name, *more])
+
+
+@handles(divmod)
+def _divmod(tx: Translator, left: Value, right: Value) -> Value:
+    if left.is_constant() and right.is_constant():
+        return fold(divmod, left, right)
+    if isinstance(left, TensorValue) or isinstance(right, TensorValue):
+        return SequenceValue([binary(tx, "//", left, right), binary(tx, "%", left, right)], tuple)
+    return by_methods(tx, divmod, False, left, right)
 
 
 def _operator_handler(symbol: str, function: Callable) -> Callable:

@@ -70,6 +70,73 @@ RL_INLINE void gemm(long m, const float* a, long a_row, const float* packed, lon
   gemm_rows<0>(m, a, a_row, packed, columns, depth, emit);
 }
 
+// ---- A by columns ----------------------------------------------------------------------------------------------------
+
+constexpr int column_group = 5;  // row blocks that are packed side by side, so that whole cache lines are read
+
+// Bytes of scratch that a thread of gemm_columns needs for its rows of A.
+constexpr long gemm_columns_scratch_bytes(long depth) { return column_group * tile_rows * depth * (long)sizeof(float); }
+
+// out[block][k][0..tile_rows) = the elements of column k of A in each row block: unit stride along the rows of A.
+template <long M>
+RL_INLINE void pack_row_blocks(long m, long first, long last, const float* a, long a_column, long depth, float* out) {
+  for (long k = 0; k < depth; ++k, a += a_column, out += tile_rows)
+    for (long i = first; i < last; ++i) {
+      const row_block block = row_split<M>::at(m, i);
+      float* to = out + (i - first) * tile_rows * depth;
+      if (block.rows == tile_rows) __builtin_memcpy(to, a + block.first, tile_rows * sizeof(float));
+      else
+        for (int r = 0; r < block.rows; ++r) to[r] = a[block.first + r];
+    }
+}
+
+template <long M, class E>
+RL_INLINE void gemm_columns_rows(long m, const float* a, long a_column, const float* packed, long columns, long depth,
+                                 void* scratch, const E& emit) {
+  using split = row_split<M>;
+  const long panels = (columns + tile_columns - 1) / tile_columns, blocks = split::count(m);
+  const long group = group_size(blocks, column_group), groups = (blocks + group - 1) / group;
+  // Few rows are also cut by columns, as far as the threads need it: every cut packs its rows again.
+  const long wanted = groups < thread_count() ? (thread_count() + groups - 1) / groups : 1;
+  const long share = (panels + wanted - 1) / wanted, cuts = (panels + share - 1) / share;
+  float* rows = (float*)((char*)scratch + thread_index() * gemm_columns_scratch_bytes(depth));
+#pragma omp for schedule(static)
+  for (long task = 0; task < groups * cuts; ++task) {
+    const long first = task / cuts * group, last = first + group < blocks ? first + group : blocks;
+    pack_row_blocks<M>(m, first, last, a, a_column, depth, rows);
+    const long panel_end = (task % cuts + 1) * share < panels ? (task % cuts + 1) * share : panels;
+    for (long panel = task % cuts * share; panel < panel_end; ++panel) {
+      alignas(64) float sums[column_group * tile_rows * tile_columns];
+      const long parts = (depth + depth_block - 1) / depth_block, column = panel * tile_columns;
+      for (long part = 0; part < parts; ++part) {
+        const long k = depth * part / parts, k_end = depth * (part + 1) / parts;
+        for (long i = first; i < last; ++i) {
+          const row_block block = split::at(m, i);
+          float* c = sums + (i - first) * tile_rows * tile_columns;
+          split::run({0, block.rows, 0}, rows + ((i - first) * depth + k) * tile_rows, 1, tile_rows,
+                     packed + column * depth + k * tile_columns, k_end - k, c, part > 0);
+          if (part + 1 == parts) emit_tile(c, block, column, columns, emit);
+        }
+      }
+    }
+  }
+}
+
+// Like gemm, of a matrix A with unit stride along its rows' direction, as the transposed of a row-major one has.
+// scratch: gemm_columns_scratch_bytes(K) per thread.
+template <long M, class E>
+RL_INLINE void gemm_columns(const float* a, long a_column, const float* packed, long columns, long depth, void* scratch,
+                            const E& emit) {
+  static_assert(M > 0, "for a row count known only at run time, call gemm_columns(m, ...)");
+  gemm_columns_rows<M>(M, a, a_column, packed, columns, depth, scratch, emit);
+}
+
+template <class E>
+RL_INLINE void gemm_columns(long m, const float* a, long a_column, const float* packed, long columns, long depth,
+                            void* scratch, const E& emit) {
+  gemm_columns_rows<0>(m, a, a_column, packed, columns, depth, scratch, emit);
+}
+
 // ---- batches -------------------------------------------------------------------------------------------------------
 
 // Bytes of scratch that a thread of bgemm needs for one panel.

@@ -165,14 +165,14 @@ class Tensor : public TensorBase {
 
 inline Tensor tensor_of(PyObject* object) { return Tensor::wrap_object(object); }
 
-inline Tensor From<Tensor>::read(PyObject* object) {
+RL_OUTLINE inline Tensor From<Tensor>::read(PyObject* object) {
   if (object == Py_None) return Tensor();
   if (!TensorBase::check(object)) throw Mismatch();
   return tensor_of(object);
 }
 
 // A result of type R.
-template <class R> R result_as(const char* name, const Object& result) {
+template <class R> RL_OUTLINE R result_as(const char* name, const Object& result) {
   if constexpr (!std::is_void_v<R>) {
     try {
       return From<R>::read(result.get());
@@ -182,33 +182,29 @@ template <class R> R result_as(const char* name, const Object& result) {
   }
 }
 
-inline void set_keyword(Object& keywords, const char* name, const Object& value) {
-  if (!keywords) keywords = checked(PyDict_New());
-  checked(PyDict_SetItemString(keywords.get(), name, value.get()));
-}
-
-// Puts an argument on the list, or, if it is one that Python only takes by name, among the keywords.
-template <class T> void put(Object& list, Object& keywords, const T& argument) {
-  if constexpr (std::is_same_v<T, TensorOptions>) {
-    if (argument.dtype_) set_keyword(keywords, "dtype", to_python(*argument.dtype_));
-    if (argument.device_) set_keyword(keywords, "device", to_python(*argument.device_));
-    if (argument.requires_grad_) set_keyword(keywords, "requires_grad", to_python(*argument.requires_grad_));
-  } else if constexpr (std::is_same_v<T, MemoryFormat>) {
-    set_keyword(keywords, "memory_format", to_python(argument));
-  } else {
-    checked(PyList_Append(list.get(), to_python(argument).get()));
-  }
-}
-
-template <class R, class... Arguments> R call_object(const char* name, PyObject* callable, const Arguments&... arguments) {
+// The arguments of a call. Those that Python takes by name only become keywords.
+struct Arguments {
   Object list = checked(PyList_New(0)), keywords;
-  (put(list, keywords, arguments), ...);
-  Object positional = checked(PyList_AsTuple(list.get()));
-  return result_as<R>(name, checked(PyObject_Call(callable, positional.get(), keywords.get())));
-}
+
+  template <class T> RL_OUTLINE void add(const T& argument) { checked(PyList_Append(list.get(), to_python(argument).get())); }
+  RL_OUTLINE void add(MemoryFormat format) { name("memory_format", to_python(format)); }
+  RL_OUTLINE void add(const TensorOptions& options) {
+    if (options.dtype_) name("dtype", to_python(*options.dtype_));
+    if (options.device_) name("device", to_python(*options.device_));
+    if (options.requires_grad_) name("requires_grad", to_python(*options.requires_grad_));
+  }
+  RL_OUTLINE void name(const char* text, const Object& value) {
+    if (!keywords) keywords = checked(PyDict_New());
+    checked(PyDict_SetItemString(keywords.get(), text, value.get()));
+  }
+  RL_OUTLINE Object call(PyObject* callable) const {
+    Object positional = checked(PyList_AsTuple(list.get()));
+    return checked(PyObject_Call(callable, positional.get(), keywords.get()));
+  }
+};
 
 // The function of an operator: torch.name, torch.nn.functional.name or torch.ops.aten.name. Borrowed.
-inline PyObject* find_function(const char* name) {
+RL_OUTLINE inline PyObject* find_function(const char* name) {
   static auto* found = new std::unordered_map<std::string, PyObject*>;
   PyObject*& function = (*found)[name];
   if (function) return function;
@@ -227,19 +223,28 @@ inline PyObject* find_function(const char* name) {
   return function;
 }
 
-template <class R, class... Arguments> R call_function(const char* name, const Arguments&... arguments) {
-  gil_acquire lock;
-  return call_object<R>(name, find_function(name), arguments...);
+RL_OUTLINE inline Object invoke_method(const TensorBase& self, const char* name, const Arguments& arguments) {
+  Object method = Object::steal(PyObject_GetAttrString(self.object(), name));
+  if (method) return arguments.call(method.get());
+  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw_python_error();
+  PyErr_Clear();
+  checked(PyList_Insert(arguments.list.get(), 0, self.object()));
+  return arguments.call(find_function(name));
 }
 
-template <class R, class... Arguments> R call_method(const TensorBase& self, const char* name, const Arguments&... arguments) {
+template <class R, class... Given> R call_function(const char* name, const Given&... given) {
+  gil_acquire lock;
+  Arguments arguments;
+  (arguments.add(given), ...);
+  return result_as<R>(name, arguments.call(find_function(name)));
+}
+
+template <class R, class... Given> R call_method(const TensorBase& self, const char* name, const Given&... given) {
   if (!self.defined()) fail("", "Expected a proper Tensor but got None (or an undefined Tensor in C++) for ", name);
   gil_acquire lock;
-  Object method = Object::steal(PyObject_GetAttrString(self.object(), name));
-  if (method) return call_object<R>(name, method.get(), arguments...);
-  if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw PythonError();
-  PyErr_Clear();
-  return call_object<R>(name, find_function(name), self, arguments...);
+  Arguments arguments;
+  (arguments.add(given), ...);
+  return result_as<R>(name, invoke_method(self, name, arguments));
 }
 
 // An attribute of a tensor as R.
@@ -249,8 +254,7 @@ template <class R> R read_attribute(const TensorBase& self, const char* name) {
 }
 
 inline Tensor Tensor::sum(ScalarType kind) const {
-  gil_acquire lock;
-  return call_object<Tensor>("sum", attribute(object(), "sum").get(), TensorOptions(kind));
+  return call_method<Tensor>(*this, "sum", TensorOptions(kind));
 }
 inline bool Tensor::requires_grad() const { return read_attribute<bool>(*this, "requires_grad"); }
 inline bool Tensor::is_leaf() const { return read_attribute<bool>(*this, "is_leaf"); }
@@ -270,7 +274,7 @@ template <class Stream> auto operator<<(Stream& stream, IntArrayRef values) -> d
   return stream << concatenate(values);
 }
 
-inline Object index_tuple(std::initializer_list<TensorIndex> indices) {
+RL_OUTLINE inline Object index_tuple(std::initializer_list<TensorIndex> indices) {
   Object list = checked(PyList_New(0));
   for (const TensorIndex& index : indices) checked(PyList_Append(list.get(), index.object.get()));
   return checked(PyList_AsTuple(list.get()));

@@ -25,15 +25,15 @@ template <class T, class = void> struct From {
 };
 
 template <> struct From<Tensor> {
-  static std::string name() { return "Tensor"; }
-  static std::string schema() { return "Tensor"; }
+  RL_OUTLINE static std::string name() { return "Tensor"; }
+  RL_OUTLINE static std::string schema() { return "Tensor"; }
   static Tensor read(PyObject* object);  // see call.h
 };
 
 template <> struct From<bool> {
-  static std::string name() { return "bool"; }
-  static std::string schema() { return "bool"; }
-  static bool read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "bool"; }
+  RL_OUTLINE static std::string schema() { return "bool"; }
+  RL_OUTLINE static bool read(PyObject* object) {
     if (PyBool_Check(object)) return object == Py_True;
     if (std::strcmp(Py_TYPE(object)->tp_name, "numpy.bool") && std::strcmp(Py_TYPE(object)->tp_name, "numpy.bool_")) throw Mismatch();
     const int truth = PyObject_IsTrue(object);
@@ -43,9 +43,9 @@ template <> struct From<bool> {
 };
 
 template <class T> struct From<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>>> {
-  static std::string name() { return "int"; }
-  static std::string schema() { return "int"; }
-  static T read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "int"; }
+  RL_OUTLINE static std::string schema() { return "int"; }
+  RL_OUTLINE static T read(PyObject* object) {
     if (PyFloat_Check(object) || TensorBase::check(object) || !PyIndex_Check(object)) throw Mismatch();
     Object index = checked(PyNumber_Index(object));
     const long long value = PyLong_AsLongLong(index.get());
@@ -63,9 +63,9 @@ template <class T> struct From<T, std::enable_if_t<std::is_integral_v<T> && !std
 };
 
 template <class T> struct From<T, std::enable_if_t<std::is_floating_point_v<T>>> {
-  static std::string name() { return "float"; }
-  static std::string schema() { return "float"; }
-  static T read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "float"; }
+  RL_OUTLINE static std::string schema() { return "float"; }
+  RL_OUTLINE static T read(PyObject* object) {
     if (!PyFloat_Check(object) && (TensorBase::check(object) || !PyNumber_Check(object) || PyComplex_Check(object))) throw Mismatch();
     const double value = PyFloat_AsDouble(object);
     if (value == -1 && PyErr_Occurred()) throw PythonError();
@@ -74,9 +74,9 @@ template <class T> struct From<T, std::enable_if_t<std::is_floating_point_v<T>>>
 };
 
 template <> struct From<Scalar> {
-  static std::string name() { return "Number"; }
-  static std::string schema() { return "Scalar"; }
-  static Scalar read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "Number"; }
+  RL_OUTLINE static std::string schema() { return "Scalar"; }
+  RL_OUTLINE static Scalar read(PyObject* object) {
     if (PyBool_Check(object)) return Scalar(object == Py_True);
     if (PyFloat_Check(object) || !PyIndex_Check(object)) return Scalar(From<double>::read(object));
     return Scalar(From<int64_t>::read(object));
@@ -84,9 +84,9 @@ template <> struct From<Scalar> {
 };
 
 template <> struct From<std::string> {
-  static std::string name() { return "str"; }
-  static std::string schema() { return "str"; }
-  static std::string read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "str"; }
+  RL_OUTLINE static std::string schema() { return "str"; }
+  RL_OUTLINE static std::string read(PyObject* object) {
     Py_ssize_t size = 0;
     if (PyBytes_Check(object)) return {PyBytes_AS_STRING(object), (size_t)PyBytes_GET_SIZE(object)};
     if (!PyUnicode_Check(object)) throw Mismatch();
@@ -99,9 +99,9 @@ template <> struct From<std::string_view> : From<std::string> {};
 template <> struct From<const char*> : From<std::string> {};
 
 template <> struct From<ScalarType> {
-  static std::string name() { return "torch.dtype"; }
-  static std::string schema() { return "ScalarType"; }
-  static ScalarType read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "torch.dtype"; }
+  RL_OUTLINE static std::string schema() { return "ScalarType"; }
+  RL_OUTLINE static ScalarType read(PyObject* object) {
     static PyObject* type = attribute(package(), "dtype").release();
     const int found = PyObject_IsInstance(object, type);
     checked(found);
@@ -111,9 +111,9 @@ template <> struct From<ScalarType> {
 };
 
 template <> struct From<Device> {
-  static std::string name() { return "torch.device"; }
-  static std::string schema() { return "Device"; }
-  static Device read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "torch.device"; }
+  RL_OUTLINE static std::string schema() { return "Device"; }
+  RL_OUTLINE static Device read(PyObject* object) {
     if (PyUnicode_Check(object)) return Device(From<std::string>::read(object));
     static PyObject* type = attribute(package(), "device").release();
     const int found = PyObject_IsInstance(object, type);
@@ -124,24 +124,24 @@ template <> struct From<Device> {
 };
 
 template <> struct From<Object> {
-  static std::string name() { return "object"; }
-  static std::string schema() { return "Any"; }
-  static Object read(PyObject* object) { return Object::borrow(object); }
+  RL_OUTLINE static std::string name() { return "object"; }
+  RL_OUTLINE static std::string schema() { return "Any"; }
+  RL_OUTLINE static Object read(PyObject* object) { return Object::borrow(object); }
 };
 
 template <class T> struct From<std::optional<T>> {
-  static std::string name() { return From<T>::name() + " or None"; }
-  static std::string schema() { return From<T>::schema() + "?"; }
-  static auto read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return From<T>::name() + " or None"; }
+  RL_OUTLINE static std::string schema() { return From<T>::schema() + "?"; }
+  RL_OUTLINE static auto read(PyObject* object) {
     using Held = decltype(From<T>::read(object));
     return object == Py_None ? std::optional<Held>() : std::optional<Held>(From<T>::read(object));
   }
 };
 
 template <class T> struct From<std::vector<T>> {
-  static std::string name() { return "list of " + From<T>::name(); }
-  static std::string schema() { return From<T>::schema() + "[]"; }
-  static std::vector<T> read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "list of " + From<T>::name(); }
+  RL_OUTLINE static std::string schema() { return From<T>::schema() + "[]"; }
+  RL_OUTLINE static std::vector<T> read(PyObject* object) {
     if (!PyList_Check(object) && !PyTuple_Check(object)) throw Mismatch();
     Object items = checked(PySequence_Tuple(object));  // ours: reading an item may run Python code
     std::vector<T> values;
@@ -155,17 +155,17 @@ template <class T> struct From<ArrayRef<T>> : From<std::vector<T>> {};
 template <class T> struct From<std::optional<ArrayRef<T>>> : From<std::optional<std::vector<T>>> {};
 
 template <class... T> struct From<std::tuple<T...>> {
-  static std::string name() {
+  RL_OUTLINE static std::string name() {
     std::string text;
     ((text += (text.empty() ? "tuple of (" : ", ") + From<T>::name()), ...);
     return text + ")";
   }
-  static std::string schema() {
+  RL_OUTLINE static std::string schema() {
     std::string text;
     ((text += (text.empty() ? "(" : ", ") + From<T>::schema()), ...);
     return text + ")";
   }
-  static std::tuple<T...> read(PyObject* object) {
+  RL_OUTLINE static std::tuple<T...> read(PyObject* object) {
     if (!PyList_Check(object) && !PyTuple_Check(object)) throw Mismatch();
     Object items = checked(PySequence_Tuple(object));
     if (PyTuple_GET_SIZE(items.get()) != (Py_ssize_t)sizeof...(T)) throw Mismatch();
@@ -178,7 +178,7 @@ template <class... T> struct From<std::tuple<T...>> {
   }
 };
 template <class A, class B> struct From<std::pair<A, B>> : From<std::tuple<A, B>> {
-  static std::pair<A, B> read(PyObject* object) {
+  RL_OUTLINE static std::pair<A, B> read(PyObject* object) {
     auto [first, second] = From<std::tuple<A, B>>::read(object);
     return {std::move(first), std::move(second)};
   }
@@ -187,9 +187,9 @@ template <class A, class B> struct From<std::pair<A, B>> : From<std::tuple<A, B>
 template <class Map> struct FromMap {
   using Key = typename Map::key_type;
   using Mapped = typename Map::mapped_type;
-  static std::string name() { return "dict of " + From<Key>::name() + " to " + From<Mapped>::name(); }
-  static std::string schema() { return "Dict(" + From<Key>::schema() + ", " + From<Mapped>::schema() + ")"; }
-  static Map read(PyObject* object) {
+  RL_OUTLINE static std::string name() { return "dict of " + From<Key>::name() + " to " + From<Mapped>::name(); }
+  RL_OUTLINE static std::string schema() { return "Dict(" + From<Key>::schema() + ", " + From<Mapped>::schema() + ")"; }
+  RL_OUTLINE static Map read(PyObject* object) {
     if (!PyDict_Check(object)) throw Mismatch();
     Object items = checked(PyDict_Items(object));
     Map values;
@@ -206,25 +206,25 @@ template <class K, class V> struct From<std::unordered_map<K, V>> : FromMap<std:
 // ---- to Python -----------------------------------------------------------------------------------------------------
 
 inline Object none() { return Object::borrow(Py_None); }
-inline Object to_python(const Object& object) { return object; }
-inline Object to_python(const TensorBase& tensor) { return Object::borrow(tensor.object()); }
-inline Object to_python(const std::string& text) { return checked(PyUnicode_FromStringAndSize(text.data(), (Py_ssize_t)text.size())); }
-inline Object to_python(std::string_view text) { return to_python(std::string(text)); }
-inline Object to_python(const char* text) { return text ? to_python(std::string(text)) : none(); }
-inline Object to_python(std::nullopt_t) { return none(); }
-inline Object to_python(ScalarType kind) { return attribute(package(), python_name(kind)); }
-inline Object to_python(const Device& device) { return to_python(device.str()); }
-inline Object to_python(MemoryFormat format) {
+RL_OUTLINE inline Object to_python(const Object& object) { return object; }
+RL_OUTLINE inline Object to_python(const TensorBase& tensor) { return Object::borrow(tensor.object()); }
+RL_OUTLINE inline Object to_python(const std::string& text) { return checked(PyUnicode_FromStringAndSize(text.data(), (Py_ssize_t)text.size())); }
+RL_OUTLINE inline Object to_python(std::string_view text) { return to_python(std::string(text)); }
+RL_OUTLINE inline Object to_python(const char* text) { return text ? to_python(std::string(text)) : none(); }
+RL_OUTLINE inline Object to_python(std::nullopt_t) { return none(); }
+RL_OUTLINE inline Object to_python(ScalarType kind) { return attribute(package(), python_name(kind)); }
+RL_OUTLINE inline Object to_python(const Device& device) { return to_python(device.str()); }
+RL_OUTLINE inline Object to_python(MemoryFormat format) {
   const char* names[] = {"contiguous_format", "preserve_format", "channels_last"};
   return attribute(package(), names[(int)format]);
 }
-template <class T> std::enable_if_t<std::is_arithmetic_v<T>, Object> to_python(T value) {
+template <class T> RL_OUTLINE std::enable_if_t<std::is_arithmetic_v<T>, Object> to_python(T value) {
   if constexpr (std::is_same_v<T, bool>) return checked(PyBool_FromLong(value));
   else if constexpr (std::is_floating_point_v<T>) return checked(PyFloat_FromDouble((double)value));
   else if constexpr (std::is_unsigned_v<T>) return checked(PyLong_FromUnsignedLongLong(value));
   else return checked(PyLong_FromLongLong(value));
 }
-inline Object to_python(const Scalar& value) {
+RL_OUTLINE inline Object to_python(const Scalar& value) {
   if (value.isBoolean()) return to_python(value.toBool());
   return value.isFloatingPoint() ? to_python(value.toDouble()) : to_python(value.toLong());
 }
@@ -237,17 +237,17 @@ template <class A, class B> Object to_python(const std::pair<A, B>& values);
 template <class K, class V> Object to_python(const std::map<K, V>& values);
 template <class K, class V> Object to_python(const std::unordered_map<K, V>& values);
 
-template <class T> Object to_python(const std::optional<T>& value) { return value ? to_python(*value) : none(); }
+template <class T> RL_OUTLINE Object to_python(const std::optional<T>& value) { return value ? to_python(*value) : none(); }
 
-template <class Range> Object list_of(const Range& values) {
+template <class Range> RL_OUTLINE Object list_of(const Range& values) {
   Object list = checked(PyList_New(0));
   for (const typename Range::value_type& value : values) checked(PyList_Append(list.get(), to_python(value).get()));
   return list;
 }
-template <class T> Object to_python(ArrayRef<T> values) { return list_of(values); }
-template <class T> Object to_python(const std::vector<T>& values) { return list_of(values); }
+template <class T> RL_OUTLINE Object to_python(ArrayRef<T> values) { return list_of(values); }
+template <class T> RL_OUTLINE Object to_python(const std::vector<T>& values) { return list_of(values); }
 
-template <class... T> Object to_python(const std::tuple<T...>& values) {
+template <class... T> RL_OUTLINE Object to_python(const std::tuple<T...>& values) {
   Object made = checked(PyTuple_New((Py_ssize_t)sizeof...(T)));
   Py_ssize_t position = 0;
   std::apply([&](const auto&... items) {
@@ -255,17 +255,17 @@ template <class... T> Object to_python(const std::tuple<T...>& values) {
   }, values);
   return made;
 }
-template <class A, class B> Object to_python(const std::pair<A, B>& values) {
+template <class A, class B> RL_OUTLINE Object to_python(const std::pair<A, B>& values) {
   return to_python(std::tuple<const A&, const B&>(values.first, values.second));
 }
 
-template <class Map> Object dict_of(const Map& values) {
+template <class Map> RL_OUTLINE Object dict_of(const Map& values) {
   Object made = checked(PyDict_New());
   for (const auto& [key, value] : values)
     checked(PyDict_SetItem(made.get(), to_python(key).get(), to_python(value).get()));
   return made;
 }
-template <class K, class V> Object to_python(const std::map<K, V>& values) { return dict_of(values); }
-template <class K, class V> Object to_python(const std::unordered_map<K, V>& values) { return dict_of(values); }
+template <class K, class V> RL_OUTLINE Object to_python(const std::map<K, V>& values) { return dict_of(values); }
+template <class K, class V> RL_OUTLINE Object to_python(const std::unordered_map<K, V>& values) { return dict_of(values); }
 
 }  // namespace rushlight

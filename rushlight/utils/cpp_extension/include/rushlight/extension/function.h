@@ -78,7 +78,7 @@ class Callable {
 
  protected:
   const Traits& traits() const { return traits_; }
-  [[noreturn]] void mismatch(size_t position, const std::string& wanted, PyObject* given) const {
+  [[noreturn]] RL_OUTLINE void mismatch(size_t position, const std::string& wanted, PyObject* given) const {
     std::string name = position < traits_.arguments.size() ? concatenate("'", traits_.arguments[position].name, "' ") : "";
     throw TypeError(concatenate(traits_.name, "(): argument ", name, "(position ", position + 1, ") must be ", wanted, ", not ",
                                 Py_TYPE(given)->tp_name));
@@ -104,7 +104,7 @@ class Callable {
   PyMethodDef method_{};
 };
 
-inline size_t Callable::place_of(PyObject* name) const {
+RL_OUTLINE inline size_t Callable::place_of(PyObject* name) const {
   const char* text = PyUnicode_AsUTF8(name);
   if (!text) throw PythonError();
   for (size_t i = 0; i < traits_.arguments.size(); ++i)
@@ -113,7 +113,7 @@ inline size_t Callable::place_of(PyObject* name) const {
 }
 
 // One object for each parameter, borrowed.
-inline std::vector<PyObject*> Callable::arrange(PyObject* const* arguments, size_t given, PyObject* names) const {
+RL_OUTLINE inline std::vector<PyObject*> Callable::arrange(PyObject* const* arguments, size_t given, PyObject* names) const {
   const size_t wanted = count();
   if (given > wanted)
     throw TypeError(concatenate(traits_.name, "() takes ", wanted, " positional argument", wanted == 1 ? "" : "s", " but ", given,
@@ -136,7 +136,7 @@ inline std::vector<PyObject*> Callable::arrange(PyObject* const* arguments, size
   return placed;
 }
 
-inline Object Callable::wrap(std::unique_ptr<Callable> callable) {
+RL_OUTLINE inline Object Callable::wrap(std::unique_ptr<Callable> callable) {
   Callable* self = callable.get();
   self->method_ = {self->traits_.name.c_str(), (PyCFunction)(void (*)(void))&Callable::called, METH_FASTCALL | METH_KEYWORDS,
                    self->traits_.doc.c_str()};
@@ -165,7 +165,7 @@ template <class F, class R, class... A> class Bound<F, Signature<R, A...>> final
     return position < traits().arguments.size() ? traits().arguments[position].name : concatenate("_", position);
   }
 
-  template <class P> Held<P> read(PyObject* given, size_t position) const {
+  template <class P> RL_OUTLINE Held<P> read(PyObject* given, size_t position) const {
     try {
       return From<Plain<P>>::read(given);
     } catch (const Mismatch&) {

@@ -132,7 +132,7 @@ template <class A, class B>
 using if_operands = std::enable_if_t<(is_tensor<A> && (is_tensor<B> || is_number<B>)) || (is_number<A> && is_tensor<B>), Tensor>;
 
 // By Python's operators, which take numbers on either side.
-template <class A, class B> Tensor binary(PyObject* (*operation)(PyObject*, PyObject*), const A& a, const B& b) {
+template <class A, class B> RL_OUTLINE Tensor binary(PyObject* (*operation)(PyObject*, PyObject*), const A& a, const B& b) {
   gil_acquire lock;
   return result_as<Tensor>("an operator", checked(operation(to_python(a).get(), to_python(b).get())));
 }

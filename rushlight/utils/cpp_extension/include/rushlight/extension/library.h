@@ -61,7 +61,7 @@ struct BlockRegistration {
 };
 
 // Hands one block to Python.
-inline void register_block(const Block& block) {
+RL_OUTLINE inline void register_block(const Block& block) {
   static PyObject* registry = module_of("rushlight.utils.cpp_extension.operators");
   Library library(block.kind, block.name, block.key);
   block.fill(library);
@@ -76,7 +76,7 @@ inline void register_block(const Block& block) {
 }
 
 // Registers what was declared and is not registered yet: operators first, then kernels of operators that may be another's.
-inline void register_libraries() {
+RL_OUTLINE inline void register_libraries() {
   auto is_late = [](const Block& block) { return !std::strcmp(block.kind, "IMPL"); };
   std::stable_partition(blocks().begin(), blocks().end(), [&](const Block& block) { return !is_late(block); });
   while (!blocks().empty()) {

@@ -28,7 +28,7 @@ class Module {
 void register_libraries();  // see library.h
 
 // The module that Python imports; what goes wrong is raised there.
-inline PyObject* make_module(PyModuleDef* definition, void (*fill)(Module&)) {
+RL_OUTLINE inline PyObject* make_module(PyModuleDef* definition, void (*fill)(Module&)) {
   try {
     Object module = checked(PyModule_Create(definition));
     register_libraries();

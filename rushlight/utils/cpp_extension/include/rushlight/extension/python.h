@@ -15,6 +15,8 @@
 #include <vector>
 
 #define RL_HIDDEN __attribute__((visibility("hidden")))
+// For what is not worth inlining: sources compile in half the time.
+#define RL_OUTLINE __attribute__((noinline))
 
 namespace rushlight RL_HIDDEN {
 
@@ -56,7 +58,9 @@ class Object {
     std::swap(pointer_, other.pointer_);
     return *this;
   }
-  ~Object() { Py_XDECREF(pointer_); }
+  ~Object() {
+    if (pointer_) drop(pointer_);
+  }
 
   static Object steal(PyObject* pointer) {
     Object made;
@@ -73,6 +77,7 @@ class Object {
   explicit operator bool() const { return pointer_ != nullptr; }
 
  private:
+  RL_OUTLINE static void drop(PyObject* pointer) { Py_DECREF(pointer); }
   PyObject* pointer_ = nullptr;
 };
 
@@ -92,7 +97,7 @@ struct NotImplementedError : Error { using Error::Error; };
 // A Python exception on its way through C++. It may be thrown, caught and dropped in any thread.
 class PythonError : public Error {
  public:
-  PythonError() : Error("a Python error") {
+  RL_OUTLINE PythonError() : Error("a Python error") {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
@@ -105,11 +110,11 @@ class PythonError : public Error {
     if (characters) text_ = characters;
     PyErr_Clear();
   }
-  PythonError(const PythonError& other) : Error(other), value_(other.value_), text_(other.text_) {
+  RL_OUTLINE PythonError(const PythonError& other) : Error(other), value_(other.value_), text_(other.text_) {
     gil_acquire lock;
     Py_XINCREF(value_);
   }
-  ~PythonError() override {
+  RL_OUTLINE ~PythonError() override {
     gil_acquire lock;
     Py_XDECREF(value_);
   }
@@ -125,16 +130,17 @@ class PythonError : public Error {
 };
 
 // The object that a Python call returned; throws what it raised.
+[[noreturn]] __attribute__((cold)) RL_OUTLINE inline void throw_python_error() { throw PythonError(); }
 inline Object checked(PyObject* result) {
-  if (!result) throw PythonError();
+  if (!result) throw_python_error();
   return Object::steal(result);
 }
 inline void checked(int status) {
-  if (status < 0) throw PythonError();
+  if (status < 0) throw_python_error();
 }
 
 // The Python exception for the C++ exception that is being handled.
-inline void set_python_error() {
+RL_OUTLINE inline void set_python_error() {
   try {
     throw;
   } catch (const PythonError& error) {
@@ -168,7 +174,7 @@ inline void set_python_error() {
 
 // ---- looking things up ---------------------------------------------------------------------------------------------
 
-inline Object attribute(PyObject* object, const char* name) { return checked(PyObject_GetAttrString(object, name)); }
+RL_OUTLINE inline Object attribute(PyObject* object, const char* name) { return checked(PyObject_GetAttrString(object, name)); }
 
 // A module by its name; it stays alive as long as the process.
 inline PyObject* module_of(const char* name) { return checked(PyImport_ImportModule(name)).release(); }
@@ -181,21 +187,21 @@ inline PyObject* package() {
 
 // ---- messages ------------------------------------------------------------------------------------------------------
 
-inline void append(std::string& text, const char* part) { text += part ? part : "(null)"; }
-inline void append(std::string& text, const std::string& part) { text += part; }
+RL_OUTLINE inline void append(std::string& text, const char* part) { text += part ? part : "(null)"; }
+RL_OUTLINE inline void append(std::string& text, const std::string& part) { text += part; }
 inline void append(std::string& text, char part) { text += part; }
 inline void append(std::string& text, bool part) { text += part ? "1" : "0"; }
-template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> void append(std::string& text, T part) {
+template <class T, std::enable_if_t<std::is_integral_v<T>, int> = 0> RL_OUTLINE void append(std::string& text, T part) {
   text += std::to_string(part);
 }
-template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0> void append(std::string& text, T part) {
+template <class T, std::enable_if_t<std::is_floating_point_v<T>, int> = 0> RL_OUTLINE void append(std::string& text, T part) {
   char buffer[40];
   std::snprintf(buffer, sizeof buffer, "%g", (double)part);
   text += buffer;
 }
 
 // The parts as text, one after the other.
-template <class... Parts> std::string concatenate(const Parts&... parts) {
+template <class... Parts> RL_OUTLINE std::string concatenate(const Parts&... parts) {
   std::string text;
   (append(text, parts), ...);
   return text;

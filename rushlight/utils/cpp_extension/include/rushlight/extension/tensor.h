@@ -55,7 +55,7 @@ struct TensorNames {
 
 inline Object attribute(PyObject* object, const Object& name) { return checked(PyObject_GetAttr(object, name.get())); }
 
-inline std::vector<int64_t> integers_of(const Object& tuple) {
+RL_OUTLINE inline std::vector<int64_t> integers_of(const Object& tuple) {
   if (!PyTuple_Check(tuple.get())) throw TypeError("a tensor whose sizes are no tuple");
   std::vector<int64_t> values((size_t)PyTuple_GET_SIZE(tuple.get()));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -65,7 +65,7 @@ inline std::vector<int64_t> integers_of(const Object& tuple) {
   return values;
 }
 
-inline ScalarType scalar_type_of(PyObject* dtype) {
+RL_OUTLINE inline ScalarType scalar_type_of(PyObject* dtype) {
   Object name = attribute(dtype, TensorNames::get().kind);
   const char* text = PyUnicode_AsUTF8(name.get());
   if (!text) throw PythonError();
@@ -123,7 +123,7 @@ class TensorBase {
   TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
 
   void* data_ptr() const {
-    if (!state().data && numel()) throw Error("this tensor has no memory, so it has no data_ptr (a meta or fake tensor?)");
+    if (!state().data && numel()) fail("this tensor has no memory, so it has no data_ptr (a meta or fake tensor?)");
     return state().data;
   }
   void* mutable_data_ptr() const { return data_ptr(); }
@@ -153,7 +153,7 @@ class TensorBase {
   // After an operator that may have changed sizes or memory.
   void read_again();
   const TensorState& state() const {
-    if (!state_) throw Error("Expected a proper Tensor but got None (or an undefined Tensor in C++)");
+    if (!state_) fail("Expected a proper Tensor but got None (or an undefined Tensor in C++)");
     return *state_;
   }
   size_t wrap(int64_t dim) const {
@@ -165,7 +165,9 @@ class TensorBase {
 
  private:
   void drop() {
-    if (!state_ || state_->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    if (state_ && state_->handles.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy();
+  }
+  RL_OUTLINE void destroy() {
     if (Py_IsInitialized()) {
       gil_acquire lock;
       Py_XDECREF(state_->object);
@@ -176,7 +178,7 @@ class TensorBase {
   TensorState* state_ = nullptr;
 };
 
-inline TensorBase::TensorBase(PyObject* object) : state_(new TensorState) {
+RL_OUTLINE inline TensorBase::TensorBase(PyObject* object) : state_(new TensorState) {
   try {
     Py_INCREF(object);
     state_->object = object;
@@ -187,12 +189,12 @@ inline TensorBase::TensorBase(PyObject* object) : state_(new TensorState) {
   }
 }
 
-inline void TensorBase::read_again() {
+RL_OUTLINE inline void TensorBase::read_again() {
   gil_acquire lock;
   read(*state_);
 }
 
-inline void TensorBase::read(TensorState& state) {
+RL_OUTLINE inline void TensorBase::read(TensorState& state) {
   const TensorNames& names = TensorNames::get();
   Object impl = attribute(state.object, names.impl);
   state.sizes = integers_of(attribute(impl.get(), names.sizes));
@@ -206,7 +208,7 @@ inline void TensorBase::read(TensorState& state) {
   PyErr_Clear();
 }
 
-inline bool TensorBase::is_contiguous() const {
+RL_OUTLINE inline bool TensorBase::is_contiguous() const {
   int64_t expected = 1;
   if (numel() == 0) return true;
   for (size_t dim = state().sizes.size(); dim-- > 0;) {
@@ -216,7 +218,7 @@ inline bool TensorBase::is_contiguous() const {
   return true;
 }
 
-inline Device TensorBase::device() const {
+RL_OUTLINE inline Device TensorBase::device() const {
   if (state().data) return Device();
   gil_acquire lock;
   Object name = attribute(attribute(object(), "device").get(), "type");

@@ -1,0 +1,313 @@
+"""Code: a graph as instructions of a stack machine.
+
+In: a graph. Out: `Code`, which prints: one line per instruction, `LOAD 1`, `OP 0 # aten::add`. Values live in numbered registers;
+operators take their arguments from the stack and leave results there. A value's last reader takes it from its register (MOVE).
+
+    OP X        run operator X                           OPN X N     the same with N arguments
+    LOAD X      push register X                          MOVE X      push register X and empty it
+    LOADC X     push constant X                          STORE X     pop into register X
+    STOREN X N  pop N values into registers X..          DROP        pop
+    DROPR X     empty register X                         JF X        pop; jump X if it is false
+    JMP X       jump by X                                LOOP X N    next round of a loop, or jump X
+    RET         end of the function                      CALL X      call function X
+    INTERFACE_CALL X N   call method X of the first of N arguments
+    GET_ATTR X  SET_ATTR X  CREATE_OBJECT X  ISINSTANCE X  UNCHECKED_CAST X
+    LIST_CONSTRUCT X N  TUPLE_CONSTRUCT N  NAMED_TUPLE_CONSTRUCT X N  DICT_CONSTRUCT X N  LIST_UNPACK N  TUPLE_SLICE X N
+    FORK X N    WAIT  ENTER  EXIT  RAISE_EXCEPTION  GUARD X  TYPECHECK X N
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.runtime.primitives import PRIMITIVES
+from rushlight.jit.types.kinds import ClassType, TupleType
+
+
+class Instruction(NamedTuple):
+    """An operation with two numbers."""
+
+    op: str
+    x: int = 0
+    n: int = 0
+
+
+class Code:
+    """The instructions of a graph, and what they refer to by number."""
+
+    def __init__(self, graph: Graph, name: str):
+        self.name = name
+        self.instructions: list[Instruction] = []
+        self.nodes: list[Node] = []
+        self.constants: list[object] = []
+        self.operators: list[Callable] = []
+        self.operator_names: list[str] = []
+        self.functions: list[Function] = []
+        self.names: list[str] = []
+        self.types: list[object] = []
+        self.codes: list[Code] = []
+        self.register_count = 0
+        self.input_count = len(graph.inputs)
+        self.output_count = len(graph.outputs)
+        _CodeEmitter(self, graph).run()
+
+    def __str__(self) -> str:
+        return "\n".join(f"{index} {self._text(each)}" for index, each in enumerate(self.instructions)) + "\n"
+
+    def _text(self, instruction: Instruction) -> str:
+        op, x, n = instruction
+        text = f"{op} {x}" + (f" {n}" if n else "")
+        if op in ("OP", "OPN"):
+            return f"{text} # {self.operator_names[x]}"
+        if op in ("GET_ATTR", "SET_ATTR", "INTERFACE_CALL"):
+            return f"{text} # {self.names[x]}"
+        if op == "CALL":
+            return f"{text} # {self.functions[x].name}"
+        return f"{text} # {self.constants[x]!r}"[:100] if op == "LOADC" else text
+
+
+class _CodeEmitter:
+    def __init__(self, code: Code, graph: Graph):
+        self.code = code
+        self.graph = graph
+        self.registers: dict[Value, int] = {}
+        self.constants: dict[Value, int] = {}
+        self.last_use: dict[Value, tuple[Node, int]] = {}
+        self._find_last_uses(graph.block)
+
+    def run(self) -> None:
+        """Emit the whole graph."""
+        self.node = self.graph.block.param
+        self._store_all(self.graph.inputs)
+        self._block(self.graph.block)
+        self.node = self.graph.block.result
+        self._load_all(self.graph.block.result)
+        self._emit("RET")
+        self.code.register_count = len(self.registers)
+
+    # Registers
+
+    def _find_last_uses(self, block: Block) -> None:
+        """A value may be moved out by its last reader in the block that made it, unless that reader stands in a loop inside."""
+        for node in [*block.nodes, block.result]:
+            for inner in node.blocks:
+                self._find_last_uses(inner)
+            for index, value in enumerate(node.inputs):
+                if value.node.block is block:
+                    self.last_use[value] = (node, index)
+            for value in self._used_inside(node):
+                if value.node.block is block:
+                    self.last_use.pop(value, None)
+                    self.last_use[value] = (node, -1)
+
+    def _used_inside(self, node: Node) -> set[Value]:
+        found: set[Value] = set()
+        for block in node.blocks:
+            for each in [*block.all_nodes()]:
+                found.update(each.inputs)
+                for inner in each.blocks:
+                    found.update(inner.outputs)
+            found.update(block.outputs)
+        return found
+
+    def _register(self, value: Value) -> int:
+        return self.registers.setdefault(value, len(self.registers))
+
+    def _emit(self, op: str, x: int = 0, n: int = 0) -> int:
+        self.code.instructions.append(Instruction(op, x, n))
+        self.code.nodes.append(self.node)
+        return len(self.code.instructions) - 1
+
+    def _patch(self, index: int) -> None:
+        """Let the jump at `index` lead here."""
+        self.code.instructions[index] = self.code.instructions[index]._replace(x=len(self.code.instructions) - index)
+
+    def _load(self, value: Value, reader: Node, index: int) -> None:
+        if value.is_constant:
+            number = self.constants.get(value)
+            if number is None:
+                number = self.constants[value] = len(self.code.constants)
+                self.code.constants.append(value.constant())
+            self._emit("LOADC", number)
+            return
+        moves = self.last_use.get(value) == (reader, index)
+        self._emit("MOVE" if moves else "LOAD", self._register(value))
+
+    def _load_all(self, node: Node) -> None:
+        for index, value in enumerate(node.inputs):
+            self._load(value, node, index)
+
+    def _store_all(self, values) -> None:
+        for value in reversed(list(values)):
+            if value.uses:
+                self._emit("STORE", self._register(value))
+            else:
+                self._emit("DROP")
+
+    # Nodes
+
+    def _block(self, block: Block) -> None:
+        for node in block.nodes:
+            self.node = node
+            if node.kind == "prim::Constant":
+                continue
+            emit = _SPECIAL.get(node.kind)
+            if emit is not None:
+                emit(self, node)
+            else:
+                self._load_all(node)
+                self._operator(node)
+                self._store_all(node.outputs)
+
+    def _operator(self, node: Node) -> None:
+        self._emit("OPN", self._operator_number(node), node.input_count)
+
+    def _operator_number(self, node: Node) -> int:
+        function = PRIMITIVES[node.kind](node) if node.kind in PRIMITIVES else None
+        if function is None:
+            operator = operator_of(node)
+            if operator is None:
+                kinds = ", ".join(value.type.ir_text for value in node.inputs)
+                raise RuntimeError(f"unknown operator {node.kind} for arguments of types ({kinds}); see operators_named for those that exist")
+            function = operator.function
+        self.code.operators.append(_with_results(function, len(node.outputs)))
+        self.code.operator_names.append(node.kind)
+        return len(self.code.operators) - 1
+
+    def _if(self, node: Node) -> None:
+        self._load_all(node)
+        to_else = self._emit("JF")
+        self._branch(node, node.blocks[0])
+        to_end = self._emit("JMP")
+        self._patch(to_else)
+        self._branch(node, node.blocks[1])
+        self._patch(to_end)
+        self.node = node
+        self._store_all(node.outputs)
+
+    def _branch(self, node: Node, block: Block) -> None:
+        self._block(block)
+        self.node = node
+        self._load_all(block.result)
+
+    def _loop(self, node: Node) -> None:
+        body = node.blocks[0]
+        zero = len(self.code.constants)
+        self.code.constants.append(0)
+        self._emit("LOADC", zero)
+        self._load_all(node)
+        start = self._emit("LOOP", 0, node.input_count)
+        self._store_all(body.inputs)
+        self._block(body)
+        self.node = node
+        self._load_all(body.result)
+        self._emit("JMP", start - len(self.code.instructions))
+        self._patch(start)
+        self._store_all(node.outputs)
+
+    def _call_function(self, node: Node) -> None:
+        for index in range(1, node.input_count):
+            self._load(node.input(index), node, index)
+        function = node.input().constant()
+        if not isinstance(function, Function):
+            raise RuntimeError("a function that is not known when the code is made cannot be called")
+        self._emit("CALL", self._number(self.code.functions, function))
+        self._store_all(node.outputs)
+
+    def _call_method(self, node: Node) -> None:
+        self._load_all(node)
+        kind = node.input().type
+        if isinstance(kind, ClassType):
+            self._emit("CALL", self._number(self.code.functions, kind.find_method(node["name"])))
+        else:
+            self._emit("INTERFACE_CALL", self._number(self.code.names, node["name"]), node.input_count)
+        self._store_all(node.outputs)
+
+    def _number(self, table: list, item: object) -> int:
+        for index, each in enumerate(table):
+            if each is item:
+                return index
+        table.append(item)
+        return len(table) - 1
+
+    def _attribute(self, node: Node) -> None:
+        self._load_all(node)
+        self._emit("GET_ATTR" if node.kind == "prim::GetAttr" else "SET_ATTR", self._number(self.code.names, node["name"]))
+        self._store_all(node.outputs)
+
+    def _create(self, node: Node) -> None:
+        self._emit("CREATE_OBJECT", self._number(self.code.types, node.output.type))
+        self._store_all(node.outputs)
+
+    def _tuple(self, node: Node) -> None:
+        self._load_all(node)
+        kind = node.output.type
+        if isinstance(kind, TupleType) and kind.name is not None:
+            self._emit("NAMED_TUPLE_CONSTRUCT", self._number(self.code.types, kind), node.input_count)
+        else:
+            self._emit("TUPLE_CONSTRUCT", node.input_count)
+        self._store_all(node.outputs)
+
+    def _list_construct(self, node: Node) -> None:
+        self._load_all(node)
+        self._emit("LIST_CONSTRUCT", 0, node.input_count)
+        self._store_all(node.outputs)
+
+    def _dict_construct(self, node: Node) -> None:
+        self._load_all(node)
+        self._emit("DICT_CONSTRUCT", 0, node.input_count)
+        self._store_all(node.outputs)
+
+    def _unpack(self, node: Node) -> None:
+        self._load_all(node)
+        self._emit("LIST_UNPACK", len(node.outputs))
+        self._store_all(node.outputs)
+
+    def _isinstance(self, node: Node) -> None:
+        self._load_all(node)
+        self._emit("ISINSTANCE", self._number(self.code.types, node["types"]))
+        self._store_all(node.outputs)
+
+    def _cast(self, node: Node) -> None:
+        self._load_all(node)
+        self._store_all(node.outputs)
+
+    def _fork(self, node: Node) -> None:
+        self._load_all(node)
+        self.code.codes.append(Code(node["Subgraph"], f"{self.code.name}.fork"))
+        self._emit("FORK", len(self.code.codes) - 1, node.input_count)
+        self._store_all(node.outputs)
+
+    def _word(self, node: Node) -> None:
+        self._load_all(node)
+        self._emit(_WORDS[node.kind], 0, node.input_count)
+        self._store_all(node.outputs)
+
+
+_WORDS = {"aten::wait": "WAIT", "prim::Enter": "ENTER", "prim::Exit": "EXIT", "prim::RaiseException": "RAISE_EXCEPTION"}
+_SPECIAL: dict[str, Callable] = {
+    "prim::If": _CodeEmitter._if, "prim::Loop": _CodeEmitter._loop, "prim::CallFunction": _CodeEmitter._call_function,
+    "prim::CallMethod": _CodeEmitter._call_method, "prim::GetAttr": _CodeEmitter._attribute, "prim::SetAttr": _CodeEmitter._attribute,
+    "prim::CreateObject": _CodeEmitter._create, "prim::TupleConstruct": _CodeEmitter._tuple,
+    "prim::ListConstruct": _CodeEmitter._list_construct, "prim::DictConstruct": _CodeEmitter._dict_construct,
+    "prim::TupleUnpack": _CodeEmitter._unpack, "prim::ListUnpack": _CodeEmitter._unpack, "prim::isinstance": _CodeEmitter._isinstance,
+    "prim::unchecked_cast": _CodeEmitter._cast, "prim::fork": _CodeEmitter._fork, "aten::wait": _CodeEmitter._word,
+    "prim::Enter": _CodeEmitter._word, "prim::Exit": _CodeEmitter._word, "prim::RaiseException": _CodeEmitter._word,
+}  # fmt: skip
+
+
+def _with_results(function: Callable, count: int) -> Callable:
+    """`function` as the machine calls it: arguments in a list, results in a tuple or list."""
+    if count == 1:
+        return lambda arguments: (function(*arguments),)
+    if count == 0:
+        return lambda arguments: _nothing(function(*arguments))
+    return lambda arguments: function(*arguments)
+
+
+def _nothing(result: object) -> tuple:
+    return ()

@@ -1,0 +1,78 @@
+"""Executors: from a function's graph to a plan, and from a plan to results.
+
+In: a graph and arguments. Out: results. A plan is the optimised graph with its code; plans are kept by what they assume.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.constant_pooling import constant_pooling
+from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
+from rushlight.jit.passes.inline import inline
+from rushlight.jit.runtime.code import Code
+from rushlight.jit.runtime.interpreter import Interpreter
+
+_lock = threading.RLock()
+LAST_GRAPHS = threading.local()
+"""The optimised graph that each thread ran last (`last_executed_optimized_graph`)."""
+
+
+@dataclass(frozen=True)
+class ExecutionPlan:
+    """A graph as it is run, and its code."""
+
+    graph: Graph
+    code: Code
+
+
+class SimpleExecutor:
+    """Runs a function by one plan, which assumes nothing about the arguments."""
+
+    def __init__(self, function: Function):
+        self.function = function
+        self._plan: ExecutionPlan | None = None
+
+    def plan(self) -> ExecutionPlan:
+        """The plan, made at the first call."""
+        if self._plan is None:
+            with _lock:
+                if self._plan is None:
+                    graph = self.function.graph.copy()
+                    inline(graph)
+                    eliminate_dead_code(graph)
+                    constant_pooling(graph)
+                    self._plan = ExecutionPlan(graph, Code(graph, self.function.name))
+        return self._plan
+
+    def run(self, arguments: list) -> list:
+        """The results for arguments."""
+        plan = self.plan()
+        LAST_GRAPHS.graph = plan.graph
+        return _INTERPRETER.run(plan.code, arguments)
+
+
+def executor_of(function: Function) -> SimpleExecutor:
+    """The executor of a function."""
+    if function._executor is None:
+        with _lock:
+            if function._executor is None:
+                function._executor = SimpleExecutor(function)
+    return function._executor
+
+
+def code_of(function: Function) -> Code:
+    """The code of a function that is called by another."""
+    return executor_of(function).plan().code
+
+
+def run_function(function: Function, arguments: list) -> object:
+    """Call a function: its result, a tuple of several, or None."""
+    results = executor_of(function).run(arguments)
+    return results[0] if len(results) == 1 else tuple(results) if results else None
+
+
+_INTERPRETER = Interpreter(code_of)

@@ -1,0 +1,86 @@
+"""`fork` and `wait`: scripted code that runs beside other scripted code, in threads of a pool.
+
+A wait for work that has not begun runs it in the waiting thread, so that forks inside forks never wait for a free thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import TYPE_CHECKING
+
+from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
+from rushlight.core.parallel import get_num_threads
+
+if TYPE_CHECKING:
+    from rushlight.jit.runtime.code import Code
+    from rushlight.jit.runtime.interpreter import Interpreter
+
+
+class Future:
+    """A value that is still being calculated, or waits to be."""
+
+    def __init__(self, work: Callable[[], object] | None = None):
+        self._work = work
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        self._value: object = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Do the work, unless somebody has begun."""
+        with self._lock:
+            work, self._work = self._work, None
+        if work is None:
+            return
+        try:
+            self._value = work()
+        except BaseException as error:
+            self._error = error
+        self._done.set()
+
+    def wait(self) -> object:
+        """The value; what the work raised is raised here."""
+        self.run()
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+    def done(self) -> bool:
+        """Whether the value is there."""
+        return self._done.is_set()
+
+    def value(self) -> object:
+        """The value, which must be there."""
+        return self.wait()
+
+    def set_result(self, value: object) -> None:
+        """Complete it from outside."""
+        self._value = value
+        self._done.set()
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(2, get_num_threads()), thread_name_prefix="rushlight-fork")
+
+
+def submit(work: Callable[[], object]) -> Future:
+    """Have a pool's thread do some work, in this thread's grad mode."""
+    grad = is_grad_enabled()
+
+    def run() -> object:
+        with set_grad_enabled(grad):
+            return work()
+
+    future = Future(run)
+    _pool().submit(future.run)
+    return future
+
+
+def fork(interpreter: Interpreter, code: Code, arguments: list) -> Future:
+    """Run a forked body."""
+    return submit(lambda: interpreter.run(code, arguments)[0])

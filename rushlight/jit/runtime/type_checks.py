@@ -1,0 +1,141 @@
+"""Whether values at run time are of a type: for `isinstance`, and for the arguments that Python passes in."""
+
+from __future__ import annotations
+
+import enum
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout, memory_format
+from rushlight.core.tensor import Tensor
+from rushlight.jit.constants import simplified
+from rushlight.jit.runtime.futures import Future
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.types.kinds import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    INT,
+    NONE,
+    STRING,
+    ClassType,
+    DictType,
+    EnumType,
+    FutureType,
+    InterfaceType,
+    ListType,
+    NumberType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+from rushlight.jit.types.relations import implements, members_of
+
+_SIMPLE = {INT: int, FLOAT: float, BOOL: bool, COMPLEX: complex, STRING: str, DEVICE: device}
+
+
+def is_instance(value: object, kind: Type) -> bool:
+    """Whether a value is of a type, exactly: a bool is no int."""
+    if kind is ANY:
+        return True
+    if isinstance(kind, TensorType):
+        return isinstance(value, Tensor)
+    if kind is NONE:
+        return value is None
+    if kind in _SIMPLE:
+        return type(value) is _SIMPLE[kind]
+    if isinstance(kind, UnionType | OptionalType | NumberType):
+        return any(is_instance(value, part) for part in members_of(kind))
+    if isinstance(kind, ListType):
+        return isinstance(value, list) and all(is_instance(item, kind.element) for item in value)
+    if isinstance(kind, DictType):
+        return isinstance(value, dict) and all(
+            is_instance(key, kind.key) and is_instance(item, kind.value) for key, item in value.items()
+        )
+    if isinstance(kind, TupleType):
+        return isinstance(value, tuple) and len(value) == len(kind.elements) and all(map(is_instance, value, kind.elements))
+    if isinstance(kind, ClassType):
+        return isinstance(value, ScriptObject) and value.type is kind
+    if isinstance(kind, InterfaceType):
+        return isinstance(value, ScriptObject) and implements(value.type, kind)
+    if isinstance(kind, EnumType):
+        return isinstance(value, enum.Enum) and type(value) is kind.python_class
+    return isinstance(kind, FutureType) and isinstance(value, Future)
+
+
+class CannotConvert(TypeError):
+    """A Python value does not fit a type."""
+
+
+def to_script(value: object, kind: Type) -> object:
+    """A Python value as scripted code of this type takes it; lists and dicts are copied. CannotConvert says what does not fit."""
+    if isinstance(kind, TensorType) or kind is ANY:
+        return _as_tensor(value) if isinstance(kind, TensorType) else _unwrapped(value)
+    if isinstance(kind, OptionalType):
+        return None if value is None else to_script(value, kind.element)
+    if isinstance(kind, UnionType | NumberType):
+        return _first_that_fits(value, kind)
+    if isinstance(kind, ListType):
+        if not isinstance(value, list | tuple):
+            raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
+        return [to_script(item, kind.element) for item in value]
+    if isinstance(kind, DictType):
+        if not isinstance(value, dict):
+            raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
+        return {to_script(key, kind.key): to_script(item, kind.value) for key, item in value.items()}
+    if isinstance(kind, TupleType):
+        return _tuple(value, kind)
+    return _simple(value, kind)
+
+
+def _as_tensor(value: object) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise CannotConvert(f"Expected a value of type 'Tensor' but got '{type(value).__name__}'")
+    return value
+
+
+def _unwrapped(value: object) -> object:
+    inner = getattr(value, "_c", None)
+    if isinstance(inner, ScriptObject):
+        return inner
+    return simplified(value) if isinstance(value, dtype | layout | memory_format) else value
+
+
+def _first_that_fits(value: object, kind: Type) -> object:
+    parts = members_of(kind)
+    exact = next((part for part in parts if is_instance(value, part)), None)
+    for part in parts if exact is None else (exact,):
+        try:
+            return to_script(value, part)
+        except CannotConvert:
+            continue
+    raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
+
+
+def _tuple(value: object, kind: TupleType) -> tuple:
+    if not isinstance(value, tuple) or len(value) != len(kind.elements):
+        raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'"
+                            + (f" of length {len(value)}" if isinstance(value, tuple) else ""))  # fmt: skip
+    parts = [to_script(item, element) for item, element in zip(value, kind.elements, strict=True)]
+    return kind.python_class(*parts) if kind.python_class is not None else tuple(parts)
+
+
+def _simple(value: object, kind: Type) -> object:
+    value = _unwrapped(value)
+    if kind == FLOAT and type(value) is int:
+        return float(value)
+    if kind == COMPLEX and type(value) in (int, float):
+        return complex(value)
+    if kind == INT and type(value) is bool:
+        raise CannotConvert("Expected a value of type 'int' but got 'bool'")
+    if kind == DEVICE and isinstance(value, str):
+        return device(value)
+    if kind in (INT, FLOAT) and isinstance(value, Tensor) and value.dim() == 0:
+        return _SIMPLE[kind](value.item())
+    if not is_instance(value, kind) and (kind in _SIMPLE or isinstance(kind, ClassType | InterfaceType | EnumType) or kind is NONE):
+        raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
+    return value

@@ -1,0 +1,113 @@
+"""`script`: functions and modules of Python as TorchScript.
+
+In: a function, class or module. Out: a ScriptFunction, the class itself, or a ScriptModule.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+
+from rushlight.jit.compiler import closure_lookup, compiler, frame_lookup
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.inline import inline
+from rushlight.jit.runtime.executor import executor_of, run_function
+from rushlight.jit.runtime.type_checks import CannotConvert, to_script
+from rushlight.jit.schema import FunctionSchema
+
+
+class ScriptFunction:
+    """A scripted or traced function."""
+
+    def __init__(self, function: Function, original: Callable | None = None):
+        self._function = function
+        self._rushlight_functions: Sequence[Function] = [function]
+        if original is not None:
+            functools.update_wrapper(self, original, updated=())
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._function.short_name
+
+    @property
+    def qualified_name(self) -> str:
+        """Its name with its module, `__torch__.f`."""
+        return self._function.name
+
+    @property
+    def graph(self) -> Graph:
+        """Its graph, with calls."""
+        return self._function.graph
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """Its graph, with the bodies of what it calls in the place of the calls."""
+        graph = self._function.graph.copy()
+        inline(graph)
+        return graph
+
+    @property
+    def schema(self) -> FunctionSchema:
+        """Its signature."""
+        return self._function.schema
+
+    def graph_for(self, *args: object, **kwargs: object) -> Graph:
+        """The optimised graph that runs for such arguments."""
+        self(*args, **kwargs)
+        return executor_of(self._function).plan().graph
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        return run_function(self._function, bind_arguments(self._function.schema, args, kwargs))
+
+    def __repr__(self) -> str:
+        return f"<ScriptFunction {self._function.name}>"
+
+
+def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[str, object]) -> list:
+    """Python's arguments in a schema's order, converted; RuntimeError says which does not fit."""
+    arguments = schema.arguments
+    positional = sum(not each.kwarg_only for each in arguments)
+    name = schema.name.rpartition(".")[2]
+    if len(args) > positional:
+        raise RuntimeError(f"{name}() expected at most {positional} argument(s) but received {len(args)} argument(s). Declaration: {schema}")
+    bound, used = [], 0
+    for index, argument in enumerate(arguments):
+        if index < len(args) and not argument.kwarg_only:
+            if argument.name in kwargs:
+                raise RuntimeError(f"{name}() got multiple values for argument '{argument.name}'. Declaration: {schema}")
+            value = args[index]
+        elif argument.name in kwargs:
+            value = kwargs[argument.name]
+            used += 1
+        elif argument.has_default:
+            value = argument.default
+        else:
+            raise RuntimeError(f"{name}() is missing value for argument '{argument.name}'. Declaration: {schema}")
+        try:
+            bound.append(to_script(value, argument.type))
+        except CannotConvert as error:
+            raise RuntimeError(
+                f"{name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but instead found type "
+                f"'{type(value).__name__}'.\nPosition: {index}\n{error}\nDeclaration: {schema}"
+            ) from None
+    if used != len(kwargs):
+        unknown = next(key for key in kwargs if key not in schema.positions)
+        raise RuntimeError(f"{name}() Unknown keyword argument '{unknown}' for operator '{name}'. Declaration: {schema}")
+    return bound
+
+
+def script_function(function: Callable, frames_up: int = 0) -> ScriptFunction:
+    """Script a Python function; names that its closure lacks are looked up in the caller's frame."""
+    closure = closure_lookup(function)
+    frame = frame_lookup(sys._getframe(frames_up + 1))
+
+    def lookup(name: str) -> object:
+        found = closure(name)
+        return frame(name) if found is None else found
+
+    compiled = compiler.compile_function(function, lookup)
+    compiled.ensure_defined()
+    return ScriptFunction(compiled, function)
