@@ -1,7 +1,7 @@
 """The frame hook on its own: a callback that has other bytecode run in a function's place.
 
-`python -m examples.frame_hook` counts the calls of each function under the hook, and has functions that multiply by 2 multiply by
-10 instead, as long as their argument is positive.
+`python -m examples.frame_hook` counts how often the hook asks about each function, and has `double` multiply by 10 as long as
+its argument is positive.
 """
 
 from __future__ import annotations

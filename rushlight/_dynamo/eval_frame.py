@@ -1,20 +1,21 @@
 """The frame hook (PEP 523), which `compile` stands on, and what it knows of a function. It can be used alone.
 
-`set_eval_frame(callback)` has every Python function that this thread calls go through `callback(frame, cache_entry, frame_state)`
-before it begins, unless a cached entry of the same callback fits. The callback returns
+`set_eval_frame(callback)` has every Python function that this thread calls go through
+`callback(frame, cache_entry, frame_state)` before it begins, unless a cached entry of the same callback fits. It returns
 
 - None: the function runs as it is, and the callback is asked again at the next call;
 - False: it runs as it is from now on, without asking;
-- a `GuardedCode(code, globals, check_fn)`: a function of this code and these globals runs in its place, now and at every later
-  call for which `check_fn` is true. `code` takes what the function's own code takes.
+- a `GuardedCode(code, globals, check_fn)`: a function of this code and these globals runs in its place, now and at every
+  later call for which `check_fn` is true. `code` takes what the function's own code takes.
 
-`frame` has `f_code`, `f_locals` (the arguments by name), `f_globals`, `f_builtins`, `f_func` and `closure`; `cache_entry` is the
-code's latest entry or None, and its `next` the one before; `frame_state` is a dict that belongs to the code, for the callback's
-own use. `check_fn` takes the parameters by position (`*args` as a tuple, `**kwargs` as a dict), then the function's globals and its
-closure (None where it has none); where it raises an Exception, it does not hold. While the callback or a guard runs, the hook is off.
+`frame` has `f_code`, `f_locals` (the arguments by name), `f_globals`, `f_builtins`, `f_func` and `closure`; `cache_entry` is
+the code's latest entry or None, and its `next` the one before; `frame_state` is a dict that belongs to the code, for the
+callback's own use. `check_fn` takes the parameters by position (`*args` as a tuple, `**kwargs` as a dict), then the function's
+globals and its closure (None where it has none); where it raises an Exception, it does not hold. While the callback or a guard
+runs, the hook is off.
 
-`set_eval_frame(None)` ends the region; it returns the callback that was set. Generators, coroutines, class and module bodies, and
-other threads are left alone. What a callback raises is raised by the call. `examples/frame_hook.py` is a complete program.
+`set_eval_frame(None)` ends the region; it returns the callback that was set. Generators, coroutines, class and module bodies,
+and other threads are left alone. What a callback raises is raised by the call. `examples/frame_hook.py` is a complete program.
 """
 
 from rushlight._C import CacheEntry, cache_entries, reset_code, set_eval_frame, skip_code
@@ -23,8 +24,8 @@ from rushlight.dynamo.capture import GuardedCode
 from rushlight.dynamo.frames import debug_cache_entries
 
 __all__ = [
-    "CacheEntry", "GuardedCode", "OptimizedModule", "_debug_get_cache_entry_list", "cache_entries", "reset_code", "set_eval_frame",
-    "skip_code",
+    "CacheEntry", "GuardedCode", "OptimizedModule", "_debug_get_cache_entry_list", "cache_entries", "reset_code",
+    "set_eval_frame", "skip_code",
 ]  # fmt: skip
 
 

@@ -17,12 +17,14 @@ from rushlight.compiler.logs import StageLog
 from rushlight.compiler.passes import FUSED_JOINT_PIPELINE
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
+from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.inductor.build import BuildError, CompilerMissing
 from rushlight.inductor.compile_fx import Options, compile_fx
+from rushlight.inductor.sizes import UnsupportedSize
 
 Backend = Callable[[GraphModule, list[Tensor]], Callable]
 
@@ -38,7 +40,10 @@ def interpreted(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
 
 
 def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
-    """Native code for a graph of aten operators. Where none can be made, a warning says why and the interpreter runs it."""
+    """Native code for a graph of aten operators. Where none can be made, a warning says why and the interpreter runs it.
+
+    UnsupportedSize and UnguardedSizeError where symbolic sizes are in the way.
+    """
     reason = module.meta.get("keep_eager")
     if reason:
         log("graph_breaks", lambda: f"run as eager kernels: {reason}")
@@ -49,6 +54,8 @@ def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
         _warn_once(str(error))
     except BuildError as error:
         _warn(str(error))
+    except (UnsupportedSize, UnguardedSizeError):
+        raise  # dynamo tries again with fixed sizes
     except Exception as error:  # the program is right whatever is wrong with its compilation
         _warn(f"of an error in the compiler, which should be reported: {type(error).__name__}: {error}")
     return interpreted(module, [])

@@ -158,6 +158,8 @@ class Services:
     def key(self, value: Value) -> Any:
         """A value as key of a dict or item of a set."""
         if not value.is_constant():
+            if value.python_type().__hash__ is None:
+                raise raised(TypeError(f"unhashable type: '{value.python_type().__name__}'"))
             raise GraphBreak(f"{value} as a key")
         found = value.constant()
         try:

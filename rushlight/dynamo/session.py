@@ -21,7 +21,7 @@ from rushlight.dynamo.regions import is_compiled_wrapper
 from rushlight.dynamo.sources import Attribute, Global, Held, Item, Named, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
-from rushlight.dynamo.values.classes import PythonModuleValue
+from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
 from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, constant_of, is_constant_value
 from rushlight.dynamo.values.contexts import GradModeValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
@@ -269,7 +269,7 @@ class Session:
             return from_exception(value)
         if source is not None:
             self.guards.same_type(source, value)
-        if not _is_python_class(kind) or issubclass(kind, BaseException):
+        if not is_python_class(kind) or issubclass(kind, BaseException):
             return OpaqueValue(kind, source or self.hold(value))
         return ObjectValue(kind, value, source or self.hold(value))
 
@@ -301,11 +301,3 @@ def is_key(value: Any) -> bool:
         return all(map(is_key, value))
     callables = types.FunctionType | types.BuiltinFunctionType
     return is_constant_value(value) or type(value) is type or isinstance(value, callables)
-
-
-def _is_python_class(kind: type) -> bool:
-    """Whether instances keep all their state in attributes: classes written in Python on top of `object`."""
-    return bool(kind.__flags__ & (1 << 9)) and all(
-        base is object or bool(base.__flags__ & (1 << 9)) for base in kind.__mro__
-    ) and kind.__basicsize__ <= object.__basicsize__ + 16 + 8 * 32
-

@@ -103,7 +103,7 @@ class SymbolNodes:
         if symbol not in self._origins:
             raise RuntimeError(f"the size {symbol} is that of no input of this graph: a value of another capture reached it")
         placeholder, reader, dim = self._origins[symbol]
-        place = self._last_read or [node for node in self.graph.nodes if node.op == "placeholder"][-1]
+        place = [node for node in self.graph.nodes if node.op == "placeholder" or node is self._last_read][-1]
         with self.graph.inserting_after(place):
             self._last_read = self._call(aten(f"{reader}.int"), placeholder, dim)
         return self._last_read
@@ -136,3 +136,30 @@ class SymbolNodes:
         node.meta["val"] = node.meta["example_value"] = function(*values)
         node.meta["stack_trace"] = self.trace()
         return node
+
+
+def name_symbols(graph: Graph) -> None:
+    """Put nodes in the place of SymInts among the arguments of nodes, which a pass may have left there."""
+    symbols = SymbolNodes(graph)
+    for node in graph.nodes:
+        if node.op == "placeholder":
+            symbols.bind(node.meta.get("val"), node)
+    for node in list(graph.nodes):
+        if node.op != "placeholder" and _mentions_symbols((node.args, node.kwargs)):
+            with graph.inserting_before(node):
+                node.args, node.kwargs = _named(node.args, symbols), _named(node.kwargs, symbols)
+
+
+def _mentions_symbols(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_mentions_symbols, value))
+    return any(map(_mentions_symbols, value.values())) if isinstance(value, dict) else type(value) is SymInt
+
+
+def _named(value: object, symbols: SymbolNodes) -> object:
+    if isinstance(value, tuple | list):
+        items = [_named(item, symbols) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    if isinstance(value, dict):
+        return {key: _named(item, symbols) for key, item in value.items()}
+    return symbols.node_of(value) if type(value) is SymInt else value

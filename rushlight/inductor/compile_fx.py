@@ -49,7 +49,8 @@ def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Call
         if node.op == "call_module":
             _compile_call(pieces, node, options, observe)
     pieces.recompile()
-    return Pieces(pieces)
+    symbols = SizeSymbols([node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"])
+    return _checked(Pieces(pieces), symbols) if symbols else Pieces(pieces)
 
 
 class Pieces:

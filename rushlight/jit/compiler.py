@@ -6,14 +6,13 @@ In: a Python function, a NamedTuple, enumeration or class. Out: a Function or a 
 from __future__ import annotations
 
 import builtins
-import functools
 import inspect
 import threading
 import types
 import weakref
 from collections.abc import Callable, Sequence
 
-from rushlight.jit.annotations import infer_type, is_enum, is_named_tuple, named_tuple_type
+from rushlight.jit.annotations import infer_type, is_enum, is_named_tuple, named_tuple_type, type_from_python
 from rushlight.jit.constants import ENUM_TYPES
 from rushlight.jit.emit.emitter import Emitter, signature
 from rushlight.jit.emit.python_values import PythonResolver
@@ -24,7 +23,7 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.cleanup import run_cleanup_passes
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Def
-from rushlight.jit.types.kinds import ClassType, EnumType, Type
+from rushlight.jit.types.kinds import TENSOR, ClassType, EnumType, Type
 
 _lock = threading.RLock()
 _functions: weakref.WeakKeyDictionary[Callable, list[Function]] = weakref.WeakKeyDictionary()
@@ -110,6 +109,11 @@ class PythonCompiler:
         made.schema_ = schema if schema.returns else None
         return made
 
+    def declared_return(self, function: Callable) -> Type:
+        """The return type that a Python function's annotation says; a tensor if it has none."""
+        declared = inspect.signature(function, eval_str=True).return_annotation
+        return type_from_python(declared, self.class_type) or TENSOR
+
     def class_type(self, kind: type) -> Type | None:
         """The type of a class; None if it can't be one."""
         with _lock:
@@ -149,9 +153,3 @@ def remember_type(kind: type, made: Type) -> None:
 
 compiler = PythonCompiler()
 """The compiler of the process."""
-
-
-@functools.cache
-def no_lookup(name: str) -> object:
-    """A lookup that finds only built-ins."""
-    return getattr(builtins, name, None)

@@ -218,7 +218,7 @@ def holders(a):
 @one(x)
 def module_list_operations(a):
     layers = HOLDERS.layers
-    return [layer(a) for layer in layers[1:]], len(layers), layers[-1](a), [type(l).__name__ for l in reversed(layers)]
+    return [layer(a) for layer in layers[1:]], len(layers), layers[-1](a), [type(layer).__name__ for layer in reversed(layers)]
 
 
 @one(x)

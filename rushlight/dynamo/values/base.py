@@ -38,6 +38,10 @@ class Value:
         """The same for arithmetic and comparisons, where an open integer stays open."""
         return self.constant()
 
+    def snapshot(self) -> Any:
+        """The value as it is now, for functions that only look at it."""
+        return self.constant()
+
     def truth(self, tx: Translator) -> bool:
         """`bool(value)`."""
         raise GraphBreak(f"the truth value of {self} is not known")

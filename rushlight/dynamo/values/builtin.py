@@ -27,7 +27,8 @@ HANDLERS: dict[Any, Callable] = {}
 # Functions without effects whose results depend on nothing but constant arguments.
 PURE = frozenset({
     abs, bin, chr, divmod, format, hex, oct, ord, pow, repr, round, ascii, callable, hash, complex, bytes,
-    *(value for value in vars(math).values() if callable(value)), operator.index,
+    *(value for value in vars(math).values() if callable(value)), operator.index, int.from_bytes, str.maketrans,
+    bytes.fromhex, float.fromhex, operator.length_hint, operator.abs,
     *BINARY.values(), *COMPARISONS.values(), operator.neg, operator.pos, operator.invert, operator.not_,
 })  # fmt: skip
 
@@ -56,10 +57,10 @@ class BuiltinValue(FixedValue):
                 raise
         if self.value in SPECIAL and args and isinstance(args[0], ObjectValue):
             return args[0].method(tx, SPECIAL[self.value], args[1:], kwargs)
-        if self.value in PURE and all(value.is_constant() for value in (*args, *kwargs.values())):
-            return fold(self.value, *args, **kwargs)
         if self.value in PURE and any(isinstance(value, TensorValue) for value in args):
             return tx.call_in_graph("call_function", self.value, args, kwargs)
+        if self.value in PURE:
+            return fold(self.value, *args, **kwargs)
         raise GraphBreak(f"a call of {self}, which the capture does not know", "call it outside of the compiled part")
 
     def node(self, tx: Translator) -> Any:

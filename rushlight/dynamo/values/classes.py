@@ -25,6 +25,16 @@ def look_up(kind: type, name: str) -> object:
     return MISSING
 
 
+def is_python_class(kind: type) -> bool:
+    """Whether a class and all its bases but `object` are written in Python, so that instances are their attributes."""
+    return all(base is object or _is_written(base) for base in kind.__mro__)
+
+
+def _is_written(kind: type) -> bool:
+    is_made_at_runtime = bool(kind.__flags__ & (1 << 9))
+    return is_made_at_runtime and not isinstance(kind.__dict__.get("__new__"), types.BuiltinFunctionType)
+
+
 class ClassValue(FixedValue):
     """A class."""
 

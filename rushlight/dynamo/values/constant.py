@@ -62,7 +62,9 @@ class ConstantValue(Value):
         return fold(getattr(self.value, name), *args, **kwargs)
 
     def item(self, tx: Translator, key: Value) -> Value:
-        return fold(lambda value, index: value[index], self, key)
+        if not key.is_constant() and hasattr(key.python_type(), "__index__"):
+            key = key.method(tx, "__index__", [], {})
+        return fold(operator.getitem, self, key)
 
     def same_as(self, other: Value) -> bool:
         if other.is_constant():
@@ -127,7 +129,7 @@ def constant_of(value: Any) -> Value:
 
 
 # Functions that an open integer stays open in.
-_operand, _constant = operator.methodcaller("operand"), operator.methodcaller("constant")
+_operand, _snapshot = operator.methodcaller("operand"), operator.methodcaller("snapshot")
 _OF_OPEN_INTEGERS = frozenset({
     *BINARY.values(), *COMPARISONS.values(), operator.neg, operator.pos, operator.index, abs, divmod,
 })  # fmt: skip
@@ -135,7 +137,7 @@ _OF_OPEN_INTEGERS = frozenset({
 
 def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
     """The result of a pure function of constants; `Raised` where it raises, a graph break where its result is no constant."""
-    read = _operand if function in _OF_OPEN_INTEGERS else _constant
+    read = _operand if function in _OF_OPEN_INTEGERS else _snapshot
     values = [read(value) for value in args]
     named = {name: read(value) for name, value in kwargs.items()}
     try:

@@ -12,7 +12,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.classes import MISSING, ClassValue, look_up
+from rushlight.dynamo.values.classes import MISSING, ClassValue, is_python_class, look_up
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.exceptions import ExceptionValue
 from rushlight.dynamo.values.function import BoundMethodValue
@@ -75,7 +75,7 @@ def allocate(tx: Translator, kind: type, args: list[Value], kwargs: dict[str, Va
     base = built_in_base(kind)
     if base is not None:
         return InheritingValue(kind, contents_of(tx, base, args, kwargs))
-    if any(not found.__flags__ & (1 << 9) and found is not object for found in kind.__mro__):
+    if not is_python_class(kind):
         raise GraphBreak(f"class {kind.__name__} has a built-in base")
     return ModuleValue(kind) if issubclass(kind, Module) else ObjectValue(kind)
 

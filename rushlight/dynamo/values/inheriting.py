@@ -156,6 +156,11 @@ class InheritingValue(ObjectValue):
             return self.plain_item(tx, *args)
         return self.contents.method(tx, name, args, kwargs)
 
+    def snapshot(self) -> Any:
+        if isinstance(self.contents, ConstantValue):
+            return self.contents.constant()
+        return super().snapshot()
+
     def node(self, tx: Translator) -> Any:
         if self._is_own("__iter__") or self._is_own("__getitem__"):
             return super().node(tx)

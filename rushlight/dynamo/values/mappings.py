@@ -9,7 +9,7 @@ import collections
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import MAKERS, PendingValue, Value, realized
 from rushlight.dynamo.values.constant import NONE, ConstantValue, from_python, raised
@@ -67,6 +67,12 @@ class DictValue(Value):
     def python_type(self) -> type:
         return self.kind
 
+    def snapshot(self) -> Any:
+        items = {key: item.snapshot() for key, item in self.items.items()}
+        if self.default_factory is None:
+            return self.kind(items)
+        return self.kind(self.default_factory.constant(), items)
+
     def truth(self, tx: Translator) -> bool:
         return bool(self.keyed())
 
@@ -114,6 +120,8 @@ class DictValue(Value):
         self.remove(tx, tx.key(key))
 
     def attribute(self, tx: Translator, name: str) -> Value:
+        if name == "default_factory" and self.default_factory is not None:
+            return self.default_factory
         return tx.bound_method(self, name)
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -189,14 +197,18 @@ def _update(self: DictValue, tx: Translator, other: Value | None = None, **named
         keys = other.method(tx, "keys", [], {}).items_of(tx)
         pairs = [(tx.key(key), tx.item(other, key)) for key in keys]
     elif other is not None:
-        found = [_pair(index, item.items_of(tx)) for index, item in enumerate(other.items_of(tx))]
+        found = [_pair(tx, index, item) for index, item in enumerate(other.items_of(tx))]
         pairs = [(tx.key(key), value) for key, value in found]
     for key, value in [*pairs, *named.items()]:
         self.store(tx, key, value)
     return NONE
 
 
-def _pair(index: int, parts: list[Value]) -> list[Value]:
+def _pair(tx: Translator, index: int, item: Value) -> list[Value]:
+    try:
+        parts = item.items_of(tx)
+    except Raised:
+        raise raised(TypeError(f"cannot convert dictionary update sequence element #{index} to a sequence")) from None
     if len(parts) != 2:
         message = f"dictionary update sequence element #{index} has length {len(parts)}; 2 is required"
         raise raised(ValueError(message))

@@ -11,11 +11,11 @@ from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python, plainly
 from rushlight.dynamo.values.mappings import DictValue, DictViewValue
-from rushlight.dynamo.values.objects import ObjectValue
+from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.sets import SetValue, operand
 from rushlight.dynamo.values.tensor import TensorValue
-from rushlight.dynamo.values.texts import snapshot, text_of
+from rushlight.dynamo.values.texts import text_of
 
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
@@ -68,7 +68,7 @@ def _formatting_values(tx: Translator, right: Value) -> Any:
     """The right side of `%`. Objects in it are formatted as their text, which `%d` and its like refuse."""
     if isinstance(right, SequenceValue) and right.kind is tuple:
         return tuple(_formatting_values(tx, item) for item in right.items)
-    return text_of(tx, right, str).constant() if isinstance(right, ObjectValue) else snapshot(right)
+    return text_of(tx, right, str).constant() if isinstance(right, ObjectValue) else right.snapshot()
 
 
 _OF_SETS = {"|": "union", "&": "intersection", "-": "difference", "^": "symmetric_difference"}
@@ -97,8 +97,13 @@ def by_methods(tx: Translator, function: Callable, in_place: bool, left: Value, 
             result = owner.method(tx, method, [other], {})
             if not (result.is_constant() and result.constant() is NotImplemented):
                 return result
+    for owner, method, _ in plain:
+        if not isinstance(owner, ObjectValue) and hasattr(owner.python_type(), method):
+            raise GraphBreak(f"{function.__name__} of {left} and {right}")
+    symbol = next((symbol for symbol, one in {**BINARY, **IN_PLACE}.items() if one is function), f"{base}()")
+    symbol = {"**": "** or pow()"}.get(symbol, symbol)
     left_name, right_name = left.python_type().__name__, right.python_type().__name__
-    raise raised(TypeError(f"unsupported operand type(s) for {base}: '{left_name}' and '{right_name}'"))
+    raise raised(TypeError(f"unsupported operand type(s) for {symbol}: '{left_name}' and '{right_name}'"))
 
 
 def _sequence_arithmetic(tx: Translator, symbol: str, left: SequenceValue, right: Value) -> Value:
@@ -133,7 +138,7 @@ def compare(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     if left.is_constant() and right.is_constant():
         return fold(function, left, right)
     if isinstance(left, ObjectValue) or isinstance(right, ObjectValue):
-        return _compare_objects(tx, function, left, right)
+        return _compare_objects(tx, symbol, left, right)
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue):
         return _compare_sequences(tx, symbol, left, right)
     if isinstance(left, DictValue) and isinstance(right, DictValue) and symbol in ("==", "!="):
@@ -144,14 +149,22 @@ def compare(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     if isinstance(left, SetValue | DictViewValue) and isinstance(right, SetValue | DictViewValue):
         sets = [ConstantValue(frozenset(tx.key(item) for item in value.items_of(tx))) for value in (left, right)]
         return fold(function, *sets)
+    return _compare_without_methods(symbol, left, right)
+
+
+def _compare_without_methods(symbol: str, left: Value, right: Value) -> Value:
+    """A comparison that no method answers: by identity, or a refusal."""
+    if isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):
+        raise GraphBreak(f"the comparison {left} {symbol} {right}")
     if symbol in ("==", "!="):
         return ConstantValue((left is right) == (symbol == "=="))
-    raise GraphBreak(f"the comparison {left} {symbol} {right}")
+    kinds = f"'{left.python_type().__name__}' and '{right.python_type().__name__}'"
+    raise raised(TypeError(f"'{symbol}' not supported between instances of {kinds}"))
 
 
-def _compare_objects(tx: Translator, function: Callable, left: Value, right: Value) -> Value:
+def _compare_objects(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     reflected = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
-    name = function.__name__
+    name = COMPARISONS[symbol].__name__
     for owner, method, other in ((left, name, right), (right, reflected[name], left)):
         plain = getattr(object, f"__{method}__")
         if method == "ne" and isinstance(owner, ObjectValue) and owner.kind.__ne__ is plain is not owner.kind.__eq__:
@@ -163,9 +176,7 @@ def _compare_objects(tx: Translator, function: Callable, left: Value, right: Val
             result = owner.method(tx, f"__{method}__", [other], {})
             if not (result.is_constant() and result.constant() is NotImplemented):
                 return result
-    if name in ("eq", "ne"):
-        return ConstantValue((left is right) == (name == "eq"))
-    raise raised(TypeError(f"'{name}' not supported between these objects"))
+    return _compare_without_methods(symbol, left, right)
 
 
 def _compare_sequences(tx: Translator, symbol: str, left: SequenceValue, right: SequenceValue) -> Value:

@@ -15,7 +15,7 @@ from rushlight.core.size import Size
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import MAKERS, Value, realize_all, realized
-from rushlight.dynamo.values.constant import NONE, ConstantValue, from_python, raised
+from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, from_python, raised
 from rushlight.dynamo.values.iterators import IteratorValue, call_handler, special_method
 from rushlight.dynamo.values.symbolic import SymbolicValue
 
@@ -36,6 +36,7 @@ class SequenceValue(Value):
         self.kind = kind
         self.source = source
         self.assume = assume
+        self.limit: int | None = None  # of a deque
 
     @property
     def items(self) -> list[Value]:
@@ -73,6 +74,10 @@ class SequenceValue(Value):
             raise GraphBreak(f"{self} may change, so it is no constant")
         values = [item.constant() for item in self.items]
         return self.kind(*values) if hasattr(self.kind, "_fields") else self.kind(values)
+
+    def snapshot(self) -> Any:
+        items = [item.snapshot() for item in self.items]
+        return self.kind(*items) if hasattr(self.kind, "_fields") else self.kind(items)
 
     def truth(self, tx: Translator) -> bool:
         return bool(self.counted())
@@ -155,8 +160,8 @@ class SequenceValue(Value):
             if isinstance(member, property):
                 return tx.wrap_constant(member.fget).call(tx, [self], {})
             return tx.method_of(self, tx.wrap_constant(member))
-        if name == "maxlen" and issubclass(self.kind, collections.deque):
-            raise GraphBreak("the maximal length of a deque")
+        if name == "maxlen" and self.kind is collections.deque:
+            return ConstantValue(self.limit)
         return tx.bound_method(self, name)
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -189,6 +194,8 @@ class SequenceValue(Value):
         if self.kind is tuple:
             return f"({items},)" if len(self.items) == 1 else f"({items})"
         name = writer.name_of(self.kind, self.kind.__name__)
+        if self.limit is not None:
+            return f"{name}([{items}], {self.limit})"
         return f"{name}({items})" if hasattr(self.kind, "_fields") else f"{name}([{items}])"
 
     def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
@@ -208,23 +215,47 @@ def _find(self: SequenceValue, tx: Translator, wanted: Value) -> Iterator[int]:
 def _append(self: SequenceValue, tx: Translator, value: Value) -> Value:
     tx.effects.mutates(self)
     self.items.append(value)
+    return _within_limit(self)
+
+
+def _within_limit(self: SequenceValue, at_end: bool = False) -> Value:
+    """Drop what a deque has no room for: from its beginning, or from its end."""
+    if self.limit is not None and len(self.held) > self.limit:
+        self.held[:] = self.held[: self.limit] if at_end else self.held[len(self.held) - self.limit :]
     return NONE
 
 
 def _appendleft(self: SequenceValue, tx: Translator, value: Value) -> Value:
     tx.effects.mutates(self)
     self.items.insert(0, value)
-    return NONE
+    return _within_limit(self, at_end=True)
 
 
 def _extend(self: SequenceValue, tx: Translator, values: Value) -> Value:
     added = values.items_of(tx)
     tx.effects.mutates(self)
     self.items.extend(added)
+    return _within_limit(self)
+
+
+def _extendleft(self: SequenceValue, tx: Translator, values: Value) -> Value:
+    added = values.items_of(tx)
+    tx.effects.mutates(self)
+    self.items[:0] = added[::-1]
+    return _within_limit(self, at_end=True)
+
+
+def _rotate(self: SequenceValue, tx: Translator, steps: Value = ConstantValue(1)) -> Value:  # noqa: B008
+    tx.effects.mutates(self)
+    rotated = collections.deque(self.items)
+    rotated.rotate(steps.constant())
+    self.items[:] = rotated
     return NONE
 
 
 def _insert(self: SequenceValue, tx: Translator, index: Value, value: Value) -> Value:
+    if self.limit is not None and len(self.items) >= self.limit:
+        raise raised(IndexError("deque already at its maximum size"))
     tx.effects.mutates(self)
     self.items.insert(index.constant(), value)
     return NONE
@@ -271,7 +302,9 @@ def _sort(self: SequenceValue, tx: Translator, key: Value = NONE, reverse: Value
 
 
 def _copy(self: SequenceValue, tx: Translator) -> Value:
-    return SequenceValue(list(self.items), self.kind)
+    made = SequenceValue(list(self.items), self.kind)
+    made.limit = self.limit
+    return made
 
 
 def _index(self: SequenceValue, tx: Translator, value: Value) -> Value:
@@ -293,7 +326,7 @@ def _contains(self: SequenceValue, tx: Translator, value: Value) -> Value:
 _SEQUENCE_METHODS: dict[str, Callable] = {
     "append": _append, "appendleft": _appendleft, "extend": _extend, "insert": _insert, "pop": _pop, "popleft": _popleft,
     "remove": _remove, "clear": _clear, "reverse": _reverse, "sort": _sort, "copy": _copy, "index": _index,
-    "count": _count, "__contains__": _contains,
+    "count": _count, "extendleft": _extendleft, "rotate": _rotate, "__contains__": _contains,
 }  # fmt: skip
 
 
@@ -357,7 +390,12 @@ class SliceValue(Value):
         return slice(*[part.constant() for part in self.parts])
 
     def attribute(self, tx: Translator, name: str) -> Value:
-        return self.parts[("start", "stop", "step").index(name)]
+        if name in ("start", "stop", "step"):
+            return self.parts[("start", "stop", "step").index(name)]
+        return tx.bound_method(self, name)
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return fold(getattr(self.constant(), name), *args, **kwargs)
 
     def node(self, tx: Translator) -> Any:
         return slice(*[part.node(tx) for part in self.parts])

@@ -51,6 +51,11 @@ class SetValue(Value):
     def constant(self) -> Any:
         return self.model if self.is_constant() else super().constant()
 
+    def snapshot(self) -> Any:
+        if list(self.model) != self.items:
+            raise GraphBreak("the order of a set that was changed")
+        return self.model
+
     def truth(self, tx: Translator) -> bool:
         return bool(self.model)
 

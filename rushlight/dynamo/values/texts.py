@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import Value
@@ -13,10 +13,7 @@ from rushlight.dynamo.values.classes import look_up
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.exceptions import ExceptionValue
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python
-from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.objects import ObjectValue
-from rushlight.dynamo.values.sequences import SequenceValue
-from rushlight.dynamo.values.sets import SetValue
 
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
@@ -34,7 +31,7 @@ def formatted(tx: Translator, value: Value, conversion: Callable | None, specifi
         value = text_of(tx, value, str)
     elif isinstance(value, ExceptionValue):
         value = ConstantValue(str(value.real()))
-    return fold(format, ConstantValue(snapshot(value)), specification)
+    return fold(format, value, specification)
 
 
 def text_of(tx: Translator, value: Value, how: Callable) -> Value:
@@ -43,7 +40,7 @@ def text_of(tx: Translator, value: Value, how: Callable) -> Value:
         return _text_of_object(tx, value, how)
     if isinstance(value, ExceptionValue):
         return ConstantValue(how(value.real()))
-    return ConstantValue(how(snapshot(value)))
+    return ConstantValue(how(value.snapshot()))
 
 
 def _text_of_object(tx: Translator, value: ObjectValue, how: Callable) -> Value:
@@ -72,24 +69,3 @@ def is_told_plainly(value: InheritingValue, how: Callable) -> bool:
     return value.base in (list, tuple, dict, int, float, complex, str, bytes) and not any(
         is_written_in_python(value.kind, name) for name in names
     )
-
-
-def snapshot(value: Value) -> Any:
-    """The value as it is now, for functions that only look at it; a graph break where it is not made of constants."""
-    if isinstance(value, SequenceValue) and value.is_mutable:
-        return value.kind(map(snapshot, value.items))
-    if isinstance(value, SequenceValue):
-        items = [snapshot(item) for item in value.items]
-        return value.kind(*items) if hasattr(value.kind, "_fields") else value.kind(items)
-    if isinstance(value, DictValue):
-        items = {key: snapshot(item) for key, item in value.items.items()}
-        if value.default_factory is not None:
-            return value.kind(value.default_factory.constant(), items)
-        return value.kind(items)
-    if isinstance(value, SetValue):
-        if list(value.model) != value.items:
-            raise GraphBreak("the order of a set that was changed")
-        return value.model
-    if not value.is_constant():
-        raise GraphBreak(f"the text of {value}")
-    return value.constant()

@@ -29,8 +29,12 @@ def _tuple(tx: Translator, values: Value | None = None) -> Value:
 
 
 @handles(collections.deque)
-def _deque(tx: Translator, values: Value | None = None) -> Value:
-    return SequenceValue([] if values is None else values.items_of(tx), collections.deque)
+def _deque(tx: Translator, iterable: Value | None = None, maxlen: Value = NONE) -> Value:
+    made = SequenceValue([], collections.deque)
+    made.limit = maxlen.constant()
+    if iterable is not None:
+        made.method(tx, "extend", [iterable], {})
+    return made
 
 
 @handles(dict)

@@ -14,6 +14,7 @@ from rushlight.dynamo.values.builtin import HANDLERS, handles
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.function import PartialValue
 from rushlight.dynamo.values.operators import binary, by_methods, compare
+from rushlight.dynamo.values.polyfills import POLYFILLS
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 @handles(functools.partial)
 def _partial(tx: Translator, function: Value, *args: Value, **kwargs: Value) -> Value:
+    if isinstance(function, PartialValue):
+        return PartialValue(functools.partial, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     return PartialValue(functools.partial, function, list(args), kwargs)
 
 
@@ -36,6 +39,14 @@ def _reduce(tx: Translator, function: Value, values: Value, *start: Value) -> Va
     for value in source:
         total = function.call(tx, [total, value], {})
     return total
+
+
+def _followed(function: Callable) -> Callable:
+    return lambda tx, *args, **kwargs: tx.wrap_constant(function).call(tx, list(args), kwargs)
+
+
+for _original, _polyfill in POLYFILLS.items():
+    HANDLERS[_original] = _followed(_polyfill)
 
 
 class GetterValue(Value):
@@ -68,6 +79,32 @@ class GetterValue(Value):
         return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(writer.expression(key) for key in self.keys)})"
 
 
+class MethodCallerValue(Value):
+    """`operator.methodcaller`."""
+
+    def __init__(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> None:
+        self.name = name
+        self.args = args
+        self.kwargs = kwargs
+
+    def python_type(self) -> type:
+        return operator.methodcaller
+
+    def truth(self, tx: Translator) -> bool:
+        return True
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if len(args) != 1 or kwargs:
+            raise GraphBreak("methodcaller with these arguments")
+        return args[0].method(tx, self.name, self.args, self.kwargs)
+
+    def write(self, writer: ProgramWriter) -> str:
+        parts = [repr(self.name), *(writer.expression(value) for value in self.args)]
+        parts += [f"{name}={writer.expression(value)}" for name, value in self.kwargs.items()]
+        return f"{writer.name_of(operator.methodcaller, 'methodcaller')}({', '.join(parts)})"
+
+
+HANDLERS[operator.methodcaller] = lambda tx, name, *args, **kwargs: MethodCallerValue(name.constant(), list(args), kwargs)
 HANDLERS[operator.itemgetter] = lambda tx, key, *more: GetterValue(operator.itemgetter, [key, *more])
 HANDLERS[operator.attrgetter] = lambda tx, name, *more: GetterValue(operator.attrgetter, [name, *more])
 

@@ -13,6 +13,7 @@ from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.iterators import IteratorValue, WrappedIteratorValue, iterate
 from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.operators import binary, compare
+from rushlight.dynamo.values.polyfills import until
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, sort_values
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 
 @handles(iter)
-def _iter(tx: Translator, value: Value) -> Value:
+def _iter(tx: Translator, value: Value, sentinel: Value | None = None) -> Value:
+    if sentinel is not None:
+        return tx.wrap_constant(until).call(tx, [value, sentinel], {})
     return iterate(tx, value)
 
 
@@ -150,11 +153,33 @@ def _islice(tx: Translator, values: Value, *bounds: Value) -> Value:
 
 
 @handles(itertools.accumulate)
-def _accumulate(tx: Translator, values: Value, function: Value | None = None) -> Value:
+def _accumulate(tx: Translator, iterable: Value, func: Value = NONE, initial: Value = NONE) -> Value:
     def combine(left: Value, right: Value) -> Value:
-        return binary(tx, "+", left, right) if function is None else function.call(tx, [left, right], {})
+        return binary(tx, "+", left, right) if func is NONE else func.call(tx, [left, right], {})
 
-    return IteratorValue(itertools.accumulate(tx.lazily(values), combine), itertools.accumulate, runs_code=True)
+    first = None if initial.is_constant() and initial.constant() is None else initial
+    found = itertools.accumulate(tx.lazily(iterable), combine, initial=first)
+    return IteratorValue(found, itertools.accumulate, runs_code=True)
+
+
+def _of_tuples(kind: type) -> Callable:
+    def make(tx: Translator, iterable: Value, *count: Value, **named: Value) -> Value:
+        options = {name: value.constant() for name, value in named.items()}
+        groups = kind(iterable.items_of(tx), *[value.constant() for value in count], **options)
+        return IteratorValue((SequenceValue(list(group), tuple) for group in groups), kind)
+
+    return make
+
+
+for _kind in (itertools.permutations, itertools.combinations, itertools.combinations_with_replacement, itertools.pairwise):
+    HANDLERS[_kind] = _of_tuples(_kind)
+
+
+@handles(itertools.zip_longest)
+def _zip_longest(tx: Translator, *values: Value, fillvalue: Value = NONE) -> Value:
+    groups = itertools.zip_longest(*map(tx.lazily, values), fillvalue=fillvalue)
+    found = (SequenceValue(list(group), tuple) for group in groups)
+    return IteratorValue(found, itertools.zip_longest, any(map(_runs_code, values)))
 
 
 HANDLERS[itertools.chain.from_iterable] = lambda tx, groups: IteratorValue(

@@ -1,0 +1,56 @@
+"""`@export`, `@ignore`, `@unused` and their kin: marks on functions that `script` reads.
+
+`ignore` leaves a method to Python, `unused` makes it raise when it is called, `export` compiles it although nothing calls it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+_MARK = "_rushlight_jit_mark"
+
+
+def export(function: Callable) -> Callable:
+    """Compile this method of a module although `forward` does not call it."""
+    setattr(function, _MARK, "export")
+    return function
+
+
+def ignore(drop: bool | Callable = False, **kwargs: object) -> Callable:
+    """Leave a function to Python; with `drop`, replace it by an error instead. Such a function can't be saved."""
+    if callable(drop):
+        return _mark(drop, "ignore")
+    return functools.partial(_mark, mark="unused" if drop else "ignore")
+
+
+def unused(function: Callable) -> Callable:
+    """Replace a function by an error in scripted code; it stays as it is in Python."""
+    if isinstance(function, property):
+        return property(_mark(function.fget, "unused"))
+    return _mark(function, "unused")
+
+
+def _mark(function: Callable, mark: str) -> Callable:
+    setattr(function, _MARK, mark)
+    return function
+
+
+def mark_of(function: object) -> str | None:
+    """"export", "ignore", "unused" or None."""
+    return getattr(function, _MARK, None)
+
+
+def is_ignored(function: object) -> bool:
+    """Whether a function stays Python's."""
+    return mark_of(function) == "ignore"
+
+
+def is_unused(function: object) -> bool:
+    """Whether a function raises in scripted code."""
+    return mark_of(function) == "unused"
+
+
+def is_exported(function: object) -> bool:
+    """Whether a method is compiled although nothing calls it."""
+    return mark_of(function) == "export"

@@ -1,0 +1,190 @@
+"""Modules as sugared values: attributes, submodules, methods, and loops over containers. Stage: jit, emission."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rushlight.jit.decorators import is_ignored, is_unused
+from rushlight.jit.emit.callables import MethodValue
+from rushlight.jit.emit.python_values import Compiler, PythonResolver
+from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.ir.graph import Value
+from rushlight.jit.source import SourceRange
+from rushlight.jit.types.kinds import ANY, Type
+from rushlight.nn.modules.container import ModuleDict
+from rushlight.nn.modules.parameter_container import ParameterDict
+
+if TYPE_CHECKING:
+    from rushlight.jit.emit.emitter import Emitter
+    from rushlight.jit.module_types import ConcreteModule
+
+
+class ModuleResolver(PythonResolver):
+    """The resolver of a module's methods: `self` is the module."""
+
+    def __init__(self, lookup: Callable[[str], object], compiler: Compiler, concrete: ConcreteModule):
+        super().__init__(lookup, compiler)
+        self.concrete = concrete
+
+    def self_value(self, value: Value) -> SugaredValue:
+        """What `self` means."""
+        return ModuleValue(value, self.concrete, self)
+
+
+@dataclass
+class ModuleValue(SugaredValue):
+    """A module: its graph value, and what is known of it."""
+
+    value: Value
+    concrete: ConcreteModule
+    resolver: ModuleResolver
+
+    def kind(self) -> str:
+        return "module"
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        return self.value
+
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        found = self._find(where, emitter, name)
+        if found is None:
+            reason = self.concrete.failed.get(name, "")
+            raise ErrorReport(where, f"Module '{self.concrete.python_class.__name__}' has no attribute '{name}' {reason}".rstrip())
+        return found
+
+    def _find(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue | None:
+        child = self.concrete.submodules.get(name)
+        if child is not None:
+            value = emitter.simple.attribute(where, self.value, name).as_value(where, emitter)
+            return ModuleValue(value, child, self.resolver)
+        if name in self.concrete.constants:
+            return self.resolver.constant_value(_immutable(self.concrete.constants[name]), where, emitter)
+        if name in self.concrete.functions:
+            return self.resolver.sugared(self.concrete.functions[name], where, name)
+        if name in self.concrete.type.attributes:
+            return emitter.simple.attribute(where, self.value, name)
+        if self.concrete.is_iterable and name in ("keys", "values", "items"):
+            return ContainerMethod(self, name)
+        return self._method(where, emitter, name)
+
+    def _method(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue | None:
+        python = getattr(self.concrete.python_class, name, None)
+        if isinstance(python, property):
+            return self._property(where, emitter, name)
+        if is_ignored(python) or is_unused(python):
+            return IgnoredMethod(self.value, name, python, is_unused(python))
+        if self.concrete.type.find_method(name) is not None:
+            static = self.concrete.type.static_methods.get(name)
+            return MethodValue(None, name, static) if static is not None else MethodValue(self.value, name)
+        if python is not None and not callable(python):
+            return self.resolver.constant_value(python, where, emitter)
+        return None
+
+    def _property(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        getter = self.concrete.type.properties.get(name)
+        if getter is None:
+            raise ErrorReport(where, f"property '{name}' of {self.concrete.python_class.__name__} is not compiled")
+        return MethodValue(self.value, getter[0].short_name, getter[0]).call(where, emitter, [], [])
+
+    def has_attribute(self, where: SourceRange, emitter: Emitter, name: str) -> bool:
+        concrete = self.concrete
+        known = (concrete.submodules, concrete.constants, concrete.functions, concrete.type.attributes)
+        return any(name in each for each in known) or hasattr(concrete.python_class, name)
+
+    def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
+        if name in self.concrete.constants or name in self.concrete.submodules:
+            raise ErrorReport(where, f"Tried to set the constant '{name}' of a module; only attributes can be assigned")
+        emitter.simple.set_attribute(where, self.value, name, value)
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        return self.attribute(where, emitter, "forward").call(where, emitter, args, keywords)
+
+    # Containers
+
+    def _children(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
+        names = self.concrete.submodules or [
+            name for name, each in self.concrete.type.attributes.items() if each.is_parameter
+        ]
+        return [self.attribute(where, emitter, name) for name in names]
+
+    def keys(self) -> list[str]:
+        """The names of a container's children."""
+        if self.concrete.submodules:
+            return list(self.concrete.submodules)
+        return [name for name, each in self.concrete.type.attributes.items() if each.is_parameter]
+
+    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+        if not self.concrete.is_iterable:
+            raise ErrorReport(where, "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable")
+        if issubclass(self.concrete.python_class, ModuleDict | ParameterDict):
+            return [SimpleValue(emitter.constant(key, where)) for key in self.keys()]
+        return self._children(where, emitter)
+
+    def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
+        return self.static_elements(where, emitter)
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        return emitter.constant(len(self.static_elements(where, emitter)), where)
+
+    def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
+        children = self._children(where, emitter)
+        position = index.constant()
+        if isinstance(position, str) and position in self.keys():
+            return children[self.keys().index(position)]
+        if isinstance(position, int) and -len(children) <= position < len(children):
+            return children[position]
+        raise ErrorReport(
+            where, "Expected integer literal for index. ModuleList/Sequential indexing is only supported with integer literals. "
+                   "For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, "
+                   "e.g. 'for index, v in enumerate(self): out = v(inp)'"
+        )  # fmt: skip
+
+
+@dataclass
+class ContainerMethod(SugaredValue):
+    """`keys`, `values` and `items` of a ModuleDict or ParameterDict."""
+
+    module: ModuleValue
+    name: str
+
+    def kind(self) -> str:
+        return "method of a module container"
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        keys: list[SugaredValue] = [SimpleValue(emitter.constant(key, where)) for key in self.module.keys()]
+        values = self.module._children(where, emitter)
+        if self.name == "keys":
+            return TupleOfSugared(keys)
+        if self.name == "values":
+            return TupleOfSugared(values)
+        return TupleOfSugared([TupleOfSugared([key, value]) for key, value in zip(keys, values, strict=True)])
+
+
+@dataclass
+class IgnoredMethod(SugaredValue):
+    """A method that stays Python's (`ignore`), or raises when it is called (`unused`)."""
+
+    value: Value
+    name: str
+    function: Callable
+    raises: bool
+
+    def kind(self) -> str:
+        return "ignored method"
+
+    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+        if self.raises:
+            message = emitter.constant(f"Attempted to use {self.function.__qualname__} which is marked unused", where)
+            emitter.graph.insert("prim::RaiseException", [message], 0).source_range = where
+            return SimpleValue(emitter.insert("prim::Uninitialized", [], ANY, where))
+        node = emitter.graph.insert("prim::IgnoredPythonOp", [self.value, *(emitter.value_of(each) for each in args)])
+        node.set("name", self.name).set("function", self.function)
+        node.source_range = where
+        return SimpleValue(node.output.set_type(emitter.resolver.compiler.declared_return(self.function)))
+
+
+def _immutable(value: object) -> object:
+    return tuple(map(_immutable, value)) if isinstance(value, list) else value

@@ -1,0 +1,197 @@
+"""The types of modules: what `script` makes of an nn.Module's attributes, and the compilation of its methods.
+
+In: a module. Out: a ConcreteModule: a ClassType that modules of the same shape share, and what its Python object tells beside it.
+Stage: jit, script.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import threading
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit.annotations import infer_type, type_from_python
+from rushlight.jit.compiler import closure_lookup, compiler, default_arguments, qualified_name
+from rushlight.jit.constants import constant_type, simplified
+from rushlight.jit.decorators import is_ignored, is_unused
+from rushlight.jit.emit.module_values import ModuleResolver
+from rushlight.jit.frontend.definitions import get_jit_def
+from rushlight.jit.function import Function
+from rushlight.jit.library import script_methods
+from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
+from rushlight.nn import Module
+from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
+from rushlight.nn.modules.parameter_container import ParameterDict, ParameterList
+
+_INTERNAL = frozenset(vars(Module()))
+_ITERABLES = (Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict)
+_lock = threading.RLock()
+_shared: dict[tuple, ConcreteModule] = {}
+_counter = itertools.count()
+_names: set[str] = set()
+
+
+@dataclass
+class ConcreteModule:
+    """What is known of a module when it is compiled: its Python class, its type, its submodules, constants and functions."""
+
+    python_class: type
+    type: ClassType
+    submodules: dict[str, ConcreteModule] = field(default_factory=dict)
+    constants: dict[str, object] = field(default_factory=dict)
+    functions: dict[str, Callable] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_iterable(self) -> bool:
+        """Whether a loop over it goes through its submodules."""
+        return issubclass(self.python_class, _ITERABLES)
+
+
+def concrete_module(module: Module) -> ConcreteModule:
+    """The concrete type of a module; modules that look the same to the compiler share one."""
+    with _lock:
+        attributes, constants, functions, failed = _inspect(module)
+        submodules = {name: concrete_module(child) for name, child in module._modules.items() if child is not None}
+        key = _key(module, attributes, constants, functions, submodules)
+        found = _shared.get(key) if key is not None else None
+        if found is None:
+            found = _make(module, attributes, constants, functions, failed, submodules)
+            if key is not None:
+                _shared[key] = found
+        return found
+
+
+def _key(module: Module, attributes: dict, constants: dict, functions: dict, submodules: dict) -> tuple | None:
+    try:
+        key = (
+            type(module),
+            tuple((name, kind, flags) for name, (kind, flags) in attributes.items()),
+            tuple((name, type(value), _frozen(value)) for name, value in constants.items()),
+            tuple((name, id(function)) for name, function in functions.items()),
+            tuple((name, id(each.type)) for name, each in submodules.items()),
+        )
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _frozen(value: object) -> object:
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
+    """A module's attributes with their types, its constants, its functions, and what has no type and why."""
+    annotations = _annotations(type(module))
+    constant_names = set(getattr(module, "__constants__", ()))
+    constant_names |= {name for name, each in annotations.items() if typing.get_origin(each) is typing.Final}
+    attributes: dict[str, tuple[Type, str]] = {}
+    constants: dict[str, object] = {}
+    functions: dict[str, Callable] = {}
+    failed: dict[str, str] = {}
+    for name, value in module._parameters.items():
+        attributes[name] = (_annotated(annotations, name) or (TENSOR if value is not None else NONE), "parameter")
+    for name, value in module._buffers.items():
+        attributes[name] = (_annotated(annotations, name) or (TENSOR if value is not None else NONE), "buffer")
+    for name, value in _plain_attributes(module):
+        if name in constant_names:
+            constants[name] = simplified(value) if not isinstance(value, list | tuple) else value
+            continue
+        kind = _annotated(annotations, name) or _infer(value)
+        if kind is not None:
+            attributes[name] = (kind, "attribute")
+        elif inspect.isroutine(value) or hasattr(value, "_rushlight_functions"):
+            functions[name] = value
+        else:
+            failed[name] = f"(This attribute exists on the Python module, but could not be converted to TorchScript: {type(value).__name__})"
+    attributes["training"] = (BOOL, "attribute")
+    attributes["_is_full_backward_hook"] = (OptionalType(BOOL), "attribute")
+    return attributes, constants, functions, failed
+
+
+def _annotations(kind: type) -> dict[str, object]:
+    try:
+        return typing.get_type_hints(kind)
+    except Exception:  # annotations that name what only type checkers see
+        return {}
+
+
+def _annotated(annotations: dict, name: str) -> Type | None:
+    if name not in annotations:
+        return None
+    try:
+        return type_from_python(annotations[name], compiler.class_type)
+    except RuntimeError:
+        return None
+
+
+def _infer(value: object) -> Type | None:
+    if isinstance(value, Module):
+        return None
+    if isinstance(value, Tensor):
+        return TENSOR
+    try:
+        return infer_type(value, compiler.class_type)
+    except RuntimeError:
+        return None
+
+
+def _plain_attributes(module: Module):
+    ignored = getattr(type(module), "__jit_ignored_attributes__", ())
+    for name, value in vars(module).items():
+        if name not in _INTERNAL and name not in ignored and not name.startswith("__"):
+            yield name, value
+
+
+def _make(module: Module, attributes: dict, constants: dict, functions: dict, failed: dict, submodules: dict) -> ConcreteModule:
+    kind = ClassType(_unique_name(qualified_name(type(module))), is_module=True)
+    concrete = ConcreteModule(type(module), kind, submodules, constants, functions, failed)
+    for name, (declared, flag) in attributes.items():
+        kind.add_attribute(name, declared, flag == "parameter", flag == "buffer")
+    for name, child in submodules.items():
+        kind.add_attribute(name, child.type)
+    kind.constants.update({name: value for name, value in constants.items() if constant_type(value) is not None})
+    kind.unresolved.update(failed)
+    kind.lazy_method.append(lambda name: _compile_method(concrete, name))
+    return concrete
+
+
+def _unique_name(name: str) -> str:
+    """The name, mangled if a different type has it already."""
+    if name not in _names:
+        _names.add(name)
+        return name
+    prefix, _, last = name.rpartition(".")
+    return _unique_name(f"{prefix}.___torch_mangle_{next(_counter)}.{last}")
+
+
+def _compile_method(concrete: ConcreteModule, name: str) -> Function | None:
+    """A method of a module, compiled when it is first asked for; None if there is none."""
+    with _lock:
+        kind = concrete.type
+        if name in kind.methods:
+            return kind.methods[name]
+        method = script_methods(concrete.python_class).get(name)
+        if method is None:
+            method = inspect.getattr_static(concrete.python_class, name, None)
+        is_static = isinstance(method, staticmethod)
+        method = getattr(method, "__func__", method)
+        if not inspect.isfunction(method) or is_unused(method) or is_ignored(method):
+            return None
+        made = _define_method(concrete, method, name, is_static)
+        (kind.static_methods if is_static else kind.methods)[name] = made
+        return made
+
+
+def _define_method(concrete: ConcreteModule, method: Callable, name: str, is_static: bool) -> Function:
+    definition = get_jit_def(method, name, None if is_static else concrete.type.name.rpartition(".")[2])
+    resolver = ModuleResolver(closure_lookup(method), compiler, concrete)
+    owner = None if is_static else concrete.type
+    return compiler.define(definition, f"{concrete.type.name}.{name}", resolver, default_arguments(method), owner)
+
+
