@@ -33,14 +33,14 @@ _PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this run
 
 def compile_to_aten(
     module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog,
-    joint_passes: list[Pass] = JOINT_PIPELINE, takes_symbols: bool = True,
+    joint_passes: list[Pass] = JOINT_PIPELINE,
 ) -> Callable:  # fmt: skip
     """What runs `module` by way of aten operators, with its gradients where they are needed; `module.forward` if that fails.
 
-    Sizes that dynamo left open are fixed where a joint graph is needed, or where `build` does not take symbols.
+    Sizes that dynamo left open are fixed where a joint graph is needed.
     """
     opened = open_inputs(module)
-    if opened is not None and (needs_gradients(module) or not takes_symbols):
+    if opened is not None and needs_gradients(module):
         fix(opened)
         tensors = [value for value in inputs if isinstance(value, Tensor)]
         run = _compile(module, tensors, build, names, log, joint_passes, None)

@@ -120,7 +120,7 @@ def make_backend(backend: str | Backend, settings: Settings, names: dict[TensorI
     """The backend for a name or a callable that was checked; `names` are the qualified names of parameters and buffers."""
     if backend == "inductor":
         return lambda module, inputs: compile_to_aten(
-            module, inputs, lambda aten, _: native(aten, settings, log), names, log, FUSED_JOINT_PIPELINE, takes_symbols=False
+            module, inputs, lambda aten, _: native(aten, settings, log), names, log, FUSED_JOINT_PIPELINE
         )
     if backend == "aot_eager":
         return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log)

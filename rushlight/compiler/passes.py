@@ -9,6 +9,7 @@ from rushlight.aot.decompositions import TRAINING
 from rushlight.aot.functionalize import functionalize
 from rushlight.aot.memory import anchor_views
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.symbolic_sizes import name_symbols
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
@@ -35,7 +36,12 @@ def depends_on_placement(module: GraphModule) -> bool:
     return any(isinstance(target, OpOverload) and (target.is_mutable or target is aten("as_strided")) for target in calls)
 
 
-PIPELINE: list[Pass] = [functionalize, anchor_views, eliminate_dead_code, check]
+def name_open_sizes(module: GraphModule) -> None:
+    """Give symbolic integers among arguments nodes of their own. Guarantees: arguments are nodes and plain values."""
+    name_symbols(module.graph)
+
+
+PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_dead_code, check]
 
 
 def decompose_training(module: GraphModule) -> None:

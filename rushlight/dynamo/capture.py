@@ -269,7 +269,7 @@ class _Capture:
         free = [f"__closure[{index}]" for index in range(len(self.code.co_freevars))]
         kind = writer.name_of(types.FunctionType, "Function")
         closure = "".join(f"{cell}, " for cell in [*free, *cells])
-        return f"{kind}({writer.name_of(code, f'code_{name}')}, __globals, {name!r}, None, ({closure}))"
+        return f"{kind}({writer.name_of(code, f'code_{name}', is_owned=True)}, __globals, {name!r}, None, ({closure}))"
 
     def _check_overlap(self) -> None:
         """Inputs that are written to must not share memory with others: a backend may reorder what it runs."""

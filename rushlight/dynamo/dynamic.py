@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rushlight.core.algebra import Var
 from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor
-from rushlight.dynamo.sources import Source
+from rushlight.dynamo.sources import Held, Source
 from rushlight.fx.symbolic_sizes import Geometry, symbolic_strides
 from rushlight.nn.parameter import Buffer, Parameter
 
@@ -119,6 +119,13 @@ class SizeOf(Source):
         super().__init__(base, dim, f"{base}.{reader}({dim})")
 
 
+def _is_held(source: Source) -> bool:
+    """Whether a value belongs to an object that the compiled code holds, such as the module that was compiled."""
+    while source.base is not None:
+        source = source.base
+    return isinstance(source, Held)
+
+
 class OpenSizes:
     """The open sizes of one capture, their symbols, and the strides that follow from them."""
 
@@ -176,12 +183,12 @@ class OpenSizes:
         return self.environment.create_symbol(stride, SizeOf(source, "stride", dim), share=False)
 
     def integer(self, value: int, source: Source) -> SymInt | int:
-        """An int from outside: a symbol where it is open."""
+        """An int from outside: a symbol where it is open. What a module holds is a setting, and open only once it changed."""
         if self.dynamic is False:
             return value
         found = self._integers.get(source.text)
         if found is None:
-            is_open = self.history.integer(source.text, value) or self.dynamic is True
+            is_open = self.history.integer(source.text, value) or (self.dynamic is True and not _is_held(source))
             made = self.environment.create_symbol(value, source, share=False, least=None) if is_open else value
             found = self._integers[source.text] = made
         return found

@@ -7,7 +7,6 @@ for one that does not hold, which it was and the value found.
 from __future__ import annotations
 
 import builtins
-import sys
 import types
 import weakref
 from collections import defaultdict
@@ -41,22 +40,15 @@ from rushlight.dynamo.guard_tree import (
     TreeBuilder,
 )
 from rushlight.dynamo.sources import GLOBALS, Attribute, Held, Item, Local, Member, OwnDict, Source, parameter_text
+from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values.classes import look_up
 from rushlight.fx.symbolic_sizes import Geometry
 from rushlight.nn.modules.module import Module
 
-_STANDARD = frozenset(sys.stdlib_module_names) | {"rushlight"}
-
-
-def is_stable(owner: Any) -> bool:
-    """Whether what a class or module holds may be taken for granted: the standard library's and this library's own."""
-    name = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(owner, "__module__", "") or ""
-    return name.partition(".")[0] in _STANDARD
-
 
 def is_referred_to_weakly(value: object) -> bool:
-    """Whether a capture must not keep an object alive: the program's own modules, functions and classes."""
-    return isinstance(value, Module) or (isinstance(value, types.FunctionType | type) and not is_stable(value))
+    """Whether a capture must not keep an object alive: the program's own modules, functions, their code, and classes."""
+    return isinstance(value, Module | types.CodeType) or (isinstance(value, types.FunctionType | type) and not is_stable(value))
 
 
 @dataclass(frozen=True)

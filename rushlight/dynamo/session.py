@@ -259,7 +259,9 @@ class Session:
     def _object(self, value: Any, source: Source | None) -> Value:
         kind = type(value)
         if isinstance(value, Module):
+            place = source or self.hold(value)
             self._identity(source, value)
+            self.guards.same_type(place, value)
             return ModuleValue(kind, value, source or self.hold(value))
         if value is state:
             return ThreadStateValue(source)

@@ -324,18 +324,15 @@ def test_other_threads_are_left_alone():
 
 def test_a_thread_may_end_within_its_region():
     asked = Recorder()
-
-    def work():
-        set_eval_frame(asked)
-        plain(1)
-
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=lambda callback: (set_eval_frame(callback), plain(1)), args=(asked,))
     thread.start()
     thread.join()
-    gone, count = weakref.ref(asked), len(asked.names)
+    gone, names = weakref.ref(asked), asked.names
+    assert "plain" in names
+    count = len(names)
     plain(2)
-    assert len(asked.names) == count
-    del asked, work, thread
+    assert len(names) == count
+    del asked, thread
     gc.collect()
     assert gone() is None
 

@@ -65,11 +65,12 @@ def test_functions_that_are_defined_anew():
 
 
 def test_globals_that_change_themselves():
-    module = namespace("count = 0\ndef function(x):\n    global count\n    count += 1\n    return x + count")
+    text = "count, name = 0, ''\ndef function(x):\n    global count, name\n    count += 1\n    name += 'a'\n    return x + count + len(name)"
+    module = namespace(text)
     compiled = torch.compile(module["function"], backend="eager", options={"recompile_limit": 3})
     with pytest.warns(UserWarning, match="runs in eager"):
-        assert [compiled(ones())[0].item() for _ in range(6)] == [2, 3, 4, 5, 6, 7]
-    assert module["count"] == 6
+        assert [compiled(ones())[0].item() for _ in range(6)] == [3, 5, 7, 9, 11, 13]
+    assert (module["count"], module["name"]) == (6, "aaaaaa")
 
 
 def test_defaults_and_closures_that_change():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.sources import Attribute, Item, Source
+from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values.base import Value, realized
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.mappings import DictValue
@@ -241,6 +242,8 @@ def wrap_function(tx: Translator, function: types.FunctionType, source: Source |
     ]
     if by_code:
         _guard_by_code(tx, function, base)
+    elif not is_stable(function):
+        tx.guards.same_object(Attribute(base, "__code__"), function.__code__)
     code, name = function.__code__, function.__qualname__
     return FunctionValue(
         code, function.__globals__, name, defaults, keyword_defaults, cells, source, function, by_code

@@ -97,8 +97,9 @@ def by_methods(tx: Translator, function: Callable, in_place: bool, left: Value, 
             result = owner.method(tx, method, [other], {})
             if not (result.is_constant() and result.constant() is NotImplemented):
                 return result
-    for owner, method, _ in plain:
-        if not isinstance(owner, ObjectValue) and hasattr(owner.python_type(), method):
+    for owner, method, other in plain:
+        knows_not = owner.is_constant() and isinstance(other, ObjectValue) and not isinstance(other, InheritingValue)
+        if not isinstance(owner, ObjectValue) and hasattr(owner.python_type(), method) and not knows_not:
             raise GraphBreak(f"{function.__name__} of {left} and {right}")
     symbol = next((symbol for symbol, one in {**BINARY, **IN_PLACE}.items() if one is function), f"{base}()")
     symbol = {"**": "** or pow()"}.get(symbol, symbol)

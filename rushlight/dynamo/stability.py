@@ -1,0 +1,15 @@
+"""What captures take for granted: the standard library and this library do not change while a program runs."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+_STANDARD = frozenset(sys.stdlib_module_names) | {"rushlight"}
+
+
+def is_stable(owner: Any) -> bool:
+    """Whether what a class or module holds may be taken for granted: the standard library's and this library's own."""
+    name = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(owner, "__module__", "") or ""
+    return name.partition(".")[0] in _STANDARD
