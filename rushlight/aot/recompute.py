@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rushlight.aot.flow import UNCUT, Network
-from rushlight.aot.memory import is_alias, owner_of
+from rushlight.aot.memory import is_alias
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload

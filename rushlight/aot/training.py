@@ -35,7 +35,8 @@ TWICE = (
 class Plan:
     """What running needs to know of a joint graph and its partition.
 
-    `shared` are pairs of an extra value and an output that lie in the same memory; `aliased` are outputs that are a primal or an
+    `shared` are pairs of an extra value and an output that lie in the same memory; `aliased` are outputs that are a primal
+    or an
     earlier output once more. `reached` are, for each gradient, the numbers of the tangents that it depends on. `again` says why
     the program cannot be run a second time; "" if it can.
     """

@@ -14,7 +14,7 @@ from rushlight.inductor.artifacts import CacheInfo, load_cache_artifacts, save_c
 is_dynamo_compiling = is_compiling
 
 __all__ = [
-    "CacheInfo", "OptimizedModule", "Settings", "allow_in_graph", "checkpointing", "compile", "disable", "from_environment", "graph_break",
-    "is_compiling", "is_dynamo_compiling", "list_backends", "load_cache_artifacts", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "register_backend", "reset",
-    "save_cache_artifacts", "substitute_in_graph",
+    "CacheInfo", "OptimizedModule", "Settings", "allow_in_graph", "checkpointing", "compile", "disable", "from_environment",
+    "graph_break", "is_compiling", "is_dynamo_compiling", "list_backends", "load_cache_artifacts", "mark_dynamic",
+    "mark_static", "maybe_mark_dynamic", "register_backend", "reset", "save_cache_artifacts", "substitute_in_graph",
 ]  # fmt: skip

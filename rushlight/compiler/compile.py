@@ -107,8 +107,9 @@ def compile(
 
     `backend` is a name of `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
     settings by name. `mode` is one of torch's, which compile alike. `dynamic` says which sizes, and ints, a capture leaves open
-    to other values: None those that have changed since an earlier capture, True all of inputs, False none. Usable as a decorator, also of a class, whose instances' calls are compiled then. A graph through
-    which gradients are needed runs as captured.
+    to other values: None those that have changed since an earlier capture, True all of inputs, False none. Usable as a
+    decorator, also of a class, whose instances' calls are compiled then. A graph through which gradients are needed is compiled
+    together with its backward graph.
 
     Raises TypeError for what cannot be called, ValueError for an unknown backend or mode, RuntimeError for an unknown option.
     """
@@ -122,7 +123,8 @@ def compile(
     if disable:
         return model
     if inspect.isclass(model):
-        return _compile_class(model, functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, options=options))
+        decorate = functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, options=options)
+        return _compile_class(model, decorate)
     model = innermost(model)
     callback = CompileCallback(model, backend, settings, fullgraph, dynamic)
     compiled = optimize(callback)(model)

@@ -7,7 +7,8 @@ import platform
 
 import rushlight._C as _C
 
-# What `-march=native` may make the compiler use on x86, by its names in /proc/cpuinfo. Other flags there say nothing about code.
+# What `-march=native` may make the compiler use on x86, by its names in /proc/cpuinfo. Other flags there say nothing about
+# code.
 _INSTRUCTION_FLAGS = frozenset(
     "sse3 pni ssse3 sse4_1 sse4_2 sse4a popcnt cx16 movbe aes pclmulqdq f16c rdrnd rdrand fma fma4 xop tbm abm lzcnt bmi1 bmi2 "
     "avx avx2 avx_vnni avx_ifma avx512f avx512dq avx512ifma avx512cd avx512bw avx512vl avx512vbmi avx512_vbmi2 avx512_vnni "

@@ -58,15 +58,32 @@ from rushlight.jit.types.kinds import (
 from rushlight.jit.types.relations import optional, union
 
 NAMED = {
-    "Tensor": TENSOR, "int": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "str": STRING, "NoneType": NONE, "None": NONE,
-    "Any": ANY, "Device": DEVICE, "device": DEVICE, "number": NUMBER, "Scalar": NUMBER, "Generator": GENERATOR, "Stream": STREAM,
+    "Tensor": TENSOR, "int": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "str": STRING, "NoneType": NONE,
+    "None": NONE,
+    "Any": ANY, "Device": DEVICE, "device": DEVICE, "number": NUMBER, "Scalar": NUMBER, "Generator": GENERATOR, "Stream":
+    STREAM,
     "Storage": STORAGE, "dtype": INT, "layout": INT, "memory_format": INT, "Size": ListType(INT),
 }  # fmt: skip
 _OBJECTS = {
-    int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, str: STRING, type(None): NONE, None: NONE, typing.Any: ANY, Tensor: TENSOR,
+    int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, str: STRING, type(None): NONE, None: NONE, typing.Any: ANY,
+    Tensor: TENSOR,
     device: DEVICE, dtype: INT, layout: INT, memory_format: INT,
 }  # fmt: skip
-_GENERICS = ("List", "list", "Dict", "dict", "Tuple", "tuple", "Optional", "Union", "Future", "Await", "RRef", "Final", "NamedTuple")
+_GENERICS = (
+    "List",
+    "list",
+    "Dict",
+    "dict",
+    "Tuple",
+    "tuple",
+    "Optional",
+    "Union",
+    "Future",
+    "Await",
+    "RRef",
+    "Final",
+    "NamedTuple",
+)
 FindClass = Callable[[str], Type | None]
 """Finds the type that a dotted name stands for; None where it is none."""
 
@@ -97,7 +114,9 @@ def _named(name: str, where: SourceRange, find: FindClass) -> Type:
     if short in NAMED and name.partition(".")[0] in ("torch", "rushlight", "typing", "__torch__"):
         return NAMED[short]
     if short in ("List", "Dict", "Tuple", "list", "dict", "tuple"):
-        raise ErrorReport(where, f"Attempted to use {short} without a contained type. Please add contained type, e.g. {short}[int]")
+        raise ErrorReport(
+            where, f"Attempted to use {short} without a contained type. Please add contained type, e.g. {short}[int]"
+        )
     raise ErrorReport(where, f"Unknown type name '{name}'")
 
 
@@ -201,7 +220,9 @@ def named_tuple_type(kind: type, name: str, find: Callable[[type], Type | None])
     for field in kind._fields:
         found = type_from_python(annotations.get(field, inspect.Signature.empty), find)
         if found is None:
-            raise RuntimeError(f"field '{field}' of {kind.__name__} has the annotation {annotations[field]!r}, which is no type")
+            raise RuntimeError(
+                f"field '{field}' of {kind.__name__} has the annotation {annotations[field]!r}, which is no type"
+            )
         types_.append(found)
     defaults = getattr(kind, "_field_defaults", {})
     ordered = tuple(defaults[field] for field in kind._fields if field in defaults)

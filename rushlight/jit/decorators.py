@@ -37,7 +37,7 @@ def _mark(function: Callable, mark: str) -> Callable:
 
 
 def mark_of(function: object) -> str | None:
-    """"export", "ignore", "unused" or None."""
+    """ "export", "ignore", "unused" or None."""
     return getattr(function, _MARK, None)
 
 

@@ -14,8 +14,8 @@ from rushlight.core.layout import (
     strided,
 )
 
-SCALAR_TYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128",
-                "bool", "qint8", "quint8", "qint32", "bfloat16")  # fmt: skip
+SCALAR_TYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
+                "complex128",                 "bool", "qint8", "quint8", "qint32", "bfloat16")  # fmt: skip
 """The names of dtypes by number."""
 LAYOUTS: tuple[layout, ...] = (strided, sparse_coo)
 MEMORY_FORMATS: tuple[memory_format, ...] = (contiguous_format, preserve_format, channels_last, channels_last_3d)

@@ -1,6 +1,7 @@
 """Scripted modules: nn.Modules whose methods run as TorchScript.
 
-A ScriptModule holds parameters, buffers and submodules as any module does, so that it trains, moves and saves like one. Scripted code
+A ScriptModule holds parameters, buffers and submodules as any module does, so that it trains, moves and saves like one.
+Scripted code
 reaches them through an object whose slots are the module's own attributes.
 """
 

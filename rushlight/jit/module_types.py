@@ -1,6 +1,7 @@
 """The types of modules: what `script` makes of an nn.Module's attributes, and the compilation of its methods.
 
-In: a module. Out: a ConcreteModule: a ClassType that modules of the same shape share, and what its Python object tells beside it.
+In: a module. Out: a ConcreteModule: a ClassType that modules of the same shape share, and what its Python object tells
+beside it.
 Stage: jit, script.
 """
 
@@ -108,7 +109,10 @@ def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
         elif inspect.isroutine(value) or hasattr(value, "_rushlight_functions"):
             functions[name] = value
         else:
-            failed[name] = f"(This attribute exists on the Python module, but could not be converted to TorchScript: {type(value).__name__})"
+            failed[name] = (
+                "(This attribute exists on the Python module, but could not be converted to TorchScript: "
+                f"{type(value).__name__})"
+            )
     attributes["training"] = (BOOL, "attribute")
     attributes["_is_full_backward_hook"] = (OptionalType(BOOL), "attribute")
     return attributes, constants, functions, failed
@@ -193,5 +197,3 @@ def _define_method(concrete: ConcreteModule, method: Callable, name: str, is_sta
     resolver = ModuleResolver(closure_lookup(method), compiler, concrete)
     owner = None if is_static else concrete.type
     return compiler.define(definition, f"{concrete.type.name}.{name}", resolver, default_arguments(method), owner)
-
-

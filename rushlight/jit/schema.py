@@ -125,7 +125,16 @@ class FunctionSchema:
         return f"{full}({', '.join(parts)}) -> {returned}"
 
 
-_MEANING = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": 0, "long": 4, "strided": 0, "cpu": "cpu"}
+_MEANING = {
+    "None": None,
+    "True": True,
+    "False": False,
+    "Mean": 1,
+    "contiguous_format": 0,
+    "long": 4,
+    "strided": 0,
+    "cpu": "cpu",
+}
 
 
 def parse_schema(text: str, resolve: Callable[[str], Type | None] = no_class) -> FunctionSchema:

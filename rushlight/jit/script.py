@@ -72,7 +72,9 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
     positional = sum(not each.kwarg_only for each in arguments)
     name = schema.name.rpartition(".")[2]
     if len(args) > positional:
-        raise RuntimeError(f"{name}() expected at most {positional} argument(s) but received {len(args)} argument(s). Declaration: {schema}")
+        raise RuntimeError(
+            f"{name}() expected at most {positional} argument(s) but received {len(args)} argument(s). Declaration: {schema}"
+        )
     bound, used = [], 0
     for index, argument in enumerate(arguments):
         if index < len(args) and not argument.kwarg_only:

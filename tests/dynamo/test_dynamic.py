@@ -242,7 +242,7 @@ def test_a_range_over_a_size_holds_for_this_size():
     "program",
     [
         lambda x: (x * 2, f"{x.shape[0]}"),
-        lambda x: (x * 2, str(x.shape[0]), repr(x.shape), "%d" % x.shape[0]),
+        lambda x: (x * 2, str(x.shape[0]), repr(x.shape), f"{x.shape[0]:d}"),
         lambda x: x * {3: 1, 4: 2, 5: 3, 6: 4}[x.shape[0]],
         lambda x: x * [1, 2, 3, 4, 5, 6, 7][x.shape[0]],
         lambda x: x * (x.shape[0] / 2) * float(x.shape[0]),

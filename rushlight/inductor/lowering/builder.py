@@ -100,7 +100,8 @@ class GraphBuilder:
         return Var(f"indirect{next(self._indirect)}", as_size(size))
 
     def realize(self, box: TensorBox, row_major: bool = False) -> TensorBox:
-        """The box over a buffer: its storage is computed if it is not yet, in the order of what it reads or in row-major order."""
+        """The box over a buffer: its storage is computed if it is not yet, in the order of what it reads or in row-major
+        order."""
         storage = box.storage
         if storage.buffer is None:
             loop, layout = storage.data, contiguous_layout(storage.data.dtype, storage.data.ranges)

@@ -1,4 +1,5 @@
-"""Sugared values that are called: operators, functions, methods, classes, casts and Python's built-ins. Stage: jit, emission."""
+"""Sugared values that are called: operators, functions, methods, classes, casts and Python's built-ins. Stage: jit,
+emission."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ class BuiltinFunction(SugaredValue):
     def kind(self) -> str:
         return "builtin"
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         return emitter.emit_operator(self.name, where, args, keywords)
 
 
@@ -41,8 +44,14 @@ class BoundBuiltin(SugaredValue):
     def kind(self) -> str:
         return "builtin method"
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
-        if self.name == "aten::sort" and isinstance(self.value.type, ListType) and isinstance(self.value.type.element, ClassType):
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        if (
+            self.name == "aten::sort"
+            and isinstance(self.value.type, ListType)
+            and isinstance(self.value.type.element, ClassType)
+        ):
             pass  # sorting by the class's __lt__ is the operator's business
         return emitter.emit_operator(self.name, where, args, keywords, NamedValue(where, self.value, "self"))
 
@@ -57,7 +66,9 @@ class SpecialMethod(SugaredValue):
     def kind(self) -> str:
         return "builtin method"
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         if self.name == "wait":
             return SimpleValue(emitter.insert("aten::wait", [self.value], self.value.type.element, where))
         if self.name == "__len__":
@@ -74,7 +85,9 @@ class FunctionValue(SugaredValue):
     def kind(self) -> str:
         return "function"
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         return emitter.emit_call(self.functions, where, args, keywords)
 
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
@@ -94,7 +107,9 @@ class MethodValue(SugaredValue):
     def kind(self) -> str:
         return "method"
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         if self.value is None:
             return emitter.emit_call([self.function], where, args, keywords)
         kind = self.value.type
@@ -124,7 +139,9 @@ class ClassValue(SugaredValue):
             raise ErrorReport(where, f"class '{self.type.name}' does not have a static method called '{name}'")
         return FunctionValue([found])
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         node = emitter.graph.insert("prim::CreateObject")
         node.source_range = where
         made = node.output.set_type(self.type)
@@ -146,9 +163,13 @@ class NamedTupleValue(SugaredValue):
     def as_type(self) -> Type:
         return self.type
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         named = {each.name: each for each in keywords}
-        defaults = dict(zip(self.type.fields[len(self.type.fields) - len(self.type.defaults) :], self.type.defaults, strict=True))
+        defaults = dict(
+            zip(self.type.fields[len(self.type.fields) - len(self.type.defaults) :], self.type.defaults, strict=True)
+        )
         parts = []
         for index, (name, kind) in enumerate(zip(self.type.fields, self.type.elements, strict=True)):
             given = args[index] if index < len(args) else named.pop(name, None)
@@ -177,13 +198,17 @@ class CastValue(SugaredValue):
     def as_type(self) -> Type:
         return self.type
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         if not args and not keywords:
             return SimpleValue(emitter.constant({"aten::str": ""}.get(self.operator, 0 if self.type == INT else 0.0), where))
         if len(args) == 1 and not keywords:
             value = emitter.value_of(args[0])
             if isinstance(value.type, ClassType):
-                name = {"aten::Int": "__int__", "aten::Float": "__float__", "aten::Bool": "__bool__", "aten::str": "__str__"}[self.operator]
+                name = {"aten::Int": "__int__", "aten::Float": "__float__", "aten::Bool": "__bool__", "aten::str": "__str__"}[
+                    self.operator
+                ]
                 return MethodValue(value, name).call(where, emitter, [], [])
             if is_subtype(value.type, self.type) and value.type == self.type:
                 return SimpleValue(value)
@@ -227,9 +252,6 @@ class ConstantValue(SugaredValue):
         return emitter.constant(self.value, where)
 
 
-
 def named(values: Sequence[Value], where: SourceRange) -> list[NamedValue]:
     """Graph values as arguments."""
     return [NamedValue(where, value) for value in values]
-
-

@@ -63,9 +63,7 @@ class CallEmitter:
 
     def emit_keywords(self, tree: Apply) -> list[NamedValue]:
         """Keyword arguments."""
-        return [
-            NamedValue(each.range, self.emit_expression(each.value), each.ident.name) for each in tree.attributes
-        ]
+        return [NamedValue(each.range, self.emit_expression(each.value), each.ident.name) for each in tree.attributes]
 
     def named_values(self, values: Sequence[Value], where: SourceRange) -> list[NamedValue]:
         """Graph values as arguments."""
@@ -120,9 +118,13 @@ class CallEmitter:
                     reasons.append(f"{function.schema}:\n{error}")
                     continue
                 callee = self.function_constant(function, where)
-                return SimpleValue(self.insert("prim::CallFunction", [callee, *match.inputs], function.schema.return_type, where))
+                return SimpleValue(
+                    self.insert("prim::CallFunction", [callee, *match.inputs], function.schema.return_type, where)
+                )
         shown = reasons[len(functions) :] or reasons
-        raise ErrorReport(where, "Arguments for call are not valid.\n" * (len(functions) > 1) + "\n\n".join(dict.fromkeys(shown)))
+        raise ErrorReport(
+            where, "Arguments for call are not valid.\n" * (len(functions) > 1) + "\n\n".join(dict.fromkeys(shown))
+        )
 
     def emit_method_call(
         self, schema: FunctionSchema, name: str, target: Value, where: SourceRange, args: Sequence[NamedValue],
@@ -326,7 +328,8 @@ _SPECIAL = {
     "unchecked_cast": CallEmitter._unchecked_cast, "fork": CallEmitter._fork,
 }  # fmt: skip
 _FORMS = {
-    "annotate": CallEmitter._annotate, "fork": CallEmitter._fork, "wait": CallEmitter._wait, "isinstance": CallEmitter._isinstance,
+    "annotate": CallEmitter._annotate, "fork": CallEmitter._fork, "wait": CallEmitter._wait, "isinstance":
+    CallEmitter._isinstance,
     "is_scripting": CallEmitter._is_scripting, "is_tracing": CallEmitter._is_tracing, "unwrap": CallEmitter._unwrap,
     "unchecked_cast": CallEmitter._unchecked_cast,
 }  # fmt: skip

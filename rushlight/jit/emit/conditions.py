@@ -131,7 +131,11 @@ class ConditionEmitter:
         wanted, families = self._types_of(tree.inputs[1])
         value = tested.as_value(tree.range, self)
         fitting = [part for part in members_of(value.type) if self._is_instance(part, wanted, families)]
-        if value.type is not ANY and len(fitting) in (0, len(members_of(value.type))) and not self._could_be(value.type, wanted):
+        if (
+            value.type is not ANY
+            and len(fitting) in (0, len(members_of(value.type)))
+            and not self._could_be(value.type, wanted)
+        ):
             return self._static(bool(fitting), tree.range)
         node = self.graph.insert("prim::isinstance", [value]).set("types", list(wanted))
         node.source_range = tree.range
@@ -184,5 +188,3 @@ def _both(first: Refinements, second: Refinements) -> Refinements:
 
 def _either(first: Refinements, second: Refinements) -> Refinements:
     return {name: union((first[name], second[name])) for name in first if name in second}
-
-

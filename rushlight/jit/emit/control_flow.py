@@ -1,10 +1,12 @@
 """From loads, stores and exits to SSA: the last step of emission.
 
 In: a graph in which `prim::Load` and `prim::Store` read and write variables, `prim::ReturnStmt`, `prim::BreakStmt` and
-`prim::ContinueStmt` leave blocks, and while loops have a block for their condition. Out: a graph without these: ifs have outputs,
+`prim::ContinueStmt` leave blocks, and while loops have a block for their condition. Out: a graph without these: ifs have
+outputs,
 loops carry values, and what follows a possible exit stands in an if. Requires nothing else, guarantees `lint`.
 
-Exits first become variables, so that only variables are left to convert: a `return v` stores `$return` and, where the code after
+Exits first become variables, so that only variables are left to convert: a `return v` stores `$return` and, where the code
+after
 it may still be reached some other way, the flag `$left`, which what follows is made to depend on.
 """
 
@@ -377,8 +379,8 @@ class SSAConverter:
                 current.pop(name, None)
                 continue
             for block, value, raises in zip(node.blocks, values, raising, strict=True):
-                block.add_output(self._missing(block, kind) if value is None or (raises and value is current.get(name)
-                                                                               and not _fits(value, kind)) else value)  # fmt: skip
+                unfit = value is None or (raises and value is current.get(name) and not _fits(value, kind))
+                block.add_output(self._missing(block, kind) if unfit else value)
             made = node.add_output(kind)
             if not name.startswith("$"):
                 made.debug_name = name

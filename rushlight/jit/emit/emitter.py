@@ -1,6 +1,7 @@
 """The emitter: tree views to a typed graph.
 
-In: a `Def`, the resolver of its names, and the signature that is wanted. Out: a Function's graph in SSA, cleaned up. The graph is
+In: a `Def`, the resolver of its names, and the signature that is wanted. Out: a Function's graph in SSA, cleaned up. The
+graph is
 emitted with loads, stores and exit statements, which `control_flow.py` then turns into outputs of ifs and loops.
 
 `expressions.py`, `subscripts.py`, `statements.py` and `calls.py` are its parts. Stage: jit, after the frontend.
@@ -136,7 +137,9 @@ class Emitter(CallEmitter, StatementEmitter):
     def _bind_parameter(self, param: Param, value: Value, kind: Type) -> None:
         name = param.ident.name
         if name == "self" and isinstance(kind, ClassType):
-            self.environment.sugared[name] = self.resolver.self_value(value) if hasattr(self.resolver, "self_value") else SimpleValue(value)
+            self.environment.sugared[name] = (
+                self.resolver.self_value(value) if hasattr(self.resolver, "self_value") else SimpleValue(value)
+            )
             return
         self.environment.set(name, SimpleValue(value), param.range, kind)
         value.debug_name = name
@@ -194,7 +197,8 @@ class Emitter(CallEmitter, StatementEmitter):
 def signature(
     declaration: Decl, name: str, find: Callable[[str], Type | None], defaults: dict[str, object], owner: Type | None = None
 ) -> FunctionSchema:
-    """The schema that a declaration says: parameters without annotation are tensors; without a return type it has no returns."""
+    """The schema that a declaration says: parameters without annotation are tensors; without a return type it has no
+    returns."""
     arguments = []
     for index, param in enumerate(declaration.params):
         if index == 0 and owner is not None:

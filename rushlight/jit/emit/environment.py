@@ -19,7 +19,9 @@ from rushlight.jit.types.relations import is_subtype, unshaped
 class Environment:
     """The names of one block; `parent` is that of the block around it."""
 
-    def __init__(self, graph: Graph, block: Block, parent: Environment | None, resolve: Callable[[str, SourceRange], SugaredValue | None]):
+    def __init__(
+        self, graph: Graph, block: Block, parent: Environment | None, resolve: Callable[[str, SourceRange], SugaredValue | None]
+    ):
         self.graph = graph
         self.block = block
         self.parent = parent

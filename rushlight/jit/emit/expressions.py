@@ -124,6 +124,8 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
     def _emit_unary(self, tree: UnaryOp) -> Value:
         if tree.operator == "not":
             return self.condition_value(tree)
+        if tree.operator == "-" and isinstance(tree.value, Const):
+            return self.constant(-tree.value.number, tree.range)
         operator, magic = _UNARY[tree.operator]
         value = self.emit_expression(tree.value)
         return self._operate(tree.range, operator, magic, [value])
@@ -178,7 +180,9 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
         for kind in kinds[1:]:
             found = unify(joined, unshaped(kind), default_to_union=NONE in (joined, kind))
             if found is None or found is ANY:
-                raise ErrorReport(tree.range, f"{what} have different types: {joined} and {kind}; annotate the type that is meant")
+                raise ErrorReport(
+                    tree.range, f"{what} have different types: {joined} and {kind}; annotate the type that is meant"
+                )
             joined = found
         return joined
 

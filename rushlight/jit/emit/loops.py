@@ -1,6 +1,7 @@
 """Loops and comprehensions. Part of the emitter.
 
-`prim::Loop(count, condition)` has a body block and, until `control_flow.py` folds it in, a block that calculates the condition of
+`prim::Loop(count, condition)` has a body block and, until `control_flow.py` folds it in, a block that calculates the
+condition of
 a while loop. Loops over tuples and modules' containers are unrolled.
 """
 
@@ -147,5 +148,3 @@ def _leaves_loop(trees: list[Tree]) -> bool:
         if any(_leaves_loop(getattr(tree, branch)) for branch in branches):
             return True
     return False
-
-

@@ -84,7 +84,9 @@ class Matcher:
             inputs.append(self._convert(argument, given, convert, bound))
         rest = positional[taken:]
         if rest and not schema.is_vararg:
-            raise NoMatch(f"Expected at most {len(schema.arguments)} arguments but found {len(positional)} positional arguments.")
+            raise NoMatch(
+                f"Expected at most {len(schema.arguments)} arguments but found {len(positional)} positional arguments."
+            )
         inputs += [self._value(each) for each in rest]
         unknown = [name for name in named if name not in used]
         if unknown:

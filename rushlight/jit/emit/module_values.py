@@ -52,7 +52,9 @@ class ModuleValue(SugaredValue):
         found = self._find(where, emitter, name)
         if found is None:
             reason = self.concrete.failed.get(name, "")
-            raise ErrorReport(where, f"Module '{self.concrete.python_class.__name__}' has no attribute '{name}' {reason}".rstrip())
+            raise ErrorReport(
+                where, f"Module '{self.concrete.python_class.__name__}' has no attribute '{name}' {reason}".rstrip()
+            )
         return found
 
     def _find(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue | None:
@@ -99,15 +101,15 @@ class ModuleValue(SugaredValue):
             raise ErrorReport(where, f"Tried to set the constant '{name}' of a module; only attributes can be assigned")
         emitter.simple.set_attribute(where, self.value, name, value)
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         return self.attribute(where, emitter, "forward").call(where, emitter, args, keywords)
 
     # Containers
 
     def _children(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
-        names = self.concrete.submodules or [
-            name for name, each in self.concrete.type.attributes.items() if each.is_parameter
-        ]
+        names = self.concrete.submodules or [name for name, each in self.concrete.type.attributes.items() if each.is_parameter]
         return [self.attribute(where, emitter, name) for name in names]
 
     def keys(self) -> list[str]:
@@ -118,7 +120,9 @@ class ModuleValue(SugaredValue):
 
     def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
         if not self.concrete.is_iterable:
-            raise ErrorReport(where, "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable")
+            raise ErrorReport(
+                where, "Only constant Sequential, ModuleList, ModuleDict, or ParameterList can be used as an iterable"
+            )
         if issubclass(self.concrete.python_class, ModuleDict | ParameterDict):
             return [SimpleValue(emitter.constant(key, where)) for key in self.keys()]
         return self._children(where, emitter)
@@ -137,7 +141,8 @@ class ModuleValue(SugaredValue):
         if isinstance(position, int) and -len(children) <= position < len(children):
             return children[position]
         raise ErrorReport(
-            where, "Expected integer literal for index. ModuleList/Sequential indexing is only supported with integer literals. "
+            where, "Expected integer literal for index. ModuleList/Sequential indexing is only supported with integer "
+                   "literals. "
                    "For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, "
                    "e.g. 'for index, v in enumerate(self): out = v(inp)'"
         )  # fmt: skip
@@ -153,7 +158,9 @@ class ContainerMethod(SugaredValue):
     def kind(self) -> str:
         return "method of a module container"
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         keys: list[SugaredValue] = [SimpleValue(emitter.constant(key, where)) for key in self.module.keys()]
         values = self.module._children(where, emitter)
         if self.name == "keys":
@@ -175,7 +182,9 @@ class IgnoredMethod(SugaredValue):
     def kind(self) -> str:
         return "ignored method"
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         if self.raises:
             message = emitter.constant(f"Attempted to use {self.function.__qualname__} which is marked unused", where)
             emitter.graph.insert("prim::RaiseException", [message], 0).source_range = where

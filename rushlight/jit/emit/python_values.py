@@ -53,8 +53,10 @@ BUILTIN_NAMES: dict[str, SugaredValue] = {
     "pow": BuiltinFunction("aten::pow"), "rangelist": BuiltinFunction("prim::rangelist"),
 }  # fmt: skip
 """Python's built-in functions and types; the compiler itself knows further ones (`calls.py`)."""
-_MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "degrees", "erf", "erfc", "exp",
-         "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "gamma", "gcd", "isfinite", "isinf", "isnan", "ldexp", "lgamma", "log",
+_MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "degrees", "erf",
+         "erfc", "exp",
+         "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "gamma", "gcd", "isfinite", "isinf", "isnan", "ldexp",
+         "lgamma", "log",
          "log10", "log1p", "modf", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "remainder"}  # fmt: skip
 FUNCTIONS: dict[object, SugaredValue] = {
     getattr(math, name): BuiltinFunction(f"aten::{'mathremainder' if name == 'remainder' else name}") for name in _MATH
@@ -134,7 +136,9 @@ class ExceptionClass(SugaredValue):
         """What `raise` takes."""
         return self.qualified_name, None
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         message = None
         if args:
             parts = [emitter.value_of(each) for each in args]
@@ -164,7 +168,9 @@ class FormValue(SugaredValue):
     def kind(self) -> str:
         return f"function '{self.form}'"
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         raise ErrorReport(where, f"'{self.form}' can only be called by its name")
 
 
@@ -208,7 +214,10 @@ class PythonResolver:
                 return FUNCTIONS[value]
         except TypeError:
             pass
-        if isinstance(value, bool | int | float | complex | str | dtype | device | layout | memory_format | enum.Enum) or value is None:
+        if (
+            isinstance(value, bool | int | float | complex | str | dtype | device | layout | memory_format | enum.Enum)
+            or value is None
+        ):
             if isinstance(value, enum.Enum):
                 self.compiler.class_type(type(value))
             return ConstantValue(value)
@@ -233,7 +242,9 @@ class PythonResolver:
             return NamedTupleValue(found)
         if isinstance(found, EnumType) or found is None:
             return PythonClassMembers(kind, found, self)
-        return TypeValue(found) if isinstance(found, InterfaceType) or found is not None else PythonClassMembers(kind, None, self)
+        return (
+            TypeValue(found) if isinstance(found, InterfaceType) or found is not None else PythonClassMembers(kind, None, self)
+        )
 
     def _callable(self, value: object, where: SourceRange, name: str) -> SugaredValue:
         operator = operator_name(value)
@@ -246,10 +257,11 @@ class PythonResolver:
         if inspect.isfunction(value) or inspect.ismethod(value):
             return FunctionValue(self.compiler.function(value, where))
         if isinstance(value, Tensor):
-            raise ErrorReport(where, f"Tensor '{name}' is a global of Python, whose value would be baked in. Pass it as an argument, "
-                                     "or make it a buffer of a module")  # fmt: skip
+            raise ErrorReport(where, f"Tensor '{name}' is a global of Python, whose value would be baked in. Pass it as an "
+                                     "argument, or make it a buffer of a module")  # fmt: skip
         raise ErrorReport(where, f"Python value of type '{type(value).__name__}' cannot be used as a value: '{name}'. "
-                                 "Perhaps it is a closed over global variable? If so, pass it in as an argument or use a local variable")  # fmt: skip
+                                 "Perhaps it is a closed over global variable? If so, pass it in as an argument or use a "
+                                 "local variable")  # fmt: skip
 
 
 def operator_name(value: object) -> str | None:
@@ -264,5 +276,3 @@ def operator_name(value: object) -> str | None:
     name = f"aten::{getattr(value, '__name__', '')}"
     is_of_library = module.startswith(("rushlight.ops", "rushlight.core", "rushlight._C")) or module == "rushlight"
     return name if is_of_library and operators_named(name) else None
-
-

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
 
 _TENSOR_PROPERTIES = {
-    "dtype": ("prim::dtype", INT), "device": ("prim::device", DEVICE), "grad": ("prim::grad", TENSOR), "data": ("prim::data", TENSOR),
+    "dtype": ("prim::dtype", INT), "device": ("prim::device", DEVICE), "grad": ("prim::grad", TENSOR), "data":
+    ("prim::data", TENSOR),
     "shape": ("aten::size", ListType(INT)), "is_cuda": ("prim::is_cuda", BOOL), "is_cpu": ("prim::is_cpu", BOOL),
     "is_sparse": ("prim::is_sparse", BOOL), "is_quantized": ("prim::is_quantized", BOOL), "is_meta": ("prim::is_meta", BOOL),
     "requires_grad": ("prim::requires_grad", BOOL), "layout": ("prim::layout", INT), "T": ("aten::numpy_T", TENSOR),
@@ -118,7 +119,9 @@ class SimpleValues:
             static = kind.static_methods.get(name)
             return MethodValue(None, name, static) if static is not None else MethodValue(value, name)
         if name in kind.unresolved:
-            raise ErrorReport(where, f"Module '{kind.name.rpartition('.')[2]}' has no attribute '{name}' {kind.unresolved[name]}")
+            raise ErrorReport(
+                where, f"Module '{kind.name.rpartition('.')[2]}' has no attribute '{name}' {kind.unresolved[name]}"
+            )
         return None
 
     def _method(self, value: Value, name: str) -> SugaredValue | None:
@@ -126,7 +129,16 @@ class SimpleValues:
             return SpecialMethod("wait", value)
         if name in _METHOD_NAMES:
             return SpecialMethod(name, value)
-        own = isinstance(value.type, TensorType) or name in ("sort", "copy", "format", "index", "clear", "pop", "count", "split")
+        own = isinstance(value.type, TensorType) or name in (
+            "sort",
+            "copy",
+            "format",
+            "index",
+            "clear",
+            "pop",
+            "count",
+            "split",
+        )
         for operators in (operators_named(f"aten::{name}"), operators_named(f"prim::{name}")):
             if any(each.schema.arguments and self._takes(each.schema.arguments[0].type, value.type) for each in operators):
                 return BoundBuiltin(operators[0].schema.name, value)
@@ -161,13 +173,15 @@ class SimpleValues:
             hint = "" if kind.is_module else " Did you forget to initialize an attribute in __init__()?"
             raise ErrorReport(where, f"Tried to set nonexistent attribute: {name}.{hint}")
         if self.emitter.in_control_flow:
-            raise ErrorReport(where, f"First assignment cannot be in a control-flow block. "
-                                     f"Initialize the field at the top level first, to give attribute '{name}' a type")  # fmt: skip
+            hint = f"Initialize the field at the top level first, to give attribute '{name}' a type"
+            raise ErrorReport(where, f"First assignment cannot be in a control-flow block. {hint}")
         kind.add_attribute(name, value.type)
 
     # Calls
 
-    def call(self, where: SourceRange, value: Value, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, value: Value, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         """`value(args)`: `forward` of a module, `__call__` of a class."""
         kind = value.type
         if isinstance(kind, ClassType | InterfaceType):
@@ -179,8 +193,12 @@ class SimpleValues:
 
     def enter(self, where: SourceRange, value: Value) -> SugaredValue:
         """`value.__enter__()`, for an object of a class."""
-        if not isinstance(value.type, ClassType) or any(value.type.find_method(each) is None for each in ("__enter__", "__exit__")):
-            raise ErrorReport(where, f"Object of type {value.type} does not define __enter__ and __exit__ method, so it can't be used in with")
+        if not isinstance(value.type, ClassType) or any(
+            value.type.find_method(each) is None for each in ("__enter__", "__exit__")
+        ):
+            raise ErrorReport(
+                where, f"Object of type {value.type} does not define __enter__ and __exit__ method, so it can't be used in with"
+            )
         node = self.emitter.graph.insert("prim::Enter", [value])
         node.source_range = where
         node.output.type = value.type.find_method("__enter__").schema.return_type

@@ -127,8 +127,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         names = dict.fromkeys(name for environment in environments for name in environment.types)
         for name in names:
             kinds = [
-                None if leaves else environment.type_of(name)
-                for environment, leaves in zip(environments, exits, strict=True)
+                None if leaves else environment.type_of(name) for environment, leaves in zip(environments, exits, strict=True)
             ]
             reaching = [kind for kind, leaves in zip(kinds, exits, strict=True) if not leaves]
             if None in reaching:
@@ -142,10 +141,13 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         outer = self.environment.type_of(name)
         joined = unshaped(kinds[0])
         for kind in kinds[1:]:
-            found = unify(joined, unshaped(kind), default_to_union=outer is not None and is_subtype(unshaped(kind), unshaped(outer)))
+            found = unify(
+                joined, unshaped(kind), default_to_union=outer is not None and is_subtype(unshaped(kind), unshaped(outer))
+            )
             if found is None:
                 self.environment.undefine(
-                    name, f"Type mismatch: {name} is set to type {kinds[0]} in the true branch and type {kind} in the false branch"
+                    name,
+                    f"Type mismatch: {name} is set to type {kinds[0]} in the true branch and type {kind} in the false branch",
                 )
                 return
             joined = found
@@ -180,8 +182,10 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     def _assign_variable(self, target: Var, right: SugaredValue, where: SourceRange, declared: Type | None) -> None:
         if declared is not None:
             right = SimpleValue(self._as_declared(right.as_value(where, self), declared, where))
-        elif right.simple_value() is None and hasattr(right, "items") and all(
-            item.simple_value() is not None for item in right.items
+        elif (
+            right.simple_value() is None
+            and hasattr(right, "items")
+            and all(item.simple_value() is not None for item in right.items)
         ):
             right = SimpleValue(right.as_value(where, self))
         elif right.simple_value() is None and type(right).__name__ == "ConstantValue":

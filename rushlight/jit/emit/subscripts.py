@@ -126,7 +126,9 @@ class SubscriptEmitter:
         if not tensors:
             return []
         if min(tensors) < 0:
-            raise ErrorReport(where, "tensors after '...' in a subscript are not supported; index the last dimensions with movedim")
+            raise ErrorReport(
+                where, "tensors after '...' in a subscript are not supported; index the last dimensions with movedim"
+            )
         return [tensors[dim] if dim in tensors else self.constant(None, where) for dim in range(max(tensors) + 1)]
 
     def _count_after_dots(self, values: list) -> int:
@@ -149,8 +151,8 @@ class SubscriptEmitter:
 
     def _as_index(self, where: SourceRange, value: Value) -> Value:
         if isinstance(value.type, TupleType):
-            value = self.insert("prim::ListConstruct", [each.as_value(where, self) for each in self.simple.unpack(where, value, None)],
-                                ListType(INT), where)  # fmt: skip
+            parts = [each.as_value(where, self) for each in self.simple.unpack(where, value, None)]
+            value = self.insert("prim::ListConstruct", parts, ListType(INT), where)
         return self.call_operator("aten::tensor", where, [value]).as_value(where, self)
 
     def _slice_dim(self, where: SourceRange, value: Value, dim: int, tree: SliceExpr) -> Value:

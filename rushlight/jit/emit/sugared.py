@@ -1,6 +1,7 @@
 """Sugared values: what an expression can mean while a function is compiled.
 
-Most are values of the graph (`SimpleValue`); others exist only at compile time: functions, modules, classes, constants of Python.
+Most are values of the graph (`SimpleValue`); others exist only at compile time: functions, modules, classes, constants of
+Python.
 Each says what selecting, calling, unpacking, iterating and indexing it does. Stage: jit, emission.
 """
 
@@ -55,7 +56,9 @@ class SugaredValue:
         """`value.name = other`."""
         raise ErrorReport(where, f"attribute assignment is not defined on {self.kind()}")
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         """`value(args, keywords)`."""
         raise ErrorReport(where, f"cannot call a {self.kind()}")
 
@@ -108,7 +111,9 @@ class SimpleValue(SugaredValue):
     def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
         emitter.simple.set_attribute(where, self.value, name, value)
 
-    def call(self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]) -> SugaredValue:
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
         return emitter.simple.call(where, self.value, args, keywords)
 
     def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
@@ -151,7 +156,9 @@ class TupleOfSugared(SugaredValue):
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         position = index.constant()
         if not isinstance(position, int):
-            raise ErrorReport(where, "Expected integer literal for index. A tuple of modules or functions has no index at run time")
+            raise ErrorReport(
+                where, "Expected integer literal for index. A tuple of modules or functions has no index at run time"
+            )
         if not -len(self.items) <= position < len(self.items):
             raise ErrorReport(where, f"tuple index out of range: {position} of {len(self.items)} elements")
         return self.items[position]

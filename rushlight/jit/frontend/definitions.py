@@ -1,6 +1,7 @@
 """Functions and classes to tree views: the first stage of `script`.
 
-In: Python functions and classes whose source can be read, or source text. Out: `Def` and `ClassDef` trees. NotSupportedError for
+In: Python functions and classes whose source can be read, or source text. Out: `Def` and `ClassDef` trees.
+NotSupportedError for
 signatures that TorchScript does not have, OSError where there is no source. Stage: jit, frontend.
 """
 
@@ -17,9 +18,7 @@ from rushlight.jit.frontend.statements import build_statements, type_comment
 from rushlight.jit.source import Source
 from rushlight.jit.tree_views import Assign, ClassDef, Decl, Def, Ident, Param, Property, Tree, Var
 
-_NO_VARIADICS = (
-    "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
-)
+_NO_VARIADICS = "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
 
 
 def read_source(definition: Callable | type) -> Source:

@@ -134,10 +134,7 @@ def _unary(context: SourceContext, node: ast.UnaryOp) -> Tree:
     operator = _UNARY_OPERATORS.get(type(node.op))
     if operator is None:
         raise NotSupportedError(context.range(node), "unsupported unary operator: +")
-    value = build_expression(context, node.operand)
-    if operator == "-" and isinstance(value, Const) and not value.text.startswith("-"):
-        return Const(context.range(node), f"-{value.text}")
-    return UnaryOp(context.range(node), operator, value)
+    return UnaryOp(context.range(node), operator, build_expression(context, node.operand))
 
 
 def _boolean(context: SourceContext, node: ast.BoolOp) -> Tree:

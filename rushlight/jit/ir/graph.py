@@ -1,6 +1,7 @@
 """The IR of the jit: typed, block-structured SSA.
 
-A graph is a block. A block has inputs, nodes in order, and outputs. A node has inputs, outputs, attributes and blocks of its own
+A graph is a block. A block has inputs, nodes in order, and outputs. A node has inputs, outputs, attributes and blocks of
+its own
 (`prim::If`, `prim::Loop`). A value is made by one node, or is a block's input, and knows its uses.
 
 In: made by the emitter, by tracing, or parsed from text. Out: changed by passes, turned into instructions. Everything prints
@@ -100,7 +101,19 @@ class Node:
     """An operation: `outputs = kind[attributes](inputs)`, with blocks. A block has two nodes more, which hold its inputs
     (kind `prim::Param`) and its outputs (`prim::Return`)."""
 
-    __slots__ = ("graph", "kind", "_inputs", "outputs", "attributes", "blocks", "source_range", "block", "previous", "next", "_position")
+    __slots__ = (
+        "graph",
+        "kind",
+        "_inputs",
+        "outputs",
+        "attributes",
+        "blocks",
+        "source_range",
+        "block",
+        "previous",
+        "next",
+        "_position",
+    )
 
     def __init__(self, graph: Graph, kind: str, inputs: Iterable[Value] = (), output_count: int = 1):
         self.graph = graph

@@ -1,10 +1,10 @@
 """Graphs as text, in torch's notation:
 
-    graph(%a.1 : Tensor,
-          %b.1 : Tensor):
-      %2 : int = prim::Constant[value=1]()
-      %c.1 : Tensor = aten::add(%a.1, %b.1, %2) # model.py:9:6
-      return (%c.1)
+graph(%a.1 : Tensor,
+      %b.1 : Tensor):
+  %2 : int = prim::Constant[value=1]()
+  %c.1 : Tensor = aten::add(%a.1, %b.1, %2) # model.py:9:6
+  return (%c.1)
 """
 
 from __future__ import annotations

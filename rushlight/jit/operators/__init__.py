@@ -1,4 +1,5 @@
-"""Operators: `registry.py` finds them; `numbers.py`, `strings.py`, `containers.py` and `special.py`, `tensors.py` define the jit's own."""
+"""Operators: `registry.py` finds them; `numbers.py`, `strings.py`, `containers.py` and `special.py`, `tensors.py` define
+the jit's own."""
 
 from rushlight.jit.operators import containers, numbers, special, strings, tensors  # noqa: F401 (they register their operators)
 from rushlight.jit.operators.registry import (

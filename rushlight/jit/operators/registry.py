@@ -16,7 +16,8 @@ from rushlight.ops.dispatcher import OpOverload, all_operators
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operator:
-    """An overload: its schema, and what computes it. `function` takes the arguments in the schema's order, by position; it gives
+    """An overload: its schema, and what computes it. `function` takes the arguments in the schema's order, by position; it
+    gives
     the result, or a tuple of several. `has_side_effects`: it can't be dropped, repeated or moved."""
 
     schema: FunctionSchema

@@ -83,7 +83,8 @@ def _register_tensor_properties() -> None:
     register("prim::data(Tensor(a) a) -> Tensor(a)", lambda a: a.data)
     register("aten::item(Tensor self) -> Scalar", Tensor.item)
     for kind in ("float", "int", "bool", "complex"):
-        register(f"aten::tensor.{kind}({kind} t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
+        register(f"aten::tensor.{kind}({kind} t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False)"
+                 " -> Tensor",
                  _make_tensor)  # fmt: skip
     register("aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
              _make_tensor)  # fmt: skip

@@ -36,13 +36,18 @@ def _search(method: Callable) -> Callable:
 
 def _register_splits() -> None:
     register = register_operator
-    register("aten::split.str(str self, str? separator=None, int max=-1) -> str[]", lambda self, sep, most: self.split(sep, most))
+    register(
+        "aten::split.str(str self, str? separator=None, int max=-1) -> str[]", lambda self, sep, most: self.split(sep, most)
+    )
     register('aten::rsplit(str self, str separator=" ", int max=-1) -> str[]', lambda self, sep, most: self.rsplit(sep, most))
     register("aten::splitlines(str self, bool keepends=False) -> str[]", lambda self, keep: self.splitlines(keep))
     register("aten::partition(str self, str separator) -> (str, str, str)", lambda self, sep: self.partition(sep))
     register("aten::rpartition(str self, str separator) -> (str, str, str)", lambda self, sep: self.rpartition(sep))
     register("aten::join(str self, str[] values) -> str", lambda self, values: self.join(values))
-    register("aten::replace(str self, str old, str new, int max=-1) -> str", lambda self, old, new, most: self.replace(old, new, most))
+    register(
+        "aten::replace(str self, str old, str new, int max=-1) -> str",
+        lambda self, old, new, most: self.replace(old, new, most),
+    )
     for name in ("strip", "lstrip", "rstrip"):
         register(f'aten::{name}(str self, str chars="{_BLANKS}") -> str', _strip(getattr(str, name)))
     for name in ("center", "ljust", "rjust"):

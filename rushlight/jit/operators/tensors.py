@@ -18,8 +18,9 @@ _COMPARISONS = ("eq", "ne", "lt", "gt", "le", "ge", "less", "greater", "less_equ
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 _IN_PLACE_BITS = {"__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
                   "__ilshift__": "bitwise_left_shift_", "__irshift__": "bitwise_right_shift_"}  # fmt: skip
-_BIT_OPERATORS = {"__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift",
-                  "__rshift__": "bitwise_right_shift"}  # fmt: skip
+_BIT_OPERATORS = {"__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor", 
+                  "__lshift__": "bitwise_left_shift",                  "__rshift__": "bitwise_right_shift"}  # fmt: skip
+
 
 def _packet(name: str) -> OpOverloadPacket:
     return find_packet(f"aten::{name}")
@@ -38,7 +39,9 @@ def _with_alpha(name: str) -> Callable:
 def _register_scalars() -> None:
     for name in _WITH_ALPHA:
         register_operator(f"aten::{name}.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", _with_alpha(name))
-        register_operator(f"aten::{name}_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)", _with_alpha(f"{name}_"))
+        register_operator(
+            f"aten::{name}_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)", _with_alpha(f"{name}_")
+        )
     for name in (*_ARITHMETIC, *_COMPARISONS, *_BITS):
         register_operator(f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor", _calling(name))
         if _has(f"{name}_"):
@@ -106,7 +109,9 @@ def _register_questions() -> None:
     register("aten::cpu(Tensor(a) self) -> Tensor(a|b)", lambda self: self.cpu())
     register("aten::numpy_T.a(Tensor(a) self) -> Tensor(a)", lambda self: self.T)
     register("aten::_shape_as_tensor(Tensor self) -> Tensor", lambda self: self.new_tensor(list(self.shape)))
-    register("aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", lambda a, b: dtype_number(result_type(a, b)))
+    register(
+        "aten::result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType", lambda a, b: dtype_number(result_type(a, b))
+    )
     for name, kind in (("Float", float32), ("Double", float64), ("Int", int32), ("Long", int64), ("Half", float16)):
         register(f"aten::_cast_{name}(Tensor self, bool non_blocking=False) -> Tensor",
                  lambda self, non_blocking=False, kind=kind: self.to(kind))  # fmt: skip

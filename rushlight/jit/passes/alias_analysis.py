@@ -1,7 +1,8 @@
 """AliasDb: which values may share memory, and which may be seen from outside.
 
 Requires: SSA. Values of mutable types (tensors, lists, dicts, objects) fall into sets: two values of different sets never share
-memory. A value joins the set of what it may view, contain or be contained in; the graph's inputs, objects' attributes and what an
+memory. A value joins the set of what it may view, contain or be contained in; the graph's inputs, objects' attributes and
+what an
 unknown operator touches are one set, the wildcard.
 """
 
@@ -25,8 +26,9 @@ from rushlight.jit.types.kinds import (
     UnionType,
 )
 
-_CONTAINERS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::ListUnpack", "prim::TupleUnpack",
-                         "prim::TupleIndex", "prim::TupleSlice", "prim::unchecked_cast", "prim::unchecked_unwrap_optional",
+_CONTAINERS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::ListUnpack",
+                         "prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice", "prim::unchecked_cast",
+                         "prim::unchecked_unwrap_optional",
                          "prim::IfThenElse", "prim::TypeCheck", "prim::RequiresGradCheck", "prim::profile"))  # fmt: skip
 _FRESH = frozenset(("prim::Constant", "prim::Uninitialized", "prim::CreateObject", "prim::AutogradZero", "prim::isinstance"))
 

@@ -2,7 +2,8 @@
 
 Requires: SSA. Guarantees: every node left has an effect, or a result that is used; ifs and loops have no unused outputs.
 
-A node has an effect if its operator has (`print`, `raise`), if it writes to memory that something live may read, or if a block of
+A node has an effect if its operator has (`print`, `raise`), if it writes to memory that something live may read, or if a
+block of
 it holds such a node.
 """
 
@@ -58,7 +59,11 @@ class _Marker:
         if node.kind == "prim::If":
             return [block.outputs[value.offset] for block in node.blocks]
         if node.kind == "prim::Loop":
-            return [node.input(value.offset + 2), node.blocks[0].outputs[value.offset + 1], node.blocks[0].inputs[value.offset + 1]]
+            return [
+                node.input(value.offset + 2),
+                node.blocks[0].outputs[value.offset + 1],
+                node.blocks[0].inputs[value.offset + 1],
+            ]
         return [output for block in node.blocks for output in block.outputs]
 
     def _behind_input(self, value: Value) -> list[Value]:

@@ -1,6 +1,7 @@
 """Inline: calls of functions and methods become their bodies.
 
-Requires: SSA. Guarantees: no `prim::CallFunction` or `prim::CallMethod` whose callee is known is left; forked bodies are inlined too.
+Requires: SSA. Guarantees: no `prim::CallFunction` or `prim::CallMethod` whose callee is known is left; forked bodies are
+inlined too.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Code: a graph as instructions of a stack machine.
 
-In: a graph. Out: `Code`, which prints: one line per instruction, `LOAD 1`, `OP 0 # aten::add`. Values live in numbered registers;
+In: a graph. Out: `Code`, which prints: one line per instruction, `LOAD 1`, `OP 0 # aten::add`. Values live in numbered
+registers;
 operators take their arguments from the stack and leave results there. A value's last reader takes it from its register (MOVE).
 
     OP X        run operator X                           OPN X N     the same with N arguments
@@ -172,7 +173,9 @@ class _CodeEmitter:
             operator = operator_of(node)
             if operator is None:
                 kinds = ", ".join(value.type.ir_text for value in node.inputs)
-                raise RuntimeError(f"unknown operator {node.kind} for arguments of types ({kinds}); see operators_named for those that exist")
+                raise RuntimeError(
+                    f"unknown operator {node.kind} for arguments of types ({kinds}); see operators_named for those that exist"
+                )
             function = operator.function
         self.code.operators.append(_with_results(function, len(node.outputs)))
         self.code.operator_names.append(node.kind)
@@ -291,10 +294,12 @@ class _CodeEmitter:
 _WORDS = {"aten::wait": "WAIT", "prim::Enter": "ENTER", "prim::Exit": "EXIT", "prim::RaiseException": "RAISE_EXCEPTION"}
 _SPECIAL: dict[str, Callable] = {
     "prim::If": _CodeEmitter._if, "prim::Loop": _CodeEmitter._loop, "prim::CallFunction": _CodeEmitter._call_function,
-    "prim::CallMethod": _CodeEmitter._call_method, "prim::GetAttr": _CodeEmitter._attribute, "prim::SetAttr": _CodeEmitter._attribute,
+    "prim::CallMethod": _CodeEmitter._call_method, "prim::GetAttr": _CodeEmitter._attribute, "prim::SetAttr":
+    _CodeEmitter._attribute,
     "prim::CreateObject": _CodeEmitter._create, "prim::TupleConstruct": _CodeEmitter._tuple,
     "prim::ListConstruct": _CodeEmitter._list_construct, "prim::DictConstruct": _CodeEmitter._dict_construct,
-    "prim::TupleUnpack": _CodeEmitter._unpack, "prim::ListUnpack": _CodeEmitter._unpack, "prim::isinstance": _CodeEmitter._isinstance,
+    "prim::TupleUnpack": _CodeEmitter._unpack, "prim::ListUnpack": _CodeEmitter._unpack, "prim::isinstance":
+    _CodeEmitter._isinstance,
     "prim::unchecked_cast": _CodeEmitter._cast, "prim::fork": _CodeEmitter._fork, "aten::wait": _CodeEmitter._word,
     "prim::Enter": _CodeEmitter._word, "prim::Exit": _CodeEmitter._word, "prim::RaiseException": _CodeEmitter._word,
 }  # fmt: skip

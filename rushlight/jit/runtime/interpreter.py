@@ -194,7 +194,10 @@ def _with_traceback(error: BaseException, frames: list[Frame]) -> BaseException:
     """The error with where scripted code was."""
     if getattr(error, "_has_script_traceback", False) or not isinstance(error, Exception):
         return error
-    lines = ["The following operation failed in the TorchScript interpreter.", "Traceback of TorchScript (most recent call last):"]
+    lines = [
+        "The following operation failed in the TorchScript interpreter.",
+        "Traceback of TorchScript (most recent call last):",
+    ]
     for depth, frame in enumerate(frames):
         position = frame.counter if depth == len(frames) - 1 else frame.counter - 1
         lines.append(frame.code.nodes[position].source_range.highlight().rstrip("\n"))

@@ -72,7 +72,8 @@ class CannotConvert(TypeError):
 
 
 def to_script(value: object, kind: Type) -> object:
-    """A Python value as scripted code of this type takes it; lists and dicts are copied. CannotConvert says what does not fit."""
+    """A Python value as scripted code of this type takes it; lists and dicts are copied. CannotConvert says what does not
+    fit."""
     if isinstance(kind, TensorType) or kind is ANY:
         return _as_tensor(value) if isinstance(kind, TensorType) else _unwrapped(value)
     if isinstance(kind, OptionalType):
@@ -136,6 +137,8 @@ def _simple(value: object, kind: Type) -> object:
         return device(value)
     if kind in (INT, FLOAT) and isinstance(value, Tensor) and value.dim() == 0:
         return _SIMPLE[kind](value.item())
-    if not is_instance(value, kind) and (kind in _SIMPLE or isinstance(kind, ClassType | InterfaceType | EnumType) or kind is NONE):
+    if not is_instance(value, kind) and (
+        kind in _SIMPLE or isinstance(kind, ClassType | InterfaceType | EnumType) or kind is NONE
+    ):
         raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
     return value

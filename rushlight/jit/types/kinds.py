@@ -1,6 +1,7 @@
 """The types of TorchScript: data, with subtyping and joins in `relations.py`.
 
-Two spellings exist. `str(type)` is Python's, as in annotations (`List[int]`); `ir_text` is that of graphs and schemas (`int[]`).
+Two spellings exist. `str(type)` is Python's, as in annotations (`List[int]`); `ir_text` is that of graphs and schemas
+(`int[]`).
 """
 
 from __future__ import annotations

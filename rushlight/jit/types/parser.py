@@ -45,7 +45,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 SIMPLE = {
-    "Tensor": TENSOR, "int": INT, "SymInt": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "str": STRING, "NoneType": NONE,
+    "Tensor": TENSOR, "int": INT, "SymInt": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "str": STRING,
+    "NoneType": NONE,
     "None": NONE, "Any": ANY, "Device": DEVICE, "Generator": GENERATOR, "Stream": STREAM, "Storage": STORAGE, "Scalar": NUMBER,
     "number": NUMBER, "ScalarType": INT, "Layout": INT, "MemoryFormat": INT, "list": ANY_LIST, "tuple": ANY_TUPLE,
     "AnyClassType": ANY_CLASS, "AnyEnumType": ANY_ENUM, "Dimname": STRING, "QScheme": INT,
@@ -126,7 +127,9 @@ def parse_type(tokens: Tokens, resolve: Callable[[str], Type | None] = no_class)
 
 
 def _is_alias(tokens: Tokens) -> bool:
-    return re.match(r"\((?:\w+|\*)(?:\|\w+)*!?\s*(?:->\s*(?:\*|\w+(?:\|\w+)*))?!?\)", tokens.text[tokens._next - 1 :]) is not None
+    return (
+        re.match(r"\((?:\w+|\*)(?:\|\w+)*!?\s*(?:->\s*(?:\*|\w+(?:\|\w+)*))?!?\)", tokens.text[tokens._next - 1 :]) is not None
+    )
 
 
 def skip_alias(tokens: Tokens) -> None:

@@ -1,0 +1,180 @@
+"""Scripted functions: their graphs in SSA, and what they give, against the same functions as Python."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Dict, List, Optional, Union  # noqa: UP035 (scripted code as people write it)
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.jit.errors import ErrorReport, JitException
+from rushlight.jit.ir import lint
+from rushlight.jit.module import script_module
+from rushlight.jit.runtime.executor import executor_of
+from rushlight.jit.script import script_function
+
+
+def pointwise(a, b):
+    c = a + b
+    d = c * c
+    return d + torch.tanh(d * c)
+
+
+def early_exits(x, n: int):
+    y = x
+    for i in range(n):
+        if i > 2:
+            y = y + i
+            continue
+        if bool(y.sum() > 3):
+            return y * 2
+    while bool(y.sum() < 3):
+        y = y * 2
+    return y
+
+
+def refined(x: Optional[int], items: List[int], s: Union[int, str]):  # noqa: UP006, UP007, UP045
+    if x is None:
+        return 0
+    y = x + 1
+    for i, v in enumerate(items):
+        y += v * i
+    if isinstance(s, int):
+        y = y + s
+    d: Dict[str, int] = {"a": y}  # noqa: UP006
+    d["b"] = 3
+    p, q = (1, 2.0)
+    assert y > 3, f"bad {y}"
+    return y if y > 2 and q > 1.0 or p < 3 else d["a"]
+
+
+def views(x):
+    x[0] = 1
+    y = x[1:3, ..., None]
+    y += 2
+    return y, [q * 2 for q in [1, 2, 3]], x.size(0)
+
+
+def broken_out(items: List[str]):  # noqa: UP006
+    found = ""
+    for item in items:
+        if item == "stop":
+            break
+        found = found + item.upper()
+    return found
+
+
+CALLS = [
+    (pointwise, (torch.ones(3), torch.ones(3))),
+    (early_exits, (torch.ones(3) / 9, 3)),
+    (early_exits, (torch.ones(3) * 3, 3)),
+    (early_exits, (torch.ones(3) * 0.1, 9)),
+    (refined, (None, [1], 2)),
+    (refined, (3, [1, 2, 3], 2)),
+    (refined, (3, [1, 2, 3], "x")),
+    (views, (torch.ones(4, 2),)),
+    (broken_out, (["a", "b", "stop", "c"],)),
+]
+
+
+@pytest.mark.parametrize(("function", "args"), CALLS)
+def test_scripted_functions_give_what_python_gives(function, args):
+    scripted = script_function(function)
+    lint(scripted.graph)
+    wanted, found = function(*copy.deepcopy(args)), scripted(*copy.deepcopy(args))
+    if isinstance(wanted, str):
+        assert found == wanted
+    else:
+        torch.testing.assert_close(found, wanted)
+
+
+def test_a_graph_prints_as_torch_prints_it():
+    graph = str(script_function(pointwise).graph)
+    lines = [line.partition(" # ")[0] for line in graph.splitlines()]
+    numbers = dict(re.findall(r"%(\d+) : \S+ = (aten::\w+|prim::Constant)", graph))
+    lines = [re.sub(r"%(\d+)\b(?!\.)", lambda found: f"%{numbers[found[1]]}", line) for line in lines]
+    assert lines == [
+        "graph(%a.1 : Tensor,",
+        "      %b.1 : Tensor):",
+        "  %prim::Constant : int = prim::Constant[value=1]()",
+        "  %c : Tensor = aten::add(%a.1, %b.1, %prim::Constant)",
+        "  %d : Tensor = aten::mul(%c, %c)",
+        "  %aten::mul : Tensor = aten::mul(%d, %c)",
+        "  %aten::tanh : Tensor = aten::tanh(%aten::mul)",
+        "  %aten::add : Tensor = aten::add(%d, %aten::tanh, %prim::Constant)",
+        "  return (%aten::add)",
+    ]
+
+
+def test_code_is_instructions():
+    code = str(executor_of(script_function(pointwise)._function).plan().code)
+    assert "LOADC 0 # 1\n" in code
+    assert "OPN 0 3 # aten::add\n" in code
+    assert code.endswith("RET 0\n")
+
+
+def test_an_error_shows_the_scripted_line():
+    with pytest.raises(JitException, match=r"assert y > 3, f\"bad \{y\}\"\n(.|\n)*AssertionError: bad -7"):
+        script_function(refined)(-9, [1], 1)
+
+
+def mistyped(x):
+    y = x
+    if bool(x.sum() > 0):
+        y = 3
+    return y
+
+
+def test_a_type_error_marks_the_place():
+    with pytest.raises(ErrorReport, match="previously had type Tensor but is now being assigned to a value of type int") as error:
+        script_function(mistyped)
+    assert "y = 3\n        ~~~~~ <--- HERE" in str(error.value)
+
+
+class Block(nn.Module):
+    """A layer with a constant, a counter and a buffer."""
+
+    __constants__ = ["scale"]
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4))
+        self.scale = 3
+        self.calls: int = 0
+        self.register_buffer("shift", torch.zeros(4))
+
+    def forward(self, x):
+        self.calls += 1
+        return torch.relu(x @ self.weight.t() + self.shift) * self.scale
+
+
+class Tower(nn.Module):
+    """Blocks in a list, and a method that forward calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.ModuleList([Block() for _ in range(3)])
+
+    def doubled(self, x, times: int = 2):
+        return x * times
+
+    def forward(self, x, double: bool = True):
+        for i, block in enumerate(self.blocks):
+            x = block(x) + i
+        if double:
+            x = self.doubled(x)
+        return x, self.training
+
+
+def test_a_scripted_module_shares_parameters_and_trains():
+    module = Tower()
+    scripted, x = script_module(module), torch.randn(2, 4)
+    torch.testing.assert_close(scripted(x)[0], module(x)[0])
+    assert list(scripted.state_dict()) == list(module.state_dict())
+    scripted(x)[0].sum().backward()
+    assert module.blocks[0].weight.grad.shape == (4, 4)
+    assert scripted(x)[1] is True
+    assert scripted.eval()(x)[1] is False
