@@ -90,7 +90,9 @@ class WrittenMemory:
             for node in nodes:
                 if node in owners or is_write(node):
                     continue
-                if node.target not in INVERSES or (node.target is aten("as_strided") and self._viewed(node) not in owners):
+                if node.target not in INVERSES or (
+                    node.target is aten("as_strided") and (self._viewed(node) not in owners or _overlaps(node.meta["val"]))
+                ):
                     return f"{node.name} is a view by {node.target} of memory that is written to"
         return ""
 
@@ -135,6 +137,16 @@ def _through_select(emit: Emit, view: Node, base: Node, new: Node) -> Node:
 
 def _through_slice(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     return emit(aten("slice_scatter"), base, new, *view.args[1:])
+
+
+def _overlaps(value: Tensor) -> bool:
+    """Whether elements of a view may share memory with one another: a scatter would write old values over new ones."""
+    reach = 0
+    for stride, size in sorted((stride, size) for stride, size in zip(value.stride(), value.shape, strict=True) if size > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 def _through_as_strided(emit: Emit, view: Node, base: Node, new: Node) -> Node:

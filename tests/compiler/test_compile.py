@@ -104,7 +104,7 @@ def test_other_sizes_at_the_second_call(quiet):
     for size in (3, 5, 3, 8):
         x = torch.arange(2.0 * size).reshape(2, size)
         assert same(compiled(x), x.softmax(-1))
-    assert len(_debug_get_cache_entry_list(compiled)) == 3
+    assert len(_debug_get_cache_entry_list(compiled)) == 2  # one for the first size, one for all others
 
 
 def test_beyond_the_limit_calls_run_in_eager_and_one_warning_names_the_guard():

@@ -41,8 +41,8 @@ def _weights(x: Tensor, size: int, output: int, ratio: float, kernel: Callable, 
 
 def _resize(x: Tensor, output_size, align_corners: bool, scales: tuple, kernel: Callable, radius: int) -> Tensor:
     height, width = _output_sizes(x, output_size, 2)
-    rows = _weights(x, x.shape[2], height, _ratio(x.shape[2], height, scales[0], align_corners), kernel, radius)
-    columns = _weights(x, x.shape[3], width, _ratio(x.shape[3], width, scales[1], align_corners), kernel, radius)
+    rows = _weights(x, x.shape[2], height, _ratio(x, x.shape[2], height, scales[0], align_corners), kernel, radius)
+    columns = _weights(x, x.shape[3], width, _ratio(x, x.shape[3], width, scales[1], align_corners), kernel, radius)
     return rows.matmul(x).matmul(columns.t())
 
 
