@@ -14,7 +14,7 @@ import numpy as np
 from rushlight.core.tensor import Tensor
 from rushlight.ops import complex_methods, copying, functional, indexing, methods, more_methods, operators
 from rushlight.ops.construct import PYTHON_TYPES
-from rushlight.ops.out import write_out
+from rushlight.ops.out import check_target, write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
 from rushlight.ops.return_types import has_named_results, return_type_of
 
@@ -169,4 +169,5 @@ def _call_with_out(packet: OpOverloadPacket, out: Tensor | tuple, args: tuple, k
     is_factory = any(argument.name == "device" for argument in packet._overloads[0]._schema.arguments)
     if is_factory and kwargs.get("dtype") is None and isinstance(out, Tensor):
         kwargs["dtype"] = out.dtype
+    check_target(packet.__name__, out)
     return write_out(packet.__name__, out, packet(*args, **kwargs), (*args, *kwargs.values()))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 
-from rushlight.core.dtype import can_cast
+from rushlight.core.dtype import can_cast, int64
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.meta.checks import check_writable, shared_memory
@@ -24,6 +24,12 @@ _READS_LATER = frozenset(
     {"gather", "index_select", "masked_select", "cat", "concat", "concatenate", "take", "scatter", "scatter_add", "index_copy",
      "index_add", "scatter_reduce", "index_reduce"}
 )  # fmt: skip
+
+
+def check_target(name: str, out: object) -> None:
+    """Refuse, before anything runs, a target of an operator whose result has one dtype only and whose values decide whether it runs."""
+    if name == "multinomial" and isinstance(out, Tensor) and out.dtype is not int64:
+        raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
 
 
 def write_out(name: str, out: Tensor | Sequence[Tensor], results: Tensor | tuple, inputs: Sequence[object]) -> Tensor | tuple:
@@ -82,15 +88,11 @@ def _check_dtype(name: str, target: Tensor, value: Tensor) -> None:
             f"Expected object of scalar type {value.dtype.scalar_name} but got scalar type {target.dtype.scalar_name} for "
             "argument 'out'"
         )
-    if name == "multinomial":
-        raise RuntimeError(f"multinomial expects Long tensor out, got: {target.dtype.scalar_name}")
     if name in ("amax", "amin"):
         raise RuntimeError(
             f"{name}(): Expected the dtype for input and out to match, but got {value.dtype.scalar_name} for input's dtype and "
             f"{target.dtype.scalar_name} for out's dtype."
         )
-    if name == "multinomial":
-        raise RuntimeError(f"multinomial expects Long tensor out, got: {target.dtype.scalar_name}")
     if name in _SAME_DTYPE:
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
     if not can_cast(value.dtype, target.dtype):
