@@ -27,7 +27,7 @@ _READS_LATER = frozenset(
 
 
 def check_target(name: str, out: object) -> None:
-    """Refuse, before anything runs, a target of an operator whose result has one dtype only and whose values decide whether it runs."""
+    """Refuse, before anything runs, a target that the operator can never write: `multinomial` gives int64 alone."""
     if name == "multinomial" and isinstance(out, Tensor) and out.dtype is not int64:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
 
