@@ -145,6 +145,7 @@ from rushlight import fft as fft
 from rushlight import func as func
 from rushlight import fx as fx
 from rushlight import inductor as inductor
+from rushlight import jit as jit
 from rushlight import linalg as linalg
 from rushlight import masked as masked
 from rushlight import multiprocessing as multiprocessing

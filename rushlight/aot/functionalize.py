@@ -144,7 +144,7 @@ class _Functionalizer:
     def _set(self, node: Node, new: Node) -> None:
         """Make `new` what `node` shows from now on, and with it everything that shares its memory."""
         storage, shown = self.memory.storage[node], node
-        changed = new
+        changed = new = self._in_layout(new, shown.meta["val"])  # what reads it takes its layout from there
         while (source := self.memory.source[node]) is not None:
             if not is_write(node):
                 changed = INVERSES[node.target](self._emit, node, self.value(source), changed)

@@ -14,6 +14,9 @@ from rushlight.aot.joint import Joint
 from rushlight.aot.memory import is_write, owner_of
 from rushlight.aot.recompute import Recomputation
 from rushlight.aot.results import Untraceable
+from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.thread_state import ExcludeKeys
+from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -119,7 +122,8 @@ class JointValues:
             if primal in saved:
                 with graph.inserting_after(self.joint.placeholders[-1]):
                     made = copies[primal] = graph.create_node("call_function", aten("clone"), (primal,), name="clone")
-                made.meta = dict(primal.meta)
+                with FakeTensorMode(), ExcludeKeys(AUTOGRAD_BITS):
+                    made.meta = dict(primal.meta, val=made.target(primal.meta["val"]))
                 for user in list(primal.users):
                     if user not in (made, write, module_output):
                         user.replace_input_with(primal, made)

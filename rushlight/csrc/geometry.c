@@ -129,3 +129,21 @@ char *impl_data(TensorImpl *impl)
     int itemsize = data ? itemsize_of(impl->dtype) : -1;
     return itemsize < 0 ? NULL : data + impl->storage_offset * itemsize;
 }
+
+int sizes_match(PyObject *found, PyObject *wanted)
+{
+    if (found == wanted)
+        return 1;
+    Py_ssize_t count = PyTuple_GET_SIZE(wanted);
+    if (PyTuple_GET_SIZE(found) != count)
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = PyTuple_GET_ITEM(found, i), *other = PyTuple_GET_ITEM(wanted, i);
+        if (one == other || other == Py_None)
+            continue;
+        int same = PyObject_RichCompareBool(one, other, Py_EQ);
+        if (same <= 0)
+            return same;
+    }
+    return 1;
+}

@@ -52,25 +52,6 @@ static int has_keys(PyObject *dict, PyObject *wanted)
     return index == count;
 }
 
-/* Sizes or strides; None stands for any. */
-static int same_numbers(PyObject *found, PyObject *wanted)
-{
-    if (found == wanted)
-        return 1;
-    Py_ssize_t count = PyTuple_GET_SIZE(wanted);
-    if (PyTuple_GET_SIZE(found) != count)
-        return 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *one = PyTuple_GET_ITEM(found, i), *other = PyTuple_GET_ITEM(wanted, i);
-        if (one == other || other == Py_None)
-            continue;
-        int same = PyObject_RichCompareBool(one, other, Py_EQ);
-        if (same <= 0)
-            return same;
-    }
-    return 1;
-}
-
 enum { SIZES, STRIDES, DTYPE, DEVICE, REQUIRES_GRAD, TENSOR_FACTS };
 
 static int same_tensor(PyObject *value, const GuardCheck *check)
@@ -82,8 +63,8 @@ static int same_tensor(PyObject *value, const GuardCheck *check)
     PyObject *device = PyTuple_GET_ITEM(facts, DEVICE);
     int same = impl->device == device ? 1 : PyObject_RichCompareBool(impl->device, device, Py_EQ);
     if (same > 0)
-        same = same_numbers(impl->sizes, PyTuple_GET_ITEM(facts, SIZES));
-    return same > 0 ? same_numbers(impl->strides, PyTuple_GET_ITEM(facts, STRIDES)) : same;
+        same = sizes_match(impl->sizes, PyTuple_GET_ITEM(facts, SIZES));
+    return same > 0 ? sizes_match(impl->strides, PyTuple_GET_ITEM(facts, STRIDES)) : same;
 }
 
 enum { GRAD_ENABLED = 1, INFERENCE = 2, AUTOCAST = 4 };

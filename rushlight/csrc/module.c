@@ -13,7 +13,7 @@ static PyTypeObject *const types[] = {
     &StorageImpl_Type,    &VersionCounter_Type,    &AutogradMeta_Type,      &ViewMeta_Type,   &TensorImpl_Type,
     &TensorBase_Type,     &ThreadState_Type,       &OperatorBase_Type,      &PacketBase_Type, &BinaryMethod_Type,
     &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
-    &SavedTensorBase_Type, &AccumulateNode_Type, &GuardTree_Type, &CacheEntry_Type, &FrameView_Type, &TailCall_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
+    &SavedTensorBase_Type, &AccumulateNode_Type, &GuardTree_Type, &GraphLaunch_Type, &PreparedConstants_Type, &CacheEntry_Type, &FrameView_Type, &TailCall_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
     &MersenneTwister_Type, &CreationKernel_Type,
 };
 

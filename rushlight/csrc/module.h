@@ -60,6 +60,8 @@ extern PyTypeObject OperatorNode_Type;
 extern PyTypeObject SavedTensorBase_Type;
 extern PyTypeObject AccumulateNode_Type;
 extern PyTypeObject GuardTree_Type;
+extern PyTypeObject GraphLaunch_Type;
+extern PyTypeObject PreparedConstants_Type;
 extern PyTypeObject CacheEntry_Type;
 extern PyTypeObject FrameView_Type;
 extern PyTypeObject TailCall_Type;

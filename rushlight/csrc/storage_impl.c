@@ -155,6 +155,7 @@ static PyGetSetDef getset[] = {
 
 static PyMemberDef members[] = {
     {"device", T_OBJECT_EX, offsetof(StorageImpl, device), READONLY, "Where the bytes lie."},
+    {"generation", T_INT, offsetof(StorageImpl, generation), READONLY, "How often the memory was replaced."},
     {NULL, 0, 0, 0, NULL},
 };
 

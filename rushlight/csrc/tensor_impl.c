@@ -131,6 +131,16 @@ TensorImpl *impl_empty(PyObject *sizes, PyObject *strides, PyObject *dtype, Py_s
     return made;
 }
 
+TensorImpl *impl_over(PyObject *storage, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset, PyObject *dtype)
+{
+    const ThreadRecord *record = thread_record();
+    TensorImpl *made = record ? impl_make(Py_NewRef(storage), sizes, strides, storage_offset, dtype, configuration.cpu, CPU_KEYS,
+                                          new_version()) : NULL;
+    if (made)
+        enter_mode(made, record);
+    return made;
+}
+
 static int check_tuples(PyObject *sizes, PyObject *strides)
 {
     if (PyTuple_Check(sizes) && PyTuple_Check(strides) && PyTuple_GET_SIZE(sizes) == PyTuple_GET_SIZE(strides))

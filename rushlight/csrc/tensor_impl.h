@@ -104,6 +104,8 @@ static inline Py_ssize_t version_value(const TensorImpl *impl) { return ((Versio
 Py_ssize_t count_elements(PyObject *sizes);
 /* The number of elements; negative sizes count as 0. */
 Py_ssize_t impl_numel(TensorImpl *impl);
+/* Whether two tuples of sizes or strides are equal; None among the wanted ones stands for any. -1 with an exception set. */
+int sizes_match(PyObject *found, PyObject *wanted);
 /* Whether the elements lie row-major without gaps. */
 int impl_is_contiguous(TensorImpl *impl); /* 2: in the strides of dimensions of size 1, too */
 /* Both again, as Python sees them: of a fake tensor with symbolic sizes, too. -1 and NULL with an exception set. */
@@ -124,6 +126,8 @@ PyObject *contiguous_strides(PyObject *sizes);
 /* An uninitialised CPU impl in the thread's mode. `numel` may be -1. */
 TensorImpl *impl_empty(PyObject *sizes, PyObject *strides, PyObject *dtype, Py_ssize_t numel);
 TensorImpl *impl_alias(TensorImpl *impl, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset);
+/* A CPU impl over a storage, in the thread's mode. */
+TensorImpl *impl_over(PyObject *storage, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset, PyObject *dtype);
 PyObject *tensor_wrap(TensorImpl *impl);
 /* Steals the reference to `impl`; NULL stays NULL. */
 PyObject *tensor_wrap_new(TensorImpl *impl);

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rushlight._C import skip_code, tail_call
+from rushlight._C import GraphLaunch, skip_code, tail_call
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.dynamic import ConstraintViolationError, OpenSizes, SymbolicFailure, all_fixed
@@ -147,6 +147,8 @@ class _Capture:
         if not self.session.graph.calls:
             return None
         self._check_generators()
+        if self.session.open_modes:
+            raise GraphBreak("a region of autocast or of inference mode that is left open")
         result = self.writer.expression(value)
         self._effects()
         self._grad_mode()
@@ -176,6 +178,8 @@ class _Capture:
         cells = [self.writer.expression(translator.cells[name]) for name in self.code.co_cellvars if name in translator.cells]
         if len(cells) != len(self.code.co_cellvars):
             return None
+        if not all(mode.is_written for mode in self.session.open_modes):
+            raise GraphBreak("a region of autocast or of inference mode that is left open")
         self._effects()
         self._grad_mode()
         self._name_variables(values)
@@ -296,6 +300,8 @@ class _Capture:
     def _build(self, reason: GraphBreak | None) -> GuardedCode:
         graph, first, module = self.session.graph, [], None
         graph_state = state.grad_enabled
+        for mode in reversed(self.session.open_modes):
+            mode.leave(self.translator)
         if graph.calls:
             outputs = self.writer.outputs
             module = graph.finish(outputs, self.name)
@@ -329,6 +335,8 @@ def _indented(lines: list[str]) -> list[str]:
 
 def _outside_of_capture(compiled: Callable) -> Callable:
     """`compiled`, whose own frames are no program of the user's."""
+    if type(compiled) is GraphLaunch:
+        return compiled  # which keeps the hook away from them itself
 
     def call_graph(*inputs: Any) -> Any:
         return compiled(*inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import Value
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ class SideEffects:
 
     def mutates(self, value: Value) -> None:
         """The program changes a value; of those that it made itself nothing need be remembered."""
+        if value.is_of_library:
+            raise GraphBreak("a change of the library's own settings")
         if value.source is not None:
             self._changed.setdefault(id(value), value)
 

@@ -8,7 +8,8 @@ import types
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.grad_mode import enable_grad, no_grad
+from rushlight.amp.autocast_mode import autocast
+from rushlight.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
@@ -23,7 +24,7 @@ from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
 from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, constant_of, is_constant_value
-from rushlight.dynamo.values.contexts import GradModeValue, ThreadStateValue
+from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
 from rushlight.dynamo.values.mappings import DictValue
@@ -55,6 +56,7 @@ class Session:
         self.distinct: list[Source] = []
         self.cells: list[Source] = []
         self.generators: list[Value] = []
+        self.open_modes: list[RegionValue] = []
         self.steps = self.steps_before_call = 0
         self.active: Translator | None = None
         sizes.environment.locate = self._location
@@ -177,7 +179,7 @@ class Session:
         if isinstance(value, types.MethodType):
             owner = self.wrap(tx, value.__self__, Attribute(source, "__self__") if source else None)
             function = self.wrap(tx, value.__func__, Attribute(source, "__func__") if source else None)
-            if isinstance(owner, GradModeValue):
+            if isinstance(owner, ModeValue):
                 return tx.bound_method(owner, value.__func__.__name__)
             return BoundMethodValue(owner, function, source)
         if type(value) is functools.partial:
@@ -267,6 +269,8 @@ class Session:
             return ThreadStateValue(source)
         if kind in _GRAD_KINDS:
             return self._grad_mode(value, source)
+        if kind is set_grad_enabled or (kind is autocast and not value._outer):
+            return self._fixed_mode(value, source)
         if isinstance(value, BaseException) and source is None:
             return from_exception(value)
         if source is not None:
@@ -282,6 +286,16 @@ class Session:
         if hasattr(value, "previous"):
             self.guards.same_object(Attribute(source, "previous"), value.previous)
             made.previous.append(value.previous)
+        return made
+
+    def _fixed_mode(self, value: Any, source: Source | None) -> Value:
+        place = source or self.hold(value)
+        self._identity(place, value)
+        if isinstance(value, autocast):
+            return RegionValue(autocast, value.arguments, place)
+        made = GradModeValue(set_grad_enabled, place, value.mode)
+        self.guards.same_object(Attribute(place, "previous"), value.previous)
+        made.previous.append(value.previous)
         return made
 
     def hold(self, value: Any) -> Held:

@@ -279,7 +279,9 @@ class Translator(Services):
             if is_own:
                 return self.wrap(found, Global(name))
             if is_library:
-                return self.wrap_constant(found)
+                value = self.wrap_constant(found)
+                value.is_of_library = True
+                return value
             return self.wrap(found, Global(name, self.session.hold(self.module_globals).name))
         if not is_library:
             self.guards.has_key(Local(GLOBALS) if is_own else self.held(self.module_globals), name, False)
@@ -303,9 +305,12 @@ class Translator(Services):
 
 @contextmanager
 def restored_grad_mode() -> Iterator[None]:
-    """Leave the thread's grad mode as it was found."""
-    before = state.grad_enabled
+    """Leave grad mode and autocast settings as they were found. Hooks on saved tensors do not see what is only captured."""
+    before, hooks = state.grad_enabled, state.saved_tensor_hooks
+    cast, keys = state.autocast, (state.inference, state.include, state.exclude)
+    state.saved_tensor_hooks = ()
     try:
         yield
     finally:
-        state.grad_enabled = before
+        state.grad_enabled, state.saved_tensor_hooks = before, hooks
+        state.autocast, (state.inference, state.include, state.exclude) = cast, keys

@@ -125,7 +125,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer) -> 
     observe("library", lambda: f"{'loaded' if library.from_cache else 'built'} {library.path}")
     constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
     kind = SymbolicGraph if lowered.symbols else CompiledGraph
-    return kind(lowered, program, library, constants, reference)
+    return kind(lowered, program, library, constants, reference).callable()
 
 
 def _checked(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:

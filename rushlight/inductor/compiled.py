@@ -16,6 +16,7 @@ from rushlight.core.thread_state import state
 from rushlight.inductor.build import Library
 from rushlight.inductor.codegen.program import Program
 from rushlight.inductor.graph import LoweredGraph
+from rushlight.inductor.launch import make_launch, reach
 from rushlight.inductor.sizes import Size, as_size
 
 TILE_COLUMNS = 64  # upper bound of the padding of a packed matrix's columns
@@ -29,7 +30,7 @@ class ConstantChanged(RuntimeError):
 class _Prepared:
     """Constants as one call sees them. A call holds on to the record, so that a change meanwhile frees nothing it reads."""
 
-    state: list[tuple[int, StorageImpl]]
+    state: list[tuple[int, StorageImpl, int]]  # version, storage and its generation, of each constant
     pointers: list[int]
     packed: list[StorageImpl]
 
@@ -51,13 +52,19 @@ class CompiledGraph:
         self.inputs = lowered.inputs
         self.outputs = lowered.outputs
         self.constants = [constants[buffer.target] for buffer in program.constants]
-        self._by_name = {buffer.name: tensor for buffer, tensor in zip(program.constants, self.constants, strict=True)}
-        self._expected = [(buffer.layout.size, buffer.layout.stride, buffer.layout.dtype) for buffer in self.inputs]
-        self._output_bytes = self._sizes_of_outputs(lowered)
-        self._dtypes = {buffer.name: buffer.layout.dtype for buffer in lowered.buffers}
+        self.by_name = {buffer.name: tensor for buffer, tensor in zip(program.constants, self.constants, strict=True)}
+        self.expected = [(buffer.layout.size, buffer.layout.stride, buffer.layout.dtype) for buffer in self.inputs]
+        self.output_bytes = self._sizes_of_outputs(lowered)
+        self.dtypes = {buffer.name: buffer.layout.dtype for buffer in lowered.buffers}
         self._layouts = [(buffer.layout.size, buffer.layout.stride, buffer.layout.dtype) for buffer in program.constants]
         self._prepared: _Prepared | None = None
         self._lock = threading.Lock()
+        self._launch: _C.GraphLaunch | None = None
+
+    def callable(self) -> Callable[..., tuple]:
+        """What to call with inputs: native code as far as possible, which does the same as the graph itself."""
+        self._launch = make_launch(self)
+        return self._launch or self
 
     def _sizes_of_outputs(self, lowered: LoweredGraph) -> dict[str, Size]:
         layouts = {buffer.name: buffer.layout for buffer in lowered.buffers}
@@ -67,7 +74,7 @@ class CompiledGraph:
         """The flat outputs for inputs of the compiled sizes, strides and dtypes; RuntimeError for any others."""
         self._check(tensors)
         prepared = self._prepare()
-        made = {name: allocate(nbytes) for name, nbytes in self._output_bytes.items()}
+        made = {name: allocate(nbytes) for name, nbytes in self.output_bytes.items()}
         arena = _C.allocate(self.library.arena_bytes)
         pointers = [tensor._impl.data_ptr for tensor in tensors]
         pointers += prepared.pointers
@@ -78,24 +85,34 @@ class CompiledGraph:
         return tuple(self._output(view, made, tensors) for view in self.outputs)
 
     def _check(self, tensors: tuple[Tensor, ...]) -> None:
-        if len(tensors) != len(self._expected):
-            raise RuntimeError(f"the compiled graph takes {len(self._expected)} tensors, got {len(tensors)}")
-        for position, (tensor, expected) in enumerate(zip(tensors, self._expected, strict=True)):
-            impl = tensor._impl
-            if (impl.sizes, impl.strides, impl.dtype) != expected or impl.storage.buffer is None:
-                size, stride, kind = expected
+        if len(tensors) != len(self.expected):
+            raise RuntimeError(f"the compiled graph takes {len(self.expected)} tensors, got {len(tensors)}")
+        for position, (tensor, expected) in enumerate(zip(tensors, self.expected, strict=True)):
+            impl = getattr(tensor, "_impl", None)
+            if impl is None:
+                raise RuntimeError(f"input {position} of the compiled graph must be a tensor, got {type(tensor).__name__}")
+            size, stride, kind = expected
+            if (impl.sizes, impl.strides, impl.dtype) != expected or _has_no_data(impl):
                 raise RuntimeError(
                     f"input {position} of the compiled graph must be a {kind} CPU tensor of size {list(size)} and stride "
                     f"{list(stride)}, got {impl.dtype} of size {list(impl.sizes)} and stride {list(impl.strides)}"
                 )
+            needed = impl.storage_offset * kind.itemsize + reach(size, stride, kind)
+            if needed > impl.storage.nbytes:
+                raise RuntimeError(
+                    f"input {position} of the compiled graph needs a storage of {needed} bytes, got one of {impl.storage.nbytes}"
+                )
 
     def _prepare(self) -> _Prepared:
         """The constants and their packed forms, which are made anew after a constant was written to or given new memory."""
-        state_now = [(tensor._impl.version.value, tensor._impl.storage) for tensor in self.constants]
+        impls = [tensor._impl for tensor in self.constants]
+        state_now = [(impl.version.value, impl.storage, impl.storage.generation) for impl in impls]
         prepared = self._prepared
         if prepared is None or prepared.state != state_now:
             with self._lock:
                 prepared = self._prepared = self._pack(state_now)
+                if self._launch is not None:
+                    self._launch.use_constants(tuple(self.constants), tuple(state_now), tuple(prepared.pointers), prepared)
         return prepared
 
     def _pack(self, state_now: list) -> _Prepared:
@@ -105,6 +122,9 @@ class CompiledGraph:
                     f"{buffer.target} had size {list(expected[0])} and dtype {expected[2]} when the graph was compiled, and "
                     f"has now {list(tensor.shape)} and {tensor.dtype}; compile the model again"
                 )
+            impl = tensor._impl
+            if impl.storage_offset * impl.dtype.itemsize + reach(*expected) > impl.storage.nbytes:
+                raise RuntimeError(f"{buffer.target} has a storage of {impl.storage.nbytes} bytes, which is too small for its size")
         pointers = [tensor._impl.data_ptr for tensor in self.constants]
         packed = [allocate(buffer.layout.numel * buffer.layout.dtype.itemsize) for buffer in self.program.folded]
         packed += [allocate(4 * operand.depth * (operand.columns + TILE_COLUMNS)) for operand in self.program.packed]
@@ -119,17 +139,21 @@ class CompiledGraph:
         storage = made.get(view.buffer)
         if storage is None:
             return self._alias(view, tensors)
-        kind = self._dtypes[view.buffer]
+        kind = self.dtypes[view.buffer]
         impl = TensorImpl(storage, view.size, view.stride, view.offset, kind, CPU, CPU_KEYS)
         impl.inference = state.inference
         return wrap(impl)
 
     def _alias(self, view, tensors: tuple[Tensor, ...]) -> Tensor:
         """An output that is a view of an input or of a constant."""
-        source = self._by_name.get(view.buffer)
+        source = self.by_name.get(view.buffer)
         if source is None:
             names = [buffer.name for buffer in self.inputs]
             source = tensors[names.index(view.buffer)]
         if view.is_whole:
             return source
         return source.as_strided(view.size, view.stride, source.storage_offset() + view.offset)
+
+
+def _has_no_data(impl: TensorImpl) -> bool:
+    return not impl.storage.data_ptr and impl.storage.buffer is None

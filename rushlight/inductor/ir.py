@@ -49,6 +49,16 @@ class IndexValue(Value):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class RandomWord(IndexValue):
+    """Element `index` of a stream of random words, which a seed and an offset name: as an integer ("bits") or in [0, 1)
+    ("uniform")."""
+
+    name: str
+    seed: Load
+    offset: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Call(Value):
     """A scalar function of other values, by its name in `rl::`; casts are named `cast`."""
 
@@ -87,7 +97,7 @@ def children(value: Value) -> tuple[Value, ...]:
         return (value.index, value.body)
     if isinstance(value, Masked):
         return (value.mask, value.body, value.other)
-    return ()
+    return (value.seed,) if isinstance(value, RandomWord) else ()
 
 
 def walk(value: Value) -> Iterator[Value]:
@@ -281,6 +291,8 @@ def _node_text(node: Value, visit) -> str:
         return f"ops.constant({node.number!r}, {node.dtype})"
     if isinstance(node, Load):
         return f"ops.load({node.buffer}, {node.index})"
+    if isinstance(node, RandomWord):
+        return f"ops.random_{node.name}({visit(node.seed)}, {node.offset}, {node.index})"
     if isinstance(node, IndexValue):
         return f"ops.index_expr({node.index}, {node.dtype})"
     if isinstance(node, Indirect):

@@ -44,8 +44,12 @@ class SymbolicGraph(CompiledGraph):
         symbols = lowered.symbols
         self._tensors = [position for position, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
         self._bind = make_binder(symbols)
-        self._work_out = _make_sizing(symbols, program, self.outputs, self._output_bytes)
+        self._work_out = _make_sizing(symbols, program, self.outputs, self.output_bytes)
         self._sized: _Sized | None = None
+
+    def callable(self) -> Callable[..., tuple]:
+        """The graph itself."""
+        return self
 
     def __call__(self, *inputs: Tensor | int) -> tuple:
         """The flat outputs; RuntimeError for inputs of other dtypes, and of sizes and strides that do not fit together."""
@@ -76,7 +80,7 @@ class SymbolicGraph(CompiledGraph):
             replace(view, size=size, stride=stride, offset=offset, value=value if isinstance(view.value, Size) else view.value)
             for view, (size, stride, offset, value) in zip(self.outputs, views, strict=True)
         )
-        return _Sized(sizes, arena_bytes, dict(zip(self._output_bytes, output_bytes, strict=True)), outputs)
+        return _Sized(sizes, arena_bytes, dict(zip(self.output_bytes, output_bytes, strict=True)), outputs)
 
 
 def _make_sizing(

@@ -1,1 +1,23 @@
-"""TorchScript."""
+"""TorchScript: `script` compiles Python to a typed IR, which runs on a stack machine and as native code.
+
+Order of the data: `frontend/` (source to tree views), `emit/` (trees to typed SSA graphs, in `ir/`), `passes/`, `runtime/`
+(graphs to instructions to results). `module_types.py` and `classes.py` say what modules and classes are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rushlight.jit.classes import interface
+from rushlight.jit.decorators import export, ignore, unused
+from rushlight.jit.errors import JitException as Error
+from rushlight.jit.language import Attribute, annotate, fork, is_scripting, wait
+from rushlight.jit.language import jit_isinstance as isinstance
+from rushlight.jit.module import RecursiveScriptModule, ScriptModule, script_method
+from rushlight.jit.overloads import overload as _overload
+from rushlight.jit.overloads import overload as _overload_method
+from rushlight.jit.runtime.futures import Future
+from rushlight.jit.script import ScriptFunction
+from rushlight.jit.scripting import CompilationUnit, script
+
+

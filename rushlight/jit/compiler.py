@@ -20,6 +20,7 @@ from rushlight.jit.errors import ErrorReport
 from rushlight.jit.frontend.definitions import get_jit_def
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
+from rushlight.jit.overloads import overloaded_definition, overloads_of
 from rushlight.jit.passes.cleanup import run_cleanup_passes
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Def
@@ -75,8 +76,23 @@ class PythonCompiler:
         with _lock:
             found = _functions.get(function)
             if found is None:
-                found = _functions[function] = [self.compile_function(function, closure_lookup(function), where)]
+                found = _functions[function] = self.compile_overloads(function, closure_lookup(function), where)
             return found
+
+    def compile_overloads(
+        self, function: Callable, lookup: Callable[[str], object], where: SourceRange | None = None
+    ) -> list[Function]:
+        """A function for each declared signature of a Python function, or the one that it has itself."""
+        declared = overloads_of(function)
+        if not declared:
+            return [self.compile_function(function, lookup, where)]
+        made = []
+        for index, each in enumerate(declared):
+            definition = overloaded_definition(each, get_jit_def(function))
+            defaults = {**default_arguments(function), **default_arguments(each)}
+            name = f"{qualified_name(function)}__{index}"
+            made.append(self.define(definition, name, PythonResolver(lookup, self), defaults))
+        return made
 
     def compile_function(
         self, function: Callable, lookup: Callable[[str], object], where: SourceRange | None = None

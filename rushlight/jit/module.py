@@ -7,17 +7,26 @@ reaches them through an object whose slots are the module's own attributes.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import sys
+import types
 from collections.abc import Callable, Iterator, MutableMapping
 
+from rushlight.jit.compiler import compiler, frame_lookup
 from rushlight.jit.decorators import is_exported, is_ignored
+from rushlight.jit.emit.module_values import ModuleResolver
+from rushlight.jit.frontend.definitions import definitions_of_text
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
-from rushlight.jit.module_types import ConcreteModule, concrete_module
+from rushlight.jit.language import Attribute
+from rushlight.jit.module_types import ConcreteModule, concrete_module, method_of, property_of
+from rushlight.jit.overloads import overloads_of
+from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.type_checks import to_script
 from rushlight.jit.script import ScriptFunction, bind_arguments
-from rushlight.jit.types.kinds import ClassType
 from rushlight.nn import Module
 
 
@@ -56,22 +65,74 @@ class ModuleSlots(MutableMapping):
         return len(self._module._c.type.attributes)
 
 
-class ScriptModule(Module):
-    """A module whose methods are scripted. Made by `script`, `trace` and `load`."""
+class _CompilesWhenMade(type(Module)):
+    """The metaclass of ScriptModule: an instance of a subclass is compiled when its `__init__` is done."""
+
+    def __call__(cls, *args: object, **kwargs: object) -> ScriptModule:
+        made = super().__call__(*args, **kwargs)
+        if made._c is None:
+            made._compile()
+        return made
+
+
+class ScriptModule(Module, metaclass=_CompilesWhenMade):
+    """A module whose methods are scripted. Made by `script`, `trace` and `load`, or by a subclass with `script_method`s."""
 
     def __init__(self) -> None:
         super().__init__()
         object.__setattr__(self, "_c", None)
 
     @classmethod
-    def _of(cls, kind: ClassType) -> ScriptModule:
+    def _of(cls, concrete: ConcreteModule) -> ScriptModule:
+        """A module of a type, still without parameters, buffers and submodules."""
         made = RecursiveScriptModule.__new__(RecursiveScriptModule)
         Module.__init__(made)
-        inner = ScriptObject(kind)
-        inner.slots = ModuleSlots(made)
-        object.__setattr__(made, "_c", inner)
-        object.__setattr__(made, "original_name", kind.name.rpartition(".")[2])
+        made._become(concrete)
         return made
+
+    def _become(self, concrete: ConcreteModule) -> None:
+        inner = ScriptObject(concrete.type)
+        inner.slots = ModuleSlots(self)
+        object.__setattr__(self, "_c", inner)
+        object.__setattr__(self, "_concrete", concrete)
+        object.__setattr__(self, "original_name", concrete.type.short_name)
+
+    def _compile(self) -> None:
+        """Script the methods that are marked, and the submodules."""
+        for name, child in self._modules.items():
+            if child is not None:
+                self._modules[name] = script_module(child)
+        self._become(concrete_module(self))
+        for name, value in list(vars(self).items()):
+            if isinstance(value, Attribute):
+                self.__dict__[name] = value.value
+        for name, each in inspect.getmembers_static(type(self), lambda member: isinstance(member, ScriptMethodStub)):
+            if self._c.type.find_method(name) is not None:
+                self._c.type.find_method(name).ensure_defined()
+
+    def define(self, src: str) -> None:
+        """Compile methods from source text: `m.define("def f(self, x):\\n    return x + 1")`."""
+        frame = frame_lookup(sys._getframe(1))
+        for definition in definitions_of_text(src, self._c.type.short_name):
+            name = definition.ident.name
+            resolver = ModuleResolver(frame, compiler, self._concrete, property_of)
+            made = compiler.define(definition, f"{self._c.type.name}.{name}", resolver, {}, self._c.type)
+            self._c.type.methods[name] = made
+            made.ensure_defined()
+
+    @property
+    def code(self) -> str:
+        """`forward` as TorchScript's Python."""
+        return self._method("forward").code
+
+    @property
+    def code_with_constants(self) -> tuple[str, object]:
+        """`forward` as TorchScript's Python, and the constants that it names."""
+        return self._method("forward").code_with_constants
+
+    def graph_for(self, *args: object, **kwargs: object) -> Graph:
+        """The optimised graph of `forward` for such arguments."""
+        return self._method("forward").graph_for(*args, **kwargs)
 
     @property
     def graph(self) -> Graph:
@@ -98,6 +159,12 @@ class ScriptModule(Module):
                 raise
             if name in inner.type.constants:
                 return inner.type.constants[name]
+            if name in inner.type.properties or isinstance(getattr(self._concrete.python_class, name, None), property):
+                getter = property_of(self._concrete, name)[0]
+                return ScriptMethod(self, getter)()
+            ignored = getattr(self._concrete.python_class, name, None)
+            if is_ignored(ignored):
+                return types.MethodType(ignored, self)
             if inner.type.find_method(name) is not None:
                 return self._method(name)
             raise
@@ -123,25 +190,43 @@ class ScriptMethod(ScriptFunction):
         self.owner = owner
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        bound = bind_arguments(self._function.schema.without_self(), args, kwargs)
-        return run_function(self._function, [self.owner._c, *bound])
+        schema = self._function.schema
+        bound = bind_arguments(schema.without_self(), args, kwargs)
+        return from_script(run_function(self._function, [self.owner._c, *bound]), schema.return_type)
 
 
 def script_module(module: Module) -> ScriptModule:
     """Script a module and its submodules, recursively. Parameters and buffers are shared with the original."""
     if isinstance(module, ScriptModule):
         return module
+    module = _prepared(module, {})
     made = _wrap(module, concrete_module(module), {})
-    for name in exported_methods(type(module)):
-        function = made._c.type.find_method(name)
-        if function is not None:
-            function.ensure_defined()
+    _compile_exported(module, made)
     return made
+
+
+def _prepared(module: Module, seen: dict[int, Module]) -> Module:
+    """The module that is scripted in the place of one with a `__prepare_scriptable__` method; the module itself otherwise."""
+    prepare = getattr(module, "__prepare_scriptable__", None)
+    return module if prepare is None else prepare()
+
+
+def _compile_exported(module: Module, made: ScriptModule) -> None:
+    for name, child in module._modules.items():
+        if child is not None and not isinstance(child, ScriptModule):
+            _compile_exported(child, made._modules[name])
+    for name in exported_methods(type(module)):
+        method, _ = method_of(type(module), name)
+        count = 0 if method is None else len(overloads_of(method))
+        for each in [f"{name}__{index}" for index in range(count)] or [name]:
+            function = made._c.type.find_method(each)
+            if function is not None:
+                function.ensure_defined()
 
 
 def exported_methods(kind: type) -> list[str]:
     """The methods that are compiled at once: `forward`, unless it is Python's, and those marked with `export`."""
-    names = [name for name, each in inspect.getmembers(kind, inspect.isfunction) if is_exported(each)]
+    names = [name for name, each in inspect.getmembers_static(kind, inspect.isfunction) if is_exported(each)]
     forward = getattr(kind, "forward", None)
     is_own = forward is not None and not getattr(forward, "_is_unimplemented", False) and not is_ignored(forward)
     return (["forward"] if is_own and forward is not Module.forward else []) + names
@@ -150,7 +235,9 @@ def exported_methods(kind: type) -> list[str]:
 def _wrap(module: Module, concrete: ConcreteModule, seen: dict[Module, ScriptModule]) -> ScriptModule:
     if module in seen:
         return seen[module]
-    made = seen[module] = ScriptModule._of(concrete.type)
+    if isinstance(module, ScriptModule):
+        return module
+    made = seen[module] = ScriptModule._of(concrete)
     made._parameters.update(module._parameters)
     made._buffers.update(module._buffers)
     made._non_persistent_buffers_set = set(module._non_persistent_buffers_set)
@@ -158,11 +245,28 @@ def _wrap(module: Module, concrete: ConcreteModule, seen: dict[Module, ScriptMod
         made._modules[name] = None if child is None else _wrap(child, concrete.submodules[name], seen)
     for name, attribute in concrete.type.attributes.items():
         if not (attribute.is_parameter or attribute.is_buffer or name in made._modules):
-            made.__dict__[name] = getattr(module, name, None)
+            value = getattr(module, name, None)
+            made.__dict__[name] = value.value if isinstance(value, Attribute) else to_script(value, attribute.type)
+    for hook in concrete.pre_hooks:
+        made.register_forward_pre_hook(lambda _, args, name=hook: made._method(name)(args))
+    for hook in concrete.hooks:
+        made.register_forward_hook(lambda _, args, result, name=hook: made._method(name)(args, result))
     return made
 
 
-def script_method(function: Callable) -> Callable:
+class ScriptMethodStub:
+    """A method of a ScriptModule subclass that is compiled when an instance is made."""
+
+    def __init__(self, function: Callable):
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    def __get__(self, owner: ScriptModule | None, kind: type) -> object:
+        if owner is None:
+            return self.function
+        return types.MethodType(self.function, owner) if owner._c is None else owner._method(self.function.__name__)
+
+
+def script_method(function: Callable) -> ScriptMethodStub:
     """Mark a method of a ScriptModule subclass for compilation."""
-    function._rushlight_script_method = True
-    return function
+    return ScriptMethodStub(function)

@@ -22,13 +22,15 @@ from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.module_values import ModuleResolver
 from rushlight.jit.frontend.definitions import get_jit_def
 from rushlight.jit.function import Function
+from rushlight.jit.language import Attribute
 from rushlight.jit.library import script_methods
-from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, OptionalType, Type
+from rushlight.jit.overloads import overloaded_definition, overloads_of
+from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, InterfaceType, OptionalType, Type
 from rushlight.nn import Module
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
 from rushlight.nn.modules.parameter_container import ParameterDict, ParameterList
 
-_INTERNAL = frozenset(vars(Module()))
+_INTERNAL = frozenset(vars(Module())) | {"_c", "_concrete", "original_name"}
 _ITERABLES = (Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict)
 _lock = threading.RLock()
 _shared: dict[tuple, ConcreteModule] = {}
@@ -46,6 +48,8 @@ class ConcreteModule:
     constants: dict[str, object] = field(default_factory=dict)
     functions: dict[str, Callable] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    pre_hooks: list[str] = field(default_factory=list)
+    hooks: list[str] = field(default_factory=list)
 
     @property
     def is_iterable(self) -> bool:
@@ -56,6 +60,9 @@ class ConcreteModule:
 def concrete_module(module: Module) -> ConcreteModule:
     """The concrete type of a module; modules that look the same to the compiler share one."""
     with _lock:
+        scripted = module.__dict__.get("_concrete")
+        if scripted is not None:
+            return scripted
         attributes, constants, functions, failed = _inspect(module)
         submodules = {name: concrete_module(child) for name, child in module._modules.items() if child is not None}
         key = _key(module, attributes, constants, functions, submodules)
@@ -67,6 +74,11 @@ def concrete_module(module: Module) -> ConcreteModule:
         return found
 
 
+def concrete_of_type(kind: ClassType, submodules: dict[str, ConcreteModule], python_class: type = Module) -> ConcreteModule:
+    """The concrete type of a module that was traced or loaded: its type says everything."""
+    return ConcreteModule(python_class, kind, submodules, dict(kind.constants))
+
+
 def _key(module: Module, attributes: dict, constants: dict, functions: dict, submodules: dict) -> tuple | None:
     try:
         key = (
@@ -75,6 +87,8 @@ def _key(module: Module, attributes: dict, constants: dict, functions: dict, sub
             tuple((name, type(value), _frozen(value)) for name, value in constants.items()),
             tuple((name, id(function)) for name, function in functions.items()),
             tuple((name, id(each.type)) for name, each in submodules.items()),
+            tuple(module._forward_pre_hooks.values()),
+            tuple(module._forward_hooks.values()),
         )
         hash(key)
     except TypeError:
@@ -100,6 +114,9 @@ def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
     for name, value in module._buffers.items():
         attributes[name] = (_annotated(annotations, name) or (TENSOR if value is not None else NONE), "buffer")
     for name, value in _plain_attributes(module):
+        if isinstance(value, Attribute):
+            attributes[name] = (type_from_python(value.type, compiler.class_type), "attribute")
+            continue
         if name in constant_names:
             constants[name] = simplified(value) if not isinstance(value, list | tuple) else value
             continue
@@ -157,12 +174,28 @@ def _make(module: Module, attributes: dict, constants: dict, functions: dict, fa
     concrete = ConcreteModule(type(module), kind, submodules, constants, functions, failed)
     for name, (declared, flag) in attributes.items():
         kind.add_attribute(name, declared, flag == "parameter", flag == "buffer")
+    annotations = _annotations(type(module))
     for name, child in submodules.items():
-        kind.add_attribute(name, child.type)
+        declared = _annotated(annotations, name)
+        kind.add_attribute(name, declared if isinstance(declared, InterfaceType) else child.type)
     kind.constants.update({name: value for name, value in constants.items() if constant_type(value) is not None})
     kind.unresolved.update(failed)
     kind.lazy_method.append(lambda name: _compile_method(concrete, name))
+    concrete.pre_hooks += [_add_hook(concrete, each) for each in module._forward_pre_hooks.values() if _is_scriptable(each)]
+    concrete.hooks += [_add_hook(concrete, each) for each in module._forward_hooks.values() if _is_scriptable(each)]
     return concrete
+
+
+def _is_scriptable(hook: Callable) -> bool:
+    return inspect.isfunction(hook) and not is_ignored(hook) and not is_unused(hook)
+
+
+def _add_hook(concrete: ConcreteModule, hook: Callable) -> str:
+    """Make a hook a method of the module, under its own name."""
+    name = hook.__name__
+    if name not in concrete.type.methods:
+        concrete.type.methods[name] = _define_method(concrete, hook, name, False)
+    return name
 
 
 def _unique_name(name: str) -> str:
@@ -180,20 +213,63 @@ def _compile_method(concrete: ConcreteModule, name: str) -> Function | None:
         kind = concrete.type
         if name in kind.methods:
             return kind.methods[name]
-        method = script_methods(concrete.python_class).get(name)
-        if method is None:
-            method = inspect.getattr_static(concrete.python_class, name, None)
-        is_static = isinstance(method, staticmethod)
-        method = getattr(method, "__func__", method)
-        if not inspect.isfunction(method) or is_unused(method) or is_ignored(method):
+        made, is_static = _define_named(concrete, name)
+        if made is None:
             return None
-        made = _define_method(concrete, method, name, is_static)
         (kind.static_methods if is_static else kind.methods)[name] = made
         return made
 
 
+def _define_named(concrete: ConcreteModule, name: str) -> tuple[Function | None, bool]:
+    """The method of a name, and whether it is static. `name__1` is the second declared signature of `name`."""
+    method, is_static = method_of(concrete.python_class, name)
+    if method is not None:
+        return _define_method(concrete, method, name, is_static), is_static
+    base, _, number = name.rpartition("__")
+    method, is_static = method_of(concrete.python_class, base) if number.isdigit() else (None, False)
+    declared = [] if method is None else overloads_of(method)
+    if not number.isdigit() or int(number) >= len(declared):
+        return None, False
+    self_name = concrete.type.short_name
+    definition = overloaded_definition(declared[int(number)], get_jit_def(method, name, self_name), self_name)
+    defaults = {**default_arguments(method), **default_arguments(declared[int(number)])}
+    resolver = ModuleResolver(closure_lookup(method), compiler, concrete, property_of)
+    return compiler.define(definition, f"{concrete.type.name}.{name}", resolver, defaults, concrete.type), False
+
+
+def method_of(kind: type, name: str) -> tuple[Callable | None, bool]:
+    """The Python function that is compiled as a method of a class, and whether it is static; None for what is not compiled."""
+    method = script_methods(kind).get(name)
+    if method is None:
+        method = inspect.getattr_static(kind, name, None)
+    is_static = isinstance(method, staticmethod)
+    method = getattr(method, "__func__", getattr(method, "function", method))
+    if not inspect.isfunction(method) or is_unused(method) or is_ignored(method):
+        return None, False
+    return method, is_static
+
+
+def property_of(concrete: ConcreteModule, name: str) -> tuple[Function, Function | None]:
+    """The getter and setter of a property, compiled when they are first asked for."""
+    with _lock:
+        found = concrete.type.properties.get(name)
+        if found is None:
+            declared = inspect.getattr_static(concrete.python_class, name)
+            made = [
+                None if each is None else _define_accessor(concrete, each, f"__{name}_{suffix}")
+                for each, suffix in ((declared.fget, "getter"), (declared.fset, "setter"))
+            ]
+            found = concrete.type.properties[name] = (made[0], made[1])
+        return found
+
+
+def _define_accessor(concrete: ConcreteModule, function: Callable, name: str) -> Function:
+    made = concrete.type.methods[name] = _define_method(concrete, function, name, False)
+    return made
+
+
 def _define_method(concrete: ConcreteModule, method: Callable, name: str, is_static: bool) -> Function:
     definition = get_jit_def(method, name, None if is_static else concrete.type.name.rpartition(".")[2])
-    resolver = ModuleResolver(closure_lookup(method), compiler, concrete)
+    resolver = ModuleResolver(closure_lookup(method), compiler, concrete, property_of)
     owner = None if is_static else concrete.type
     return compiler.define(definition, f"{concrete.type.name}.{name}", resolver, default_arguments(method), owner)

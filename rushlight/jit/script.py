@@ -6,13 +6,13 @@ In: a function, class or module. Out: a ScriptFunction, the class itself, or a S
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Sequence
 
-from rushlight.jit.compiler import closure_lookup, compiler, frame_lookup
+from rushlight.jit.compiler import closure_lookup, compiler
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.inline import inline
+from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import executor_of, run_function
 from rushlight.jit.runtime.type_checks import CannotConvert, to_script
 from rushlight.jit.schema import FunctionSchema
@@ -60,7 +60,8 @@ class ScriptFunction:
         return executor_of(self._function).plan().graph
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        return run_function(self._function, bind_arguments(self._function.schema, args, kwargs))
+        schema = self._function.schema
+        return from_script(run_function(self._function, bind_arguments(schema, args, kwargs)), schema.return_type)
 
     def __repr__(self) -> str:
         return f"<ScriptFunction {self._function.name}>"
@@ -101,15 +102,17 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
     return bound
 
 
-def script_function(function: Callable, frames_up: int = 0) -> ScriptFunction:
-    """Script a Python function; names that its closure lacks are looked up in the caller's frame."""
+def script_function(function: Callable, frame: Callable[[str], object]) -> ScriptFunction:
+    """Script a Python function; names that its closure lacks are looked up by `frame`."""
     closure = closure_lookup(function)
-    frame = frame_lookup(sys._getframe(frames_up + 1))
 
     def lookup(name: str) -> object:
         found = closure(name)
         return frame(name) if found is None else found
 
-    compiled = compiler.compile_function(function, lookup)
-    compiled.ensure_defined()
-    return ScriptFunction(compiled, function)
+    compiled = compiler.compile_overloads(function, lookup)
+    for each in compiled:
+        each.ensure_defined()
+    made = ScriptFunction(compiled[0], function)
+    made._rushlight_functions = compiled
+    return made

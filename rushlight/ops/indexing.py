@@ -100,7 +100,7 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
     for item in items:
         if isinstance(item, bool | np.bool_):
             view = aten.unsqueeze.default(view, dim)
-            advanced[dim] = tensor_from_array(np.array([item]))
+            advanced[dim] = tensor_from_array(np.flatnonzero([item]))
             dim += 1
         elif item is None:
             view = aten.unsqueeze.default(view, dim)
@@ -116,10 +116,17 @@ def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
             view = _select(view, dim, whole_number(item), source_dim)
         else:
             tensor = _as_index(item)
-            advanced[dim] = tensor
+            advanced[dim] = _known_positions(item, tensor, view.shape[dim]) if isinstance(item, list) else tensor
             dim += max(tensor.dim(), 1) if tensor.dtype in (bool_, uint8) else 1
         source_dim += _consumed(item)
     return view, advanced
+
+
+def _known_positions(item: list, tensor: Tensor, size: int) -> Tensor:
+    """A list of booleans as the positions of the true ones, so that the result's size is known without a tensor's values."""
+    if tensor.dtype is bool_ and tensor.dim() == 1 and len(item) == size:
+        return tensor_from_array(np.flatnonzero(item))
+    return tensor
 
 
 def _is_nested_index(index: object) -> bool:

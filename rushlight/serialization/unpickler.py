@@ -48,8 +48,10 @@ class Constructor:
 
 class Unpickler:
     """One pickle of `stream`, which ends at or before position `end`. `load` raises UnpicklingError for all that is
-    malformed.
+    malformed. `instructions` says what each does; a dialect of pickles has further ones.
     """
+
+    instructions: dict[bytes, Callable[[Unpickler], None]]
 
     def __init__(self, stream: BinaryIO, end: int, find_global: FindGlobal, persistent_load: PersistentLoad):
         self.stream = stream
@@ -67,7 +69,7 @@ class Unpickler:
 
     def load(self) -> Any:
         """The object; the stream is left after the pickle."""
-        read, instructions = self.stream.read, _INSTRUCTIONS
+        read, instructions = self.stream.read, self.instructions
         for _ in range(_MOST_INSTRUCTIONS):
             code = read(1)
             if code == pickle.STOP:
@@ -386,3 +388,4 @@ _INSTRUCTIONS: dict[bytes, Callable[[Unpickler], None]] = {
     pickle.BINGET: _get(_UINT8),
     pickle.LONG_BINGET: _get(_UINT32),
 }
+Unpickler.instructions = _INSTRUCTIONS

@@ -12,9 +12,8 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.jit.errors import ErrorReport, JitException
 from rushlight.jit.ir import lint
-from rushlight.jit.module import script_module
 from rushlight.jit.runtime.executor import executor_of
-from rushlight.jit.script import script_function
+from rushlight.jit.scripting import script
 
 
 def pointwise(a, b):
@@ -82,7 +81,7 @@ CALLS = [
 
 @pytest.mark.parametrize(("function", "args"), CALLS)
 def test_scripted_functions_give_what_python_gives(function, args):
-    scripted = script_function(function)
+    scripted = script(function)
     lint(scripted.graph)
     wanted, found = function(*copy.deepcopy(args)), scripted(*copy.deepcopy(args))
     if isinstance(wanted, str):
@@ -92,7 +91,7 @@ def test_scripted_functions_give_what_python_gives(function, args):
 
 
 def test_a_graph_prints_as_torch_prints_it():
-    graph = str(script_function(pointwise).graph)
+    graph = str(script(pointwise).graph)
     lines = [line.partition(" # ")[0] for line in graph.splitlines()]
     numbers = dict(re.findall(r"%(\d+) : \S+ = (aten::\w+|prim::Constant)", graph))
     lines = [re.sub(r"%(\d+)\b(?!\.)", lambda found: f"%{numbers[found[1]]}", line) for line in lines]
@@ -110,7 +109,7 @@ def test_a_graph_prints_as_torch_prints_it():
 
 
 def test_code_is_instructions():
-    code = str(executor_of(script_function(pointwise)._function).plan().code)
+    code = str(executor_of(script(pointwise)._function).plan().code)
     assert "LOADC 0 # 1\n" in code
     assert "OPN 0 3 # aten::add\n" in code
     assert code.endswith("RET 0\n")
@@ -118,7 +117,7 @@ def test_code_is_instructions():
 
 def test_an_error_shows_the_scripted_line():
     with pytest.raises(JitException, match=r"assert y > 3, f\"bad \{y\}\"\n(.|\n)*AssertionError: bad -7"):
-        script_function(refined)(-9, [1], 1)
+        script(refined)(-9, [1], 1)
 
 
 def mistyped(x):
@@ -130,7 +129,7 @@ def mistyped(x):
 
 def test_a_type_error_marks_the_place():
     with pytest.raises(ErrorReport, match="previously had type Tensor but is now being assigned to a value of type int") as error:
-        script_function(mistyped)
+        script(mistyped)
     assert "y = 3\n        ~~~~~ <--- HERE" in str(error.value)
 
 
@@ -171,7 +170,7 @@ class Tower(nn.Module):
 
 def test_a_scripted_module_shares_parameters_and_trains():
     module = Tower()
-    scripted, x = script_module(module), torch.randn(2, 4)
+    scripted, x = script(module), torch.randn(2, 4)
     torch.testing.assert_close(scripted(x)[0], module(x)[0])
     assert list(scripted.state_dict()) == list(module.state_dict())
     scripted(x)[0].sum().backward()

@@ -21,6 +21,7 @@ class Value:
     """
 
     source: Source | None = None
+    is_of_library = False  # whether it is state of this library, which may only be read
 
     def python_type(self) -> type:
         """The value's type."""

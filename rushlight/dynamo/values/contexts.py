@@ -1,15 +1,18 @@
-"""Context managers that the library knows: grad modes. They change the thread's state while the graph is recorded."""
+"""Context managers that the library knows: grad modes, autocast, inference mode. They change the thread's state while a graph is built."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.grad_mode import enable_grad, no_grad
+from rushlight.amp.autocast_mode import autocast, get_autocast_dtype
+from rushlight.autograd.grad_mode import Mode, enable_grad, no_grad
+from rushlight.autograd.grad_mode import set_grad_enabled as grad_switch
 from rushlight.core.thread_state import state
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.constant import ConstantValue
+from rushlight.dynamo.values.constant import NONE, ConstantValue
+from rushlight.fx.node import Node
 
 if TYPE_CHECKING:
     from rushlight.dynamo.program import ProgramWriter
@@ -47,15 +50,12 @@ class ThreadStateValue(Value):
         return super().attribute(tx, name)
 
 
-class GradModeValue(Value):
-    """`no_grad()` or `enable_grad()`."""
-
-    KINDS = {no_grad: False, enable_grad: True}
+class ModeValue(Value):
+    """A context manager of the library, which also decorates functions."""
 
     def __init__(self, kind: type, source: Source | None = None) -> None:
         self.kind = kind
         self.source = source
-        self.previous: list[bool] = []
 
     def python_type(self) -> type:
         return self.kind
@@ -63,26 +63,145 @@ class GradModeValue(Value):
     def truth(self, tx: Translator) -> bool:
         return True
 
+    def same_as(self, other: Value) -> bool:
+        return self is other
+
     def attribute(self, tx: Translator, name: str) -> Value:
-        if name not in ("__enter__", "__exit__"):
+        if name not in ("__enter__", "__exit__", "_fresh", "__call__"):
             raise GraphBreak(f"attribute {name!r} of {self}")
         return tx.bound_method(self, name)
 
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return tx.wrap_constant(Mode.__call__).call(tx, [self, *args], kwargs)
+
+    def __str__(self) -> str:
+        return f"{self.kind.__name__}()"
+
+
+class GradModeValue(ModeValue):
+    """`no_grad()`, `enable_grad()` or `set_grad_enabled(...)`."""
+
+    KINDS = {no_grad: False, enable_grad: True}
+
+    def __init__(self, kind: type, source: Source | None = None, enabled: bool | None = None) -> None:
+        super().__init__(kind, source)
+        self.enabled = self.KINDS[kind] if enabled is None else enabled
+        self.previous: list[bool] = []
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if self.kind is grad_switch:  # it switched at once, which was not meant
+            tx.set_grad_mode(self.previous[-1])
+        return super().call(tx, args, kwargs)
+
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__enter__":
-            self.previous.append(state.grad_enabled)
-            tx.set_grad_mode(self.KINDS[self.kind])
-            return ConstantValue(None)
+            if self.kind is not grad_switch:
+                self.previous.append(state.grad_enabled)
+            tx.set_grad_mode(self.enabled)
+            return NONE
         if name == "__exit__":
-            tx.set_grad_mode(self.previous.pop())
-            return ConstantValue(False)
+            tx.set_grad_mode(self.previous[-1] if self.kind is grad_switch else self.previous.pop())
+            return NONE
+        if name == "_fresh":
+            return switched(tx, self.enabled) if self.kind is grad_switch else GradModeValue(self.kind)
+        if name == "__call__":
+            return self.call(tx, args, kwargs)
         raise GraphBreak(f"method {name!r} of {self.kind.__name__}")
 
     def write(self, writer: ProgramWriter) -> str:
         kind = writer.name_of(self.kind, self.kind.__name__)
+        if self.kind is grad_switch:
+            return f"{writer.name_of(remade_switch, 'switch')}({self.enabled}, {self.previous[-1]})"
         if not self.previous:
             return f"{kind}()"
         return f"{writer.name_of(entered, 'entered')}({kind}(), {self.previous[-1]})"
 
-    def __str__(self) -> str:
-        return f"{self.kind.__name__}()"
+
+def switched(tx: Translator, enabled: bool) -> GradModeValue:
+    """A call of `set_grad_enabled`, which switches at once."""
+    made = GradModeValue(grad_switch, None, enabled)
+    made.previous.append(state.grad_enabled)
+    tx.set_grad_mode(enabled)
+    return made
+
+
+def remade_switch(enabled: bool, previous: bool) -> grad_switch:
+    """A `set_grad_enabled` that was made earlier."""
+    made = object.__new__(grad_switch)
+    made.mode, made.previous = enabled, previous
+    return made
+
+
+def enter_region(kind: type, *arguments: Any) -> Mode:
+    """Begin a region of `autocast` or `inference_mode`: the node that a graph holds there."""
+    manager = kind(*arguments)
+    manager.__enter__()
+    return manager
+
+
+def exit_region(manager: Mode) -> None:
+    """End the region of `enter_region`: the node that a graph holds there."""
+    manager.__exit__()
+
+
+enter_region._is_impure = exit_region._is_impure = True
+
+
+class RegionValue(ModeValue):
+    """`autocast(...)` or `inference_mode(...)`. Its region is entered and left by nodes of the graph.
+
+    Where the graph breaks inside, the graph leaves it, and the generated code enters it again before it goes on.
+    """
+
+    def __init__(self, kind: type, arguments: tuple, source: Source | None = None) -> None:
+        super().__init__(kind, source)
+        self.arguments = arguments
+        self.regions: list[tuple[Mode, Node]] = []
+        self.is_written = False
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__enter__":
+            self._enter(tx)
+            return self if self.kind is autocast else NONE
+        if name == "__exit__":
+            if tx.session.open_modes[-1:] != [self]:
+                raise GraphBreak(f"regions of {self} that are left in another order")
+            tx.session.open_modes.pop()
+            self.leave(tx)
+            return NONE
+        if name == "_fresh":
+            return RegionValue(self.kind, self.arguments)
+        if name == "__call__":
+            return self.call(tx, args, kwargs)
+        raise GraphBreak(f"method {name!r} of {self.kind.__name__}")
+
+    def _enter(self, tx: Translator) -> None:
+        if self.source is not None or self.regions:
+            raise GraphBreak(f"{self}, an object that is entered more than once")
+        if self.kind is autocast:
+            self._guard_dtype(tx)
+        node = tx.graph.graph.create_node("call_function", enter_region, (self.kind, *self.arguments))
+        manager = node.meta["example_value"] = enter_region(self.kind, *self.arguments)
+        self.regions.append((manager, node))
+        tx.session.open_modes.append(self)
+
+    def _guard_dtype(self, tx: Translator) -> None:
+        device, kind = self.arguments[:2]
+        if kind is None:
+            wanted = get_autocast_dtype(device)
+            test = f"{tx.guards.name(get_autocast_dtype, 'autocast_dtype')}({device!r}) is {tx.guards.name(wanted, 'dtype')}"
+            tx.guards.add(test, None, "dtype of autocast")
+
+    def leave(self, tx: Translator) -> None:
+        """End the region, here and in the graph."""
+        manager, entry = self.regions.pop()
+        node = tx.graph.graph.create_node("call_function", exit_region, (entry,))
+        node.meta["example_value"] = exit_region(manager)
+
+    def write(self, writer: ProgramWriter) -> str:
+        kind = writer.name_of(self.kind, self.kind.__name__)
+        arguments = ", ".join(map(writer.literal, self.arguments))
+        if not self.regions:
+            return f"{kind}({arguments})"
+        self.is_written = True
+        return f"{writer.name_of(enter_region, 'enter_region')}({kind}, {arguments})"

@@ -18,6 +18,7 @@ from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, fr
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.fx.node import Node
 from rushlight.fx.targets import TORCH
+from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import OpOverloadPacket
 
@@ -172,6 +173,8 @@ def is_library_function(value: object) -> bool:
 def wrap_result(tx: Translator, node: Node, result: Any) -> Value:
     """The tracked value of a node's result."""
     if isinstance(result, Tensor):
+        if type(result) not in (Tensor, Parameter, Buffer):
+            raise GraphBreak(f"a tensor of class {type(result).__name__}")
         return tx.graph.tensor_value(node, result)
     if is_constant_value(result):
         return ConstantValue(result)

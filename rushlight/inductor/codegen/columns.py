@@ -125,7 +125,7 @@ class ColumnKernel(KernelWriter):
         return lines
 
     def _writer(self, prefix: str) -> StatementWriter:
-        writer = StatementWriter(self.c, self.pointer, self.element_type, prefix=prefix)
+        writer = StatementWriter(self.c, self.pointer, self.element_type, self.stream, prefix=prefix)
         writer.local = dict(self.known)
         return writer
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rushlight.core.algebra import Var, to_cpp
 from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.types import c_type, compute_type, literal, size_text
-from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Load, Masked, Value, substitute, walk
+from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Load, Masked, RandomWord, Value, substitute, walk
 from rushlight.inductor.sizes import stride_along
 
 SCALAR = "rl::scalar_lane{}"
@@ -39,14 +39,16 @@ class StatementWriter:
     """Writes values as `const auto tmpN = ...;` lines. The same text is written once per scope.
 
     `local` maps buffers to the names of elements at hand (`value` in an epilogue, a temporary), and `row_values` to the names
-    of scalars that hold for the whole row. Names start with `prefix`.
+    of scalars that hold for the whole row. Names start with `prefix`. `stream` gives the name of a stream of random words, for
+    the load of its seed and its offset.
     """
 
     def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype],
-                 lane: str = "lane", prefix: str = "tmp"):  # fmt: skip
+                 stream: Callable[[Load, int], str], lane: str = "lane", prefix: str = "tmp"):  # fmt: skip
         self.column = column
         self.pointer = pointer
         self.element_type = element_type
+        self.stream = stream
         self.lane = lane
         self.prefix = prefix
         self.lines: list[str] = []
@@ -86,6 +88,8 @@ class StatementWriter:
             if self.lane == SCALAR:
                 return literal(value.number, value.dtype)
             return self.bind(f"{self.lane}.broadcast({literal(value.number, value.dtype)})")
+        if isinstance(value, RandomWord):
+            return self._random_word(value)
         if isinstance(value, IndexValue):
             return self._index_value(value)
         if isinstance(value, Indirect):
@@ -124,6 +128,15 @@ class StatementWriter:
         if stride in (1, None):
             return self.bind(f"{self.lane}.index({text})")
         return self.bind(f"{self.lane}.index({text}, {size_text(stride)})")
+
+    def _random_word(self, value: RandomWord) -> str:
+        stride, place = stride_along(value.index, self.column), to_cpp(value.index)
+        draw = f"{self.stream(value.seed, value.offset)}.{value.name}"
+        if self.lane == SCALAR:
+            return self.bind(f"{draw}({SCALAR}, {place})")
+        if stride == 0:
+            return self.bind(f"{self.lane}.broadcast({draw}({SCALAR}, {place}))")
+        return self.bind(f"{draw}({self.lane}, {place}" + (")" if stride in (1, None) else f", {size_text(stride)})"))
 
     def _indirect(self, value: Indirect) -> str:
         wrap = "true" if value.wrap else "false"

@@ -31,11 +31,12 @@ CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 class Kernel:
     """The text of a function without its name, and the buffers and size symbols to pass, in order.
 
-    `work` is an estimate of its operations.
+    `work` is an estimate of its operations. `streams` are the streams of random words that each thread keeps.
     """
 
     parameters: list[tuple[str, str]] = field(default_factory=list)
     arguments: list[str] = field(default_factory=list)
+    streams: dict[str, str] = field(default_factory=dict)
     body: list[str] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
     uses_status: bool = False
@@ -47,7 +48,8 @@ class Kernel:
         if self.uses_status:
             parameters.append("int* status")
         parameters += [f"int64_t {symbol}" for symbol in self.sizes]
-        body = "\n".join(f"  {line}" for line in self.body)
+        streams = [f"rl::philox_stream {name}({key});" for key, name in self.streams.items()]
+        body = "\n".join(f"  {line}" for line in [*streams, *self.body])
         return f"static void {name}({', '.join(parameters)}) {{\n{body}\n}}"
 
 
@@ -83,6 +85,11 @@ class KernelWriter:
             self.kernel.parameters.append((kind, found))
             self.kernel.arguments.append(name)
         return found
+
+    def stream(self, seed: Load, offset: int) -> str:
+        """The name of a stream of random words."""
+        key = f"*({self.pointer(seed.buffer)} + {to_cpp(seed.index)}), {offset}"
+        return self.kernel.streams.setdefault(key, f"stream{len(self.kernel.streams)}")
 
     def note_status(self, body: Value) -> None:
         """Remember that the body may report an index error."""
@@ -232,7 +239,7 @@ class LoopKernel(KernelWriter):
         return f"rl::for_each({count}, [&](auto lane, long r) {{", "});"
 
     def _writer(self, scalars: dict[str, str]) -> StatementWriter:
-        writer = StatementWriter(self.r, self.pointer, self.element_type)
+        writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
         writer.row_values = scalars
         return writer
 
@@ -262,7 +269,7 @@ class LoopKernel(KernelWriter):
                 continue
             self.note_status(self.bodies[member.name])
             name = f"value_{len(scalars)}"
-            writer = StatementWriter(self.r, self.pointer, self.element_type, lane=SCALAR, prefix=f"{name}_")
+            writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream, lane=SCALAR, prefix=f"{name}_")
             writer.row_values = scalars
             result = writer.write(self.bodies[member.name])
             scalars[member.name] = result

@@ -52,7 +52,7 @@ class TemplateKernel(ConvolutionWriter, KernelWriter):
         name = f"packed_{b.buffer}_{b.offset}_{strides}"
         lines = self.pack(PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments))
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
-        by_columns = a.strides[1] != 1
+        by_columns = a.strides[0] == 1 and a.strides[1] != 1
         function, count = _with_rows("rl::gemm_columns" if by_columns else "rl::gemm", template.rows)
         stride, scratch = size_text(a.strides[1 if by_columns else 0]), ""
         if by_columns:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.callables import MethodValue
-from rushlight.jit.emit.python_values import Compiler, PythonResolver
+from rushlight.jit.emit.python_values import Compiler, IgnoredFunction, PythonResolver
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
 from rushlight.jit.errors import ErrorReport
+from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
+from rushlight.jit.overloads import overloads_of
 from rushlight.jit.source import SourceRange
-from rushlight.jit.types.kinds import ANY, Type
+from rushlight.jit.types.kinds import NONE, TupleType, Type
 from rushlight.nn.modules.container import ModuleDict
 from rushlight.nn.modules.parameter_container import ParameterDict
 
@@ -25,9 +28,16 @@ if TYPE_CHECKING:
 class ModuleResolver(PythonResolver):
     """The resolver of a module's methods: `self` is the module."""
 
-    def __init__(self, lookup: Callable[[str], object], compiler: Compiler, concrete: ConcreteModule):
+    def __init__(
+        self,
+        lookup: Callable[[str], object],
+        compiler: Compiler,
+        concrete: ConcreteModule,
+        property_of: Callable[[ConcreteModule, str], tuple[Function, Function | None]],
+    ):
         super().__init__(lookup, compiler)
         self.concrete = concrete
+        self.property_of = property_of
 
     def self_value(self, value: Value) -> SugaredValue:
         """What `self` means."""
@@ -59,7 +69,7 @@ class ModuleValue(SugaredValue):
 
     def _find(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue | None:
         child = self.concrete.submodules.get(name)
-        if child is not None:
+        if child is not None and self.concrete.type.attributes[name].type is child.type:
             value = emitter.simple.attribute(where, self.value, name).as_value(where, emitter)
             return ModuleValue(value, child, self.resolver)
         if name in self.concrete.constants:
@@ -75,9 +85,14 @@ class ModuleValue(SugaredValue):
     def _method(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue | None:
         python = getattr(self.concrete.python_class, name, None)
         if isinstance(python, property):
+            if is_unused(python.fget) or is_ignored(python.fget):
+                return IgnoredFunction(python.fget, is_unused(python.fget), self.value).call(where, emitter, [], [])
             return self._property(where, emitter, name)
         if is_ignored(python) or is_unused(python):
-            return IgnoredMethod(self.value, name, python, is_unused(python))
+            return IgnoredFunction(python, is_unused(python), self.value)
+        overloads = overloads_of(python) if inspect.isfunction(python) else []
+        if overloads:
+            return OverloadedMethod(self.value, [f"{name}__{index}" for index in range(len(overloads))])
         if self.concrete.type.find_method(name) is not None:
             static = self.concrete.type.static_methods.get(name)
             return MethodValue(None, name, static) if static is not None else MethodValue(self.value, name)
@@ -86,10 +101,8 @@ class ModuleValue(SugaredValue):
         return None
 
     def _property(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
-        getter = self.concrete.type.properties.get(name)
-        if getter is None:
-            raise ErrorReport(where, f"property '{name}' of {self.concrete.python_class.__name__} is not compiled")
-        return MethodValue(self.value, getter[0].short_name, getter[0]).call(where, emitter, [], [])
+        getter = self.resolver.property_of(self.concrete, name)[0]
+        return MethodValue(self.value, getter.short_name, getter).call(where, emitter, [], [])
 
     def has_attribute(self, where: SourceRange, emitter: Emitter, name: str) -> bool:
         concrete = self.concrete
@@ -99,12 +112,38 @@ class ModuleValue(SugaredValue):
     def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
         if name in self.concrete.constants or name in self.concrete.submodules:
             raise ErrorReport(where, f"Tried to set the constant '{name}' of a module; only attributes can be assigned")
+        if isinstance(getattr(self.concrete.python_class, name, None), property):
+            self.resolver.property_of(self.concrete, name)
         emitter.simple.set_attribute(where, self.value, name, value)
 
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        return self.attribute(where, emitter, "forward").call(where, emitter, args, keywords)
+        forward = self.attribute(where, emitter, "forward")
+        if not self.concrete.pre_hooks and not self.concrete.hooks:
+            return forward.call(where, emitter, args, keywords)
+        return self._call_with_hooks(forward, where, emitter, [*args, *keywords])
+
+    def _call_with_hooks(
+        self, forward: SugaredValue, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue]
+    ) -> SugaredValue:
+        """A call with the module's scripted hooks around it; a hook that returns None changes nothing."""
+        given = [emitter.value_of(each) for each in args]
+        for name in self.concrete.pre_hooks:
+            packed = NamedValue(where, emitter.make_tuple(given, where))
+            changed = MethodValue(self.value, name).call(where, emitter, [packed], []).as_value(where, emitter)
+            if isinstance(changed.type, TupleType):
+                given = [each.as_value(where, emitter) for each in emitter.simple.unpack(where, changed, None)]
+            elif changed.type is not NONE:
+                given = [changed]
+        result = forward.call(where, emitter, [NamedValue(where, each) for each in given], [])
+        for name in self.concrete.hooks:
+            packed = NamedValue(where, emitter.make_tuple(given, where))
+            output = NamedValue(where, result.as_value(where, emitter))
+            changed = MethodValue(self.value, name).call(where, emitter, [packed, output], []).as_value(where, emitter)
+            if changed.type is not NONE:
+                result = SimpleValue(changed)
+        return result
 
     # Containers
 
@@ -171,28 +210,25 @@ class ContainerMethod(SugaredValue):
 
 
 @dataclass
-class IgnoredMethod(SugaredValue):
-    """A method that stays Python's (`ignore`), or raises when it is called (`unused`)."""
+class OverloadedMethod(SugaredValue):
+    """A method with several declared signatures: the first that fits is called."""
 
     value: Value
-    name: str
-    function: Callable
-    raises: bool
+    names: list[str]
 
     def kind(self) -> str:
-        return "ignored method"
+        return "overloaded method"
 
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        if self.raises:
-            message = emitter.constant(f"Attempted to use {self.function.__qualname__} which is marked unused", where)
-            emitter.graph.insert("prim::RaiseException", [message], 0).source_range = where
-            return SimpleValue(emitter.insert("prim::Uninitialized", [], ANY, where))
-        node = emitter.graph.insert("prim::IgnoredPythonOp", [self.value, *(emitter.value_of(each) for each in args)])
-        node.set("name", self.name).set("function", self.function)
-        node.source_range = where
-        return SimpleValue(node.output.set_type(emitter.resolver.compiler.declared_return(self.function)))
+        reasons = []
+        for name in self.names:
+            try:
+                return MethodValue(self.value, name).call(where, emitter, args, keywords)
+            except ErrorReport as error:
+                reasons.append(error.message)
+        raise ErrorReport(where, "Arguments for call are not valid.\n" + "\n\n".join(reasons))
 
 
 def _immutable(value: object) -> object:

@@ -20,6 +20,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.annotations import type_from_python
+from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.callables import (
     BuiltinFunction,
     CastValue,
@@ -29,7 +30,7 @@ from rushlight.jit.emit.callables import (
     NamedTupleValue,
     TypeValue,
 )
-from rushlight.jit.emit.sugared import NamedValue, SugaredValue, TupleOfSugared
+from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
@@ -174,6 +175,37 @@ class FormValue(SugaredValue):
         raise ErrorReport(where, f"'{self.form}' can only be called by its name")
 
 
+@dataclass
+class IgnoredFunction(SugaredValue):
+    """A function that stays Python's (`ignore`), or raises when it is called (`unused`); a method has its module."""
+
+    function: Callable
+    raises: bool
+    owner: Value | None = None
+
+    def kind(self) -> str:
+        return "ignored function"
+
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        result = emitter.resolver.compiler.declared_return(self.function)
+        if self.raises:
+            name = self.function.__qualname__.rpartition("<locals>.")[2]
+            text = f"Code marked @unused was called: {name}, which scripted code replaces by this error"
+            emitter.graph.insert("prim::RaiseException", [emitter.constant(text, where)], 0).source_range = where
+            return SimpleValue(emitter.insert("prim::Uninitialized", [], result, where))
+        names = list(inspect.signature(self.function).parameters)[0 if self.owner is None else 1 :]
+        named = {each.name: emitter.value_of(each) for each in keywords}
+        given = [emitter.value_of(each) for each in args] + [named.pop(name) for name in names[len(args) :] if name in named]
+        if named:
+            raise ErrorReport(where, f"keyword argument {next(iter(named))} unknown")
+        inputs = [*([] if self.owner is None else [self.owner]), *given]
+        node = emitter.graph.insert("prim::PythonOp", inputs).set("name", self.function.__name__)
+        node.set("function", self.function).source_range = where
+        return SimpleValue(node.output.set_type(result))
+
+
 class PythonResolver:
     """Gives names the meaning that they have where a Python function was defined; `lookup` finds the object of a name."""
 
@@ -250,6 +282,8 @@ class PythonResolver:
         operator = operator_name(value)
         if operator is not None:
             return BuiltinFunction(operator)
+        if is_ignored(value) or is_unused(value):
+            return IgnoredFunction(value, is_unused(value))
         if isinstance(value, Function):
             return FunctionValue([value])
         if hasattr(value, "_rushlight_functions"):

@@ -30,7 +30,7 @@ from rushlight.jit.types.kinds import (
     TupleType,
     Type,
 )
-from rushlight.jit.types.relations import is_subtype, unify
+from rushlight.jit.types.relations import is_subtype, unify, unshaped
 
 if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
@@ -175,7 +175,7 @@ class SimpleValues:
         if self.emitter.in_control_flow:
             hint = f"Initialize the field at the top level first, to give attribute '{name}' a type"
             raise ErrorReport(where, f"First assignment cannot be in a control-flow block. {hint}")
-        kind.add_attribute(name, value.type)
+        kind.add_attribute(name, kind.annotations.get(name, unshaped(value.type)))
 
     # Calls
 

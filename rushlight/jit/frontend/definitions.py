@@ -67,6 +67,15 @@ def build_def(context: SourceContext, node: ast.FunctionDef, name: str, self_nam
     return Def(where, Ident(where, name), Decl(where, params, return_type), build_statements(context, node.body))
 
 
+def definitions_of_text(text: str, self_name: str | None = None) -> list[Def]:
+    """The trees of the functions that a source text defines; methods of a class where `self_name` names it."""
+    body, context = parse(Source(text))
+    wrong = next((each for each in body if not isinstance(each, ast.FunctionDef)), None)
+    if wrong is not None:
+        raise NotSupportedError(context.range(wrong), "only function definitions can stand here")
+    return [build_def(context, each, each.name, self_name) for each in body]
+
+
 def build_params(context: SourceContext, arguments: ast.arguments, self_name: str | None) -> list[Param]:
     """The parameters of a function."""
     variadic = arguments.vararg or arguments.kwarg

@@ -11,12 +11,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.types.kinds import Type
+
+_SHOWN_ELEMENTS = 10  # tensors of more are not shown element by element
+
+
+@runtime_checkable
+class FunctionLike(Protocol):
+    """A function as a constant, which is shown by its name."""
+
+    name: str
+
+    def ensure_defined(self) -> None:
+        """What tells it from other constants that have names."""
 
 
 def graph_text(graph: Graph, show_ranges: bool = True) -> str:
@@ -62,7 +75,8 @@ class _Printer:
         """One node and its blocks."""
         results = ", ".join(map(_typed, node.outputs))
         place = str(node.source_range) if self.show_ranges else ""
-        lines.append(f"{'  ' * level}{results} = {self.call(node)}" + (f" # {place}" if place else ""))
+        scope = f", scope: {node.scope}" if node.scope and self.show_ranges else ""
+        lines.append(f"{'  ' * level}{results} = {self.call(node)}{scope}" + (f" # {place}" if place else ""))
         for index, block in enumerate(node.blocks):
             lines.append(f"{'  ' * (level + 1)}block{index}({', '.join(map(_typed, block.inputs))}):")
             self.block(block, level + 2, lines)
@@ -76,28 +90,50 @@ class _Printer:
             kind = f"{kind}_{len(self.subgraphs)}"
             self.subgraphs.append((node.kind, inner))
         shown = [
-            f"{name}={_attribute(value, node)}"
+            _attribute(name, value)
             for name, value in node.attributes.items()
             if name != "Subgraph" and not (name == "value" and value is None)
         ]
         return kind + (f"[{', '.join(shown)}]" if shown else "") + f"({_names(node.inputs)})"
 
 
-def _attribute(value: object, node: Node) -> str:
-    if isinstance(value, Tensor):
-        return _tensor_text(value)
-    if isinstance(value, Type):
-        return value.ir_text
-    if isinstance(value, Graph):
-        return "<Graph>"
-    return constant_text(value)
+def _attribute(name: str, value: object) -> str:
+    if isinstance(value, FunctionLike):
+        return f"name={quoted(value.name)}"
+    return f"{name}={constant_text(value)}"
 
 
 def _tensor_text(value: Tensor) -> str:
-    if value.numel() == 1 and not value.is_complex():
+    """A small tensor with its elements, as `{3}` or ` 1  2 [ CPUFloatType{2} ]`; `<Tensor>` for others."""
+    count = value.numel()
+    if value.device.type != "cpu" or value.is_complex() or not 0 < count <= _SHOWN_ELEMENTS:
+        return "<Tensor>"
+    if count == 1:
         item = value.item()
-        return f"{{{float_text(item) if isinstance(item, float) else int(item)}}}"
-    return "<Tensor>"
+        return f"{{{item:g}}}" if isinstance(item, float) else f"{{{int(item)}}}"
+    sizes = ",".join(map(str, value.shape))
+    return f"{_elements(value.detach().reshape(-1).tolist())} [ CPU{value.dtype.scalar_name}Type{{{sizes}}} ]"
+
+
+def _elements(numbers: list) -> str:
+    """Numbers in columns: whole ones as such, else with four decimals, or in exponent form where their sizes are far apart."""
+    finite = [abs(number) for number in numbers if math.isfinite(number)]
+    if all(number == int(number) for number in finite) and max(finite, default=0) < 1e6:
+        texts = [f"{number:.0f}" if math.isfinite(number) else str(number) for number in map(float, numbers)]
+        return _columns(texts, max(len(f"{number:.0f}") for number in map(float, finite or [0])) + 1)
+    exponents = [_digits(number) for number in finite]
+    if max(exponents) - min(exponents) > 4 or max(exponents) > 5 or max(exponents) < 0:
+        return _columns([f"{number:.4e}" for number in numbers], 11)
+    return _columns([f"{number:.4f}" for number in numbers], max(1, max(exponents)) + 6)
+
+
+def _digits(number: float) -> int:
+    """How many digits stand before the point; 0.01 has -1."""
+    return 1 if number == 0 else math.floor(math.log10(number)) + 1
+
+
+def _columns(texts: list[str], width: int) -> str:
+    return " ".join(text.rjust(width) for text in texts)
 
 
 def constant_text(value: object) -> str:
@@ -106,13 +142,20 @@ def constant_text(value: object) -> str:
         return str(int(value))
     if isinstance(value, float):
         return float_text(value)
+    if isinstance(value, complex):
+        imaginary = float_text(value.imag)
+        return f"{float_text(value.real)}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, list | tuple):
         marks = "[]" if isinstance(value, list) else "()"
-        return marks[0] + ", ".join(_attribute(item, None) for item in value) + marks[1]
+        return marks[0] + ", ".join(map(constant_text, value)) + marks[1]
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{constant_text(key)}: {_attribute(item, None)}" for key, item in value.items()) + "}"
+        return "{" + ", ".join(f"{constant_text(key)}: {constant_text(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Tensor):
+        return _tensor_text(value)
+    if isinstance(value, Graph):
+        return "<Graph>"
     if isinstance(value, device):
         return quoted(str(value))
     if isinstance(value, dtype):

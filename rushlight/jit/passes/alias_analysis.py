@@ -1,9 +1,11 @@
-"""AliasDb: which values may share memory, and which may be seen from outside.
+"""AliasDb: which values may share memory, what holds what, who writes where. Shared by all passes that move or drop nodes.
 
 Requires: SSA. Values of mutable types (tensors, lists, dicts, objects) fall into sets: two values of different sets never share
-memory. A value joins the set of what it may view, contain or be contained in; the graph's inputs, objects' attributes and
-what an
-unknown operator touches are one set, the wildcard.
+memory. Each set may have a set of contents, which its containers may hold. What views and what is put where comes from the
+alias annotations of schemas. The graph's inputs, objects' attributes and what an unknown operator touches are one set, the
+wildcard, which contains itself.
+
+Sets only grow (Steensgaard, "Points-to Analysis in Almost Linear Time", POPL 1996), so answers are safe, not exact.
 """
 
 from __future__ import annotations
@@ -12,8 +14,11 @@ from collections.abc import Iterable
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.operators.registry import Operator
+from rushlight.jit.schema import Argument
 from rushlight.jit.types.kinds import (
     ANY,
+    AwaitType,
     ClassType,
     DictType,
     FutureType,
@@ -24,22 +29,50 @@ from rushlight.jit.types.kinds import (
     TupleType,
     Type,
     UnionType,
+    VarType,
 )
 
-_CONTAINERS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct", "prim::ListUnpack",
-                         "prim::TupleUnpack", "prim::TupleIndex", "prim::TupleSlice", "prim::unchecked_cast",
-                         "prim::unchecked_unwrap_optional",
-                         "prim::IfThenElse", "prim::TypeCheck", "prim::RequiresGradCheck", "prim::profile"))  # fmt: skip
-_FRESH = frozenset(("prim::Constant", "prim::Uninitialized", "prim::CreateObject", "prim::AutogradZero", "prim::isinstance"))
+_CONSTRUCTS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::DictConstruct"))
+_UNPACKS = frozenset(("prim::ListUnpack", "prim::TupleUnpack", "prim::TupleIndex", "aten::unbind_list"))
+_SAME = frozenset(("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "prim::profile",
+                   "prim::TypeCheck", "prim::RequiresGradCheck", "prim::IfThenElse", "prim::TupleSlice", "prim::AutogradAdd",
+                   "prim::BroadcastSizes", "prim::Guard", "prim::profile_ivalue", "prim::data"))  # fmt: skip
+_FRESH = frozenset(("prim::Constant", "prim::Uninitialized", "prim::CreateObject", "prim::AutogradZero", "prim::isinstance",
+                    "prim::Print", "prim::RaiseException", "aten::format", "prim::AutogradAnyNonZero",
+                    "prim::AutogradAllNonZero", "prim::AutogradAllZero", "prim::MMTreeReduce", "prim::FusionGroup",
+                    "prim::TensorExprGroup", "aten::warn", "prim::SumToSize"))  # fmt: skip
+_VIEWS = frozenset(("prim::ConstantChunk", "prim::MMBatchSide"))
 
 
 def is_mutable(kind: Type) -> bool:
-    """Whether values of a type can be written to."""
-    if isinstance(kind, TensorType | ListType | DictType | ClassType | InterfaceType | FutureType) or kind is ANY:
+    """Whether values of a type can be written to, or hold such values."""
+    if isinstance(kind, TensorType | ListType | DictType | ClassType | InterfaceType | FutureType | AwaitType | VarType):
         return True
     if isinstance(kind, TupleType | OptionalType | UnionType):
         return any(map(is_mutable, kind.contained()))
-    return False
+    return kind is ANY
+
+
+def _family(kind: Type) -> set[object]:
+    """What kinds of memory values of a type may be; those of different families never are the same."""
+    if isinstance(kind, OptionalType | UnionType):
+        return set().union(*map(_family, kind.contained()))
+    if isinstance(kind, TensorType):
+        return {TensorType}
+    if isinstance(kind, ListType | DictType):
+        return {(type(kind), *map(_element_family, kind.contained()))}
+    if isinstance(kind, ClassType):
+        return {kind}
+    return {type(kind)} if isinstance(kind, TupleType | FutureType) else {ANY}
+
+
+def _element_family(kind: Type) -> object:
+    return TensorType if isinstance(kind, TensorType) else kind.ir_text
+
+
+def _may_be_same(first: Type, second: Type) -> bool:
+    one, other = _family(first), _family(second)
+    return ANY in one or ANY in other or not one.isdisjoint(other)
 
 
 class AliasDb:
@@ -47,14 +80,21 @@ class AliasDb:
 
     def __init__(self, graph: Graph):
         self._parent: dict[object, object] = {}
+        self._contents: dict[object, object] = {}
         self._members: dict[object, list[Value]] = {}
+        self._written: dict[object, list[Node]] = {}
+        self._writes: dict[Node, list[Value]] = {}
         self._wildcard = object()
+        self._contents[self._wildcard] = self._wildcard
         for value in graph.inputs:
             self._join(value, self._wildcard)
         self._block(graph.block)
-        for value in self._parent:
-            if isinstance(value, Value):
-                self._members.setdefault(self._find(value), []).append(value)
+        for item in list(self._parent):
+            if isinstance(item, Value):
+                self._members.setdefault(self._find(item), []).append(item)
+        for node, values in self._writes.items():
+            for root in {self._find(value) for value in values}:
+                self._written.setdefault(root, []).append(node)
 
     # Sets
 
@@ -66,19 +106,60 @@ class AliasDb:
         return parent
 
     def _join(self, first: object, second: object) -> None:
-        for item in (first, second):
-            if isinstance(item, Value) and not is_mutable(item.type):
-                return
-        self._parent[self._find(first)] = self._find(second)
+        """The two may be the same memory; then so may what they hold."""
+        pending = [(first, second)]
+        while pending:
+            one, other = pending.pop()
+            if any(isinstance(item, Value) and not is_mutable(item.type) for item in (one, other)):
+                continue
+            one, other = self._find(one), self._find(other)
+            if one is other:
+                continue
+            self._parent[one] = other
+            held = self._contents.pop(one, None)
+            if held is not None and other in self._contents:
+                pending.append((held, self._contents[other]))
+            elif held is not None:
+                self._contents[other] = held
+
+    def _inside(self, value: object) -> object:
+        """The set of what a container may hold."""
+        root = self._find(value)
+        found = self._contents.get(root)
+        if found is None:
+            found = self._contents[root] = object()
+        return self._find(found)
+
+    def _reachable(self, values: Iterable[Value]) -> set[object]:
+        """The sets of values, and of all that they may hold."""
+        found: set[object] = set()
+        for value in values:
+            root = self._find(value) if is_mutable(value.type) else None
+            while root is not None and root not in found:
+                found.add(root)
+                held = self._contents.get(root)
+                root = None if held is None else self._find(held)
+        return found
+
+    # Questions
 
     def may_alias(self, first: Value, second: Value) -> bool:
-        """Whether two values may share memory, or one hold the other."""
+        """Whether two values may be the same memory."""
         if not is_mutable(first.type) or not is_mutable(second.type):
             return False
-        return self._find(first) is self._find(second)
+        return self._find(first) is self._find(second) and _may_be_same(first.type, second.type)
+
+    def may_alias_any(self, first: Iterable[Value], second: Iterable[Value]) -> bool:
+        """Whether a value of the one group may be the same memory as one of the other."""
+        others = list(second)
+        return any(self.may_alias(one, other) for one in first for other in others)
+
+    def may_contain_alias(self, first: Iterable[Value], second: Iterable[Value]) -> bool:
+        """Whether the one group and the other may share memory, or hold any that is shared."""
+        return not self._reachable(first).isdisjoint(self._reachable(second))
 
     def aliases_of(self, value: Value) -> list[Value]:
-        """All values that may share memory with one."""
+        """All values that may be the same memory as one."""
         return self._members.get(self._find(value), [value])
 
     def escapes(self, value: Value) -> bool:
@@ -87,29 +168,101 @@ class AliasDb:
 
     def may_be_seen(self, value: Value, live: set[Value]) -> bool:
         """Whether a write to a value may be noticed, if only `live` values are read."""
-        return self.escapes(value) or any(each in live for each in self.aliases_of(value))
+        return self.escapes(value) or (is_mutable(value.type) and self._find(value) in self._reachable(live))
+
+    def writers_of(self, value: Value) -> list[Node]:
+        """The nodes that may write to a value, or to what it holds."""
+        return [node for root in self._reachable((value,)) for node in self._written.get(root, ())]
+
+    def has_writers(self, value: Value) -> bool:
+        """Whether any node of the graph may write to a value, or to what it holds."""
+        return bool(self.writers_of(value))
+
+    def node_has_writers(self, node: Node) -> bool:
+        """Whether what a node reads or makes may be written to, by itself or another node."""
+        return any(map(self.has_writers, (*node.inputs, *node.outputs)))
+
+    def has_input_writers(self, node: Node) -> bool:
+        """Whether what a node reads may be written to."""
+        return any(map(self.has_writers, node.inputs))
+
+    def writes(self, node: Node) -> list[Value]:
+        """The values that a node, or one inside its blocks, writes to."""
+        found = list(self._writes.get(node, ()))
+        for block in node.blocks:
+            for each in block.nodes:
+                found += self.writes(each)
+        return found
+
+    def is_mutable(self, node: Node) -> bool:
+        """Whether a node writes to anything."""
+        return bool(self.writes(node))
+
+    def writes_to_wildcard(self, node: Node) -> bool:
+        """Whether a node may write to what can be seen from outside."""
+        return any(map(self.escapes, self.writes(node)))
+
+    def writes_to_alias(self, node: Node, values: Iterable[Value]) -> bool:
+        """Whether a node may write to what one of the values is or holds."""
+        return not {self._find(value) for value in self.writes(node)}.isdisjoint(self._reachable(values))
+
+    def may_swap(self, first: Node, second: Node) -> bool:
+        """Whether two nodes that do not read one another's results may change places: neither writes what the other touches."""
+        return not (
+            self.writes_to_alias(first, self.touched(second)) or self.writes_to_alias(second, self.touched(first))
+        )
+
+    def touched(self, node: Node) -> list[Value]:
+        """All values that a node reads or makes, in its blocks, too."""
+        found = [*node.inputs, *node.outputs]
+        for block in node.blocks:
+            found += [*block.inputs, *block.outputs]
+            for each in block.nodes:
+                found += self.touched(each)
+        return found
 
     # The graph
 
     def _block(self, block: Block) -> None:
         for node in block.nodes:
+            for inner in node.blocks:
+                self._block(inner)
             self._node(node)
 
     def _node(self, node: Node) -> None:
-        for block in node.blocks:
-            self._block(block)
-        if node.kind == "prim::If":
+        kind = node.kind
+        if kind == "prim::If":
             for block in node.blocks:
                 self._join_pairs(node.outputs, block.outputs)
-        elif node.kind == "prim::Loop":
-            body = node.blocks[0]
-            self._join_pairs(body.inputs[1:], node.inputs[2:])
-            self._join_pairs(body.outputs[1:], body.inputs[1:])
-            self._join_pairs(node.outputs, body.outputs[1:])
-        elif node.kind in _CONTAINERS:
+        elif kind == "prim::Loop":
+            self._loop(node)
+        elif kind in _CONSTRUCTS:
+            for value in node.inputs:
+                self._put(value, node.output)
+        elif kind in _UNPACKS:
+            for value in node.outputs:
+                self._put(value, node.input())
+        elif kind in _SAME or kind in _VIEWS:
             self._join_all([*node.inputs, *node.outputs])
-        elif node.kind not in _FRESH:
+        elif kind == "prim::GetAttr":
+            self._put(node.output, node.input())
+        elif kind == "prim::SetAttr":
+            self._put(node.input(1), node.input())
+            self._write(node, node.input())
+        elif kind in ("prim::DifferentiableGraph", "prim::FunctionalGraph"):
+            self._held_graph(node)
+        elif kind not in _FRESH:
             self._operator(node)
+
+    def _loop(self, node: Node) -> None:
+        body = node.blocks[0]
+        self._join_pairs(body.inputs[1:], node.inputs[2:])
+        self._join_pairs(body.outputs[1:], body.inputs[1:])
+        self._join_pairs(node.outputs, body.outputs[1:])
+
+    def _held_graph(self, node: Node) -> None:
+        """A graph with pure nodes only; its results may be views of its inputs."""
+        self._join_all([*node.inputs, *node.outputs])
 
     def _join_pairs(self, first: Iterable[Value], second: Iterable[Value]) -> None:
         for own, other in zip(first, second, strict=True):
@@ -120,28 +273,77 @@ class AliasDb:
         for value in mutable[1:]:
             self._join(mutable[0], value)
 
+    def _put(self, value: Value, container: Value) -> None:
+        """The container may hold the value."""
+        if is_mutable(value.type):
+            self._join(value, self._inside(container))
+
+    def _write(self, node: Node, value: Value) -> None:
+        self._writes.setdefault(node, []).append(value)
+
     def _operator(self, node: Node) -> None:
         operator = operator_of(node)
-        if operator is None or operator.schema.is_vararg and not node.kind.startswith(("aten::format", "prim::Print")):
+        if operator is None or operator.schema.is_vararg:
             for value in (*node.inputs, *node.outputs):
-                self._join(value, self._wildcard)
+                if is_mutable(value.type):
+                    self._join(value, self._wildcard)
+                    self._write(node, value)
             return
-        schema = operator.schema
+        self._by_schema(node, operator)
+
+    def _by_schema(self, node: Node, operator: Operator) -> None:
         named: dict[str, list[Value]] = {}
-        for argument, value in zip(schema.arguments, node.inputs, strict=False):
-            self._note(named, argument.alias, value)
-        for result, value in zip(schema.returns, node.outputs, strict=False):
-            if result.alias:
-                self._note(named, result.alias, value)
+        inputs = list(zip(operator.schema.arguments, node.inputs, strict=False))
+        for argument, value in inputs:
+            if argument.is_write:
+                self._write(node, value)
+            self._note(named, argument, value)
+            if "->" in argument.alias:
+                self._put(value, node.input())
+        for result, value in zip(operator.schema.returns, node.outputs, strict=False):
+            if not is_mutable(value.type):
+                continue
+            if result.alias == "*":
+                self._taken_out(value, node)
+            elif result.alias:
+                self._note(named, result, value)
             elif operator.op is not None and operator.op.is_composite:
                 self._join_all([value, *node.inputs])  # a composite may hand back a view: reshape, contiguous
+            elif not isinstance(value.type, TensorType):
+                self._copied(value, node)
         for values in named.values():
-            self._join_all(values)
-        if "*" in named or any(is_mutable(value.type) and not isinstance(value.type, TensorType) for value in node.outputs):
-            self._join_all([*node.inputs, *node.outputs])
+            self._join_like(values)
 
-    def _note(self, named: dict[str, list[Value]], alias: str, value: Value) -> None:
-        for part in alias.replace("->", "|").split("|"):
+    def _note(self, named: dict[str, list[Value]], argument: Argument, value: Value) -> None:
+        for part in argument.alias.partition("->")[0].split("|"):
             name = part.strip().rstrip("!")
-            if name:
+            if name and name != "*":
                 named.setdefault(name, []).append(value)
+
+    def _join_like(self, values: list[Value]) -> None:
+        """Values of one name share memory; a list beside tensors holds them (`split(Tensor(a) self) -> Tensor(a)[]`)."""
+        tensors = [value for value in values if not isinstance(value.type, ListType)]
+        if tensors and len(tensors) != len(values):
+            for value in values:
+                if isinstance(value.type, ListType):
+                    self._put(tensors[0], value)
+            values = tensors
+        self._join_all(values)
+
+    def _taken_out(self, value: Value, node: Node) -> None:
+        """What an operator takes out of its first input: an element, or a list of elements (`values()`)."""
+        container = node.input() if node.inputs else None
+        if container is None or not is_mutable(container.type):
+            self._join(value, self._wildcard)
+            return
+        self._join(value, self._inside(container))
+        if not isinstance(value.type, TensorType):
+            self._join(self._inside(value), self._inside(container))
+
+    def _copied(self, value: Value, node: Node) -> None:
+        """A new list, dict or tuple, which may hold what the inputs are or hold."""
+        for each in node.inputs:
+            if is_mutable(each.type):
+                self._join(self._inside(value), self._inside(each))
+                if isinstance(each.type, TensorType | ClassType):
+                    self._put(each, value)

@@ -1,6 +1,6 @@
 """The passes that follow emission.
 
-Requires: SSA. Guarantees: no dead code, and equal constants are one, at the beginning.
+Requires: SSA. Guarantees: forked calls are graphs, no dead code, and equal constants are one, at the beginning.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.constant_pooling import constant_pooling
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
+from rushlight.jit.passes.lift_closures import lift_closures
 
 
 def run_cleanup_passes(graph: Graph) -> None:
     """Tidy up a graph that was just emitted."""
+    lift_closures(graph)
     eliminate_dead_code(graph)
     constant_pooling(graph)

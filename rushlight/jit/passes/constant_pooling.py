@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.passes.pass_log import PassLog
+from rushlight.jit.passes.registry import graph_pass
+
+_LOG = PassLog(__file__)
 
 
+@graph_pass("ConstantPooling", "_jit_pass_constant_pooling")
 def constant_pooling(graph: Graph) -> None:
     """Pool the constants of a graph."""
     known: dict[tuple, Node] = {}
@@ -18,6 +23,8 @@ def constant_pooling(graph: Graph) -> None:
         key = _key(node)
         found = known.get(key) if key is not None else None
         if found is not None:
+            if not _LOG.permits("{} is replaced by %{}", node, found.output.debug_name):
+                continue
             node.output.replace_all_uses_with(found.output)
             node.destroy()
             continue

@@ -3,8 +3,7 @@
 Requires: SSA. Guarantees: every node left has an effect, or a result that is used; ifs and loops have no unused outputs.
 
 A node has an effect if its operator has (`print`, `raise`), if it writes to memory that something live may read, or if a
-block of
-it holds such a node.
+block of it holds such a node.
 """
 
 from __future__ import annotations
@@ -12,22 +11,41 @@ from __future__ import annotations
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import has_side_effects, writes
 from rushlight.jit.passes.alias_analysis import AliasDb
+from rushlight.jit.passes.pass_log import PassLog
+from rushlight.jit.passes.registry import graph_pass
+
+_LOG = PassLog(__file__)
 
 
-def eliminate_dead_code(graph: Graph, keep_writes: bool = True) -> None:
-    """Remove dead code. Writes are kept where what they write to may be seen: always, unless `keep_writes` is False and the
-    written value is known to be local and dead."""
-    aliases = AliasDb(graph)
-    marker = _Marker(aliases)
+@graph_pass("EliminateDeadCode", "_jit_pass_dce_graph")
+def eliminate_dead_code(graph: Graph) -> None:
+    """Remove dead code. Writes stay where what they write to may be seen."""
+    _eliminate(graph, _Marker(AliasDb(graph)))
+
+
+@graph_pass("EliminateDeadCodeKeepingWrites", "_jit_pass_dce")
+def eliminate_dead_code_keeping_writes(graph: Graph) -> None:
+    """Remove dead code; every write stays."""
+    _eliminate(graph, _Marker(None))
+
+
+@graph_pass("EliminateDeadCodeWithEffects", "_jit_pass_dce_allow_deleting_nodes_with_side_effects")
+def eliminate_dead_code_with_effects(graph: Graph) -> None:
+    """Remove everything whose results nothing reads, prints and writes as well."""
+    _eliminate(graph, _Marker(AliasDb(graph), keeps_effects=False))
+
+
+def _eliminate(graph: Graph, marker: _Marker) -> None:
     marker.mark_block(graph.block)
     _sweep(graph.block, marker)
 
 
 class _Marker:
-    """Finds the live nodes: backwards, until nothing changes."""
+    """Finds the live nodes: backwards, until nothing changes. Without `aliases` every write is an effect."""
 
-    def __init__(self, aliases: AliasDb):
+    def __init__(self, aliases: AliasDb | None, keeps_effects: bool = True):
         self.aliases = aliases
+        self.keeps_effects = keeps_effects
         self.live: set[Node] = set()
         self.live_values: set[Value] = set()
 
@@ -90,7 +108,9 @@ class _Marker:
                 self._scan(inner)
 
     def _has_effect(self, node: Node) -> bool:
-        if has_side_effects(node):
+        if not self.keeps_effects:
+            return False
+        if has_side_effects(node) or (self.aliases is None and writes(node)):
             return True
         return any(self._may_be_seen(value) for value in writes(node))
 
@@ -102,7 +122,8 @@ def _sweep(block: Block, marker: _Marker) -> None:
     """Destroy the dead nodes of a block, last first: what reads a dead node's results is dead, and gone already."""
     for node in block.reversed_nodes:
         if node not in marker.live:
-            node.destroy()
+            if _LOG.permits("{} is dead and is removed: {}", node.kind, node):
+                node.destroy()
         elif node.kind == "prim::If":
             _drop_if_outputs(node)
             for inner in node.blocks:

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.passes.pass_log import PassLog
+from rushlight.jit.passes.registry import graph_pass
 from rushlight.jit.types.kinds import ClassType
 
+_LOG = PassLog(__file__)
 
+
+@graph_pass("Inline", "_jit_pass_inline")
 def inline(graph: Graph) -> None:
     """Inline every call in a graph."""
     _inline_block(graph.block)
@@ -24,7 +29,7 @@ def _inline_block(block: Block) -> None:
         if isinstance(inner_graph, Graph) and node.kind == "prim::fork":
             inline(inner_graph)
         function = callee_of(node)
-        if function is not None:
+        if function is not None and _LOG.permits("the call of '{}' is inlined", function.name):
             inline_call(node, function)
 
 

@@ -15,6 +15,7 @@ from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
+from rushlight.jit.runtime.objects import set_runner
 
 _lock = threading.RLock()
 LAST_GRAPHS = threading.local()
@@ -76,3 +77,4 @@ def run_function(function: Function, arguments: list) -> object:
 
 
 _INTERPRETER = Interpreter(code_of)
+set_runner(run_function)

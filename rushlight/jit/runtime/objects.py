@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from rushlight.jit.function import Function
 from rushlight.jit.types.kinds import ClassType
+
+Runner = Callable[[Function, list], object]
+_runner: list[Runner] = []
+
+
+def set_runner(run: Runner) -> None:
+    """Say how functions run: the executor does, which is made of what objects are."""
+    _runner[:] = [run]
 
 
 class ScriptObject:
@@ -13,6 +24,16 @@ class ScriptObject:
     def __init__(self, kind: ClassType):
         self.type = kind
         self.slots: dict[str, object] = {}
+
+    def call(self, name: str, *arguments: object) -> object:
+        """Call one of its scripted methods. RuntimeError where it has none of the name."""
+        method = self.type.find_method(name)
+        if method is None:
+            raise RuntimeError(f"class '{self.type.name}' has no method '{name}'")
+        return _runner[0](method, [self, *arguments])
+
+    def __lt__(self, other: ScriptObject) -> bool:
+        return self.call("__lt__", other)
 
     def __repr__(self) -> str:
         return f"<ScriptObject {self.type.name}>"

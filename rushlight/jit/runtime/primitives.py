@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.jit.ir.graph import Node
+from rushlight.jit.runtime.conversions import from_script
+from rushlight.jit.runtime.type_checks import to_script
 
 
 def _uninitialized(node: Node) -> Callable:
@@ -34,10 +36,21 @@ def _constant_chunk(node: Node) -> Callable:
     return lambda value: tuple(value.chunk(count, dim))
 
 
+def _python_op(node: Node) -> Callable:
+    function, result = node["function"], node.output.type
+    kinds = [value.type for value in node.inputs]
+
+    def call(*values: object) -> object:
+        return to_script(function(*map(from_script, values, kinds)), result)
+
+    return call
+
+
 PRIMITIVES: dict[str, Callable[[Node], Callable]] = {
     "prim::Uninitialized": _uninitialized,
     "prim::TupleIndex": _tuple_index,
     "prim::TupleSlice": _tuple_slice,
     "prim::profile": _profile,
     "prim::ConstantChunk": _constant_chunk,
+    "prim::PythonOp": _python_op,
 }

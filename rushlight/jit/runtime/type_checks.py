@@ -125,8 +125,21 @@ def _tuple(value: object, kind: TupleType) -> tuple:
     return kind.python_class(*parts) if kind.python_class is not None else tuple(parts)
 
 
+def _object(value: object, kind: ClassType) -> ScriptObject:
+    """An instance of the user's class as an object of scripted code: a copy."""
+    made = ScriptObject(kind)
+    for name, attribute in kind.attributes.items():
+        try:
+            made.slots[name] = to_script(getattr(value, name), attribute.type)
+        except (AttributeError, CannotConvert) as error:
+            raise CannotConvert(f"Attribute '{name}' of {kind.name}: {error}") from None
+    return made
+
+
 def _simple(value: object, kind: Type) -> object:
-    value = _unwrapped(value)
+    value = simplified(_unwrapped(value))
+    if isinstance(kind, ClassType) and kind.python_class is not None and isinstance(value, kind.python_class):
+        return _object(value, kind)
     if kind == FLOAT and type(value) is int:
         return float(value)
     if kind == COMPLEX and type(value) in (int, float):

@@ -153,6 +153,11 @@ class FutureType(ElementType):
 
     word = "Future"
 
+    @property
+    def ir_text(self) -> str:
+        """`Future[int]`."""
+        return f"{self.word}[{self.element.ir_text}]"
+
 
 @dataclass(frozen=True)
 class AwaitType(ElementType):
@@ -277,6 +282,11 @@ class NominalType(Type):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def short_name(self) -> str:
+        """The name without its qualification."""
+        return self.name.rpartition(".")[2]
+
 
 @dataclass(frozen=True, eq=False)
 class EnumType(NominalType):
@@ -323,6 +333,8 @@ class ClassType(NominalType):
     hooks: dict[str, list[Function]] = field(default_factory=dict, repr=False)
     unresolved: dict[str, str] = field(default_factory=dict, repr=False)
     lazy_method: list[Callable[[str], Function | None]] = field(default_factory=list, repr=False)
+    annotations: dict[str, Type] = field(default_factory=dict, repr=False)
+    python_class: type | None = field(default=None, repr=False)
 
     def add_attribute(self, name: str, kind: Type, is_parameter: bool = False, is_buffer: bool = False) -> None:
         """Declare an attribute; RuntimeError if there is one of that name with another type."""

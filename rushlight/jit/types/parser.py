@@ -158,8 +158,10 @@ def _parse_base(tokens: Tokens, resolve: Callable) -> Type:
         key, value = parse_list(tokens, resolve)
         return DictType(key, value)
     if name in _WRAPPERS:
-        tokens.expect("(")
-        return _WRAPPERS[name](*parse_list(tokens, resolve))
+        end = "]" if tokens.take("[") else ")"
+        if end == ")":
+            tokens.expect("(")
+        return _WRAPPERS[name](*parse_list(tokens, resolve, end))
     if name == "Union":
         tokens.expect("(")
         return union(parse_list(tokens, resolve))

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING
 
-from rushlight.autograd.grad_mode import enable_grad, no_grad
+from rushlight.amp.autocast_mode import autocast, is_autocast_enabled
+from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.builtin import HANDLERS
+from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.construction import CONSTRUCTORS, allocate
-from rushlight.dynamo.values.contexts import GradModeValue
+from rushlight.dynamo.values.contexts import GradModeValue, RegionValue, switched
+from rushlight.dynamo.values.function import FunctionValue
+from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.dynamo.values.tensor import TensorValue
+from rushlight.ops.construct import as_tensor, tensor
 
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
+
+
+TRUE = ConstantValue(True)
 
 
 def _switch(kind: type) -> None:
@@ -24,6 +37,49 @@ def _switch(kind: type) -> None:
 
 _switch(no_grad)
 _switch(enable_grad)
+CONSTRUCTORS[set_grad_enabled] = lambda tx, mode: switched(tx, mode.truth(tx))
+
+
+def _inference_mode(tx: Translator, mode: Value = TRUE) -> Value:
+    if not mode.is_constant() or not isinstance(mode.constant(), bool):
+        return RegionValue(inference_mode, (True,)).call(tx, [mode], {})
+    return RegionValue(inference_mode, (mode.constant(),))
+
+
+def _autocast(
+    tx: Translator, device_type: Value, dtype: Value = NONE, enabled: Value = TRUE, cache_enabled: Value = NONE
+) -> Value:
+    arguments = tuple(value.constant() for value in (device_type, dtype, enabled, cache_enabled))
+    autocast(*arguments)  # raises and warns as it would
+    return RegionValue(autocast, arguments)
+
+
+def _size(tx: Translator, numbers: Value | None = None) -> Value:
+    return SequenceValue([] if numbers is None else numbers.items_of(tx), Size)
+
+
+def _constant_tensor(tx: Translator, data: Value, **options: Value) -> Value:
+    """`torch.tensor(...)` of numbers: a constant of the graph, of which each run has a copy."""
+    if isinstance(data, TensorValue) or "requires_grad" in options:
+        raise GraphBreak("a tensor made of a tensor, or one that requires grad")
+    arguments = {name: value.constant() for name, value in options.items()}
+    try:
+        made = tensor(data.snapshot(), **arguments)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise raised(error) from None
+    constant = tx.graph.attribute(made, "_tensor_constant")
+    return tx.call_in_graph("call_method", "clone", [tx.tensor_value(constant, None, Tensor)], {})
+
+
+HANDLERS[tensor] = HANDLERS[as_tensor] = _constant_tensor
+CONSTRUCTORS[Size] = _size
+CONSTRUCTORS[inference_mode] = _inference_mode
+CONSTRUCTORS[autocast] = _autocast
+# The thread's autocast settings are guarded from the start.
+HANDLERS[is_autocast_enabled] = lambda tx, *args: fold(is_autocast_enabled, *args)
+HANDLERS[inspect.isgeneratorfunction] = lambda tx, function: ConstantValue(
+    isinstance(function, FunctionValue) and bool(function.code.co_flags & inspect.CO_GENERATOR)
+)
 
 
 def _allocate(tx: Translator, kind: Value, *args: Value, **kwargs: Value) -> Value:

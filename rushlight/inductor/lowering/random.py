@@ -1,0 +1,50 @@
+"""Lowering of random numbers by counter. An element is a function of its place, so that draws fuse with what uses them."""
+
+from __future__ import annotations
+
+from rushlight.core.algebra import Expr, Var, as_expr
+from rushlight.core.dtype import dtype, float32, float64, int64
+from rushlight.inductor.ir import Constant, Load, RandomWord, Value
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.sizes import as_sizes, row_major
+from rushlight.inductor.tensor_box import TensorBox
+
+
+def _word(graph: GraphBuilder, name: str, kind: dtype, seed: TensorBox, offset: int, place: Expr) -> RandomWord:
+    held = graph.realize(seed).value(())
+    if not isinstance(held, Load):
+        raise NotImplementedError("a seed that is not a buffer of its own")
+    return RandomWord(kind, place, name, held, offset)
+
+
+def _place(index: tuple[Var, ...], size: tuple) -> Expr:
+    """The number of an element in row-major order."""
+    steps = row_major(as_sizes(size))
+    return sum((variable * step for variable, step in zip(index, steps, strict=True)), as_expr(0))
+
+
+@lowering("_philox_uniform")
+def uniform(graph, seed, offset, size, *, dtype=None):
+    if dtype is not float64:
+        return graph.pointwise(
+            size, float32, lambda index: _word(graph, "uniform", float32, seed, offset, _place(index, size))
+        )
+
+    def inner(index: tuple[Var, ...]) -> Value:
+        place = _place(index, size)
+        high = _shifted(_word(graph, "bits", int64, seed, offset, place), 5)
+        low = _shifted(_word(graph, "bits", int64, seed, offset + 1, place), 6)
+        whole = call("add", float64, call("mul", float64, high, Constant(float64, 2.0**26)), low)
+        return call("mul", float64, whole, Constant(float64, 2.0**-53))
+
+    return graph.pointwise(size, float64, inner)
+
+
+def _shifted(word: RandomWord, count: int) -> Value:
+    return cast(call("shift_right", int64, word, Constant(int64, count)), float64)
+
+
+@lowering("_philox_bits")
+def bits(graph, seed, offset, size):
+    return graph.pointwise(size, int64, lambda index: _word(graph, "bits", int64, seed, offset, _place(index, size)))

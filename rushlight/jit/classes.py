@@ -1,0 +1,214 @@
+"""TorchScript classes and interfaces: the types of the user's own classes.
+
+In: a Python class. Out: a ClassType whose methods are compiled (`__init__` at once, since it says what the attributes are), or an
+InterfaceType with the signatures of its methods. Stage: jit, script.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+from collections.abc import Callable
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit.annotations import type_from_tree
+from rushlight.jit.compiler import (
+    CLASS_COMPILERS,
+    closure_lookup,
+    compiler,
+    default_arguments,
+    qualified_name,
+    remember_type,
+)
+from rushlight.jit.decorators import is_ignored, is_unused
+from rushlight.jit.emit.emitter import signature
+from rushlight.jit.emit.python_values import PythonResolver
+from rushlight.jit.frontend.context import SourceContext
+from rushlight.jit.frontend.definitions import build_def, get_jit_class_def
+from rushlight.jit.function import Function
+from rushlight.jit.source import Source
+from rushlight.jit.tree_views import ClassDef, Def, Var
+from rushlight.jit.types.kinds import ClassType, InterfaceType, Type
+from rushlight.nn import Module
+
+_INTERFACE = "_rushlight_interface"
+_NOT_CLASSES = (Module, BaseException, Tensor, tuple, list, dict, set, str, int, float, complex)
+Lookup = Callable[[str], object]
+
+
+def interface(kind: type) -> type:
+    """Declare a class to be an interface: every class or module that has its methods may stand where it is the type.
+
+    RuntimeError where the class has other bases than `object` or `nn.Module`.
+    """
+    if not isinstance(kind, type):
+        raise RuntimeError("interface must be applied to a class")
+    bases = [base for base in kind.__mro__[1:] if base is not object]
+    if bases and bases[0] is not Module:
+        raise RuntimeError("TorchScript interface does not support inheritance yet. Please directly inherit from 'object' or "
+                           "'nn.Module'")  # fmt: skip
+    setattr(kind, _INTERFACE, True)
+    return kind
+
+
+def compile_class(kind: type) -> Type | None:
+    """The type of an interface, or of a class whose methods are all written in Python; None for any other class."""
+    if vars(kind).get(_INTERFACE):
+        return _interface(kind, _class_lookup(kind))
+    return define_class(kind, _class_lookup(kind)) if _is_compilable(kind) else None
+
+
+def script_class(kind: type, frame: Lookup) -> type:
+    """Compile a class with all its methods; names that its methods' closures lack are looked up by `frame`.
+
+    RuntimeError where it inherits from another class, or is not of a kind that can be compiled.
+    """
+    if vars(kind).get(_INTERFACE):
+        compiler.class_type(kind)
+        return kind
+    if len(kind.__mro__) > 2:
+        raise RuntimeError("TorchScript classes does not support inheritance yet. Please directly inherit from 'object'.")
+    if not _is_compilable(kind):
+        raise RuntimeError(f"Type '{kind.__name__}' cannot be compiled since it inherits from a class or defines a method that "
+                           "is not written in Python")  # fmt: skip
+    found = compiler.class_type(kind)
+    if found is None:
+        closure = _class_lookup(kind)
+        found = define_class(kind, lambda name: frame(name) if closure(name) is None else closure(name))
+    for method in [*found.methods.values(), *found.static_methods.values()]:
+        method.ensure_defined()
+    return kind
+
+
+def _is_compilable(kind: type) -> bool:
+    if issubclass(kind, _NOT_CLASSES) or kind.__module__.startswith(("rushlight.", "builtins", "typing", "collections")):
+        return False
+    own = [getattr(each, "__func__", each) for name, each in vars(kind).items() if inspect.isroutine(each)]
+    return bool(own) and all(inspect.isfunction(each) for each in own)
+
+
+def _class_lookup(kind: type) -> Lookup:
+    """What finds names for the methods of a class: the class itself, then the closures of its methods."""
+    functions = [each for each in map(_function_of, vars(kind).values()) if each is not None]
+    closures = [closure_lookup(each) for each in functions]
+
+    def lookup(name: str) -> object:
+        if name == kind.__name__:
+            return kind
+        return next((found for found in (closure(name) for closure in closures) if found is not None), None)
+
+    return lookup
+
+
+def _function_of(member: object) -> Callable | None:
+    member = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+    return member if inspect.isfunction(member) else None
+
+
+def define_class(kind: type, lookup: Lookup) -> ClassType:
+    """The type of a class with its methods declared, and `__init__` compiled."""
+    made = ClassType(qualified_name(kind), python_class=kind)
+    remember_type(kind, made)
+    resolver = PythonResolver(lookup, compiler)
+    skipped = [name for name, each in vars(kind).items() if is_ignored(_function_of(each)) or is_unused(_function_of(each))]
+    tree = get_jit_class_def(kind, made.short_name, skipped)
+    _declare_annotated(tree, made, resolver)
+    for definition in [*tree.body, *_of_dataclass(kind, tree)]:
+        member = inspect.getattr_static(kind, definition.ident.name)
+        _add_method(made, definition, member, resolver)
+    for each in tree.properties:
+        getter = _method(made, each.getter, {}, resolver)
+        setter = None if each.setter is None else _method(made, each.setter, {}, resolver)
+        made.properties[each.ident.name] = (getter, setter)
+    if "__init__" in made.methods:
+        made.methods["__init__"].ensure_defined()
+    return made
+
+
+def _declare_annotated(tree: ClassDef, made: ClassType, resolver: PythonResolver) -> None:
+    """Remember the types that annotations in the class body give to attributes, for `__init__` to use."""
+    for statement in tree.assignments:
+        if statement.annotation is not None and isinstance(statement.targets[0], Var):
+            made.annotations[statement.targets[0].name] = type_from_tree(statement.annotation, resolver.type)
+
+
+def _add_method(made: ClassType, definition: Def, member: object, resolver: PythonResolver) -> None:
+    is_static = isinstance(member, staticmethod)
+    function = getattr(member, "__func__", member)
+    method = _method(made, definition, default_arguments(function), resolver, is_static)
+    (made.static_methods if is_static else made.methods)[definition.ident.name] = method
+
+
+def _method(
+    made: ClassType, definition: Def, defaults: dict, resolver: PythonResolver, is_static: bool = False
+) -> Function:
+    name = f"{made.name}.{definition.ident.name}"
+    method = compiler.define(definition, name, resolver, defaults, None if is_static else made)
+    if not is_static:
+        made.methods[definition.ident.name] = method
+    return method
+
+
+def _of_dataclass(kind: type, tree: ClassDef) -> list[Def]:
+    """The methods that `dataclass` made, which have no source: `__init__` and the comparisons."""
+    if not dataclasses.is_dataclass(kind):
+        return []
+    written = {each.ident.name for each in tree.body}
+    fields = dataclasses.fields(kind)
+    if any(field.default_factory is not dataclasses.MISSING for field in fields):
+        raise NotImplementedError("Default factory initializers are not supported in TorchScript dataclasses")
+    texts = {"__init__": _initializer(kind, fields)}
+    names = [field.name for field in fields if field.compare]
+    if kind.__dataclass_params__.eq:
+        texts["__eq__"] = _comparison(kind, "__eq__", " and ".join(f"self.{each} == other.{each}" for each in names) or "True")
+    if kind.__dataclass_params__.order:
+        for name, operator in (("__lt__", "<"), ("__le__", "<="), ("__gt__", ">"), ("__ge__", ">=")):
+            texts[name] = _comparison(kind, name, _lexicographic(names, operator))
+    return [_parsed(text, name, tree.ident.name) for name, text in texts.items() if name not in written and name in vars(kind)]
+
+
+def _initializer(kind: type, fields: tuple) -> str:
+    annotated = ", ".join(f"{field.name}: {_annotation(field.type)}" for field in fields if field.init)
+    body = [f"    self.{field.name} = {field.name}" for field in fields if field.init]
+    if hasattr(kind, "__post_init__"):
+        body.append("    self.__post_init__()")
+    return f"def __init__(self, {annotated}) -> None:\n" + "\n".join(body or ["    pass"])
+
+
+def _annotation(declared: object) -> str:
+    if isinstance(declared, str):
+        return declared
+    return declared.__name__ if isinstance(declared, type) and not hasattr(declared, "__args__") else \
+        str(declared).replace("typing.", "")  # fmt: skip
+
+
+def _comparison(kind: type, name: str, body: str) -> str:
+    return f"def {name}(self, other: {kind.__name__}) -> bool:\n    return {body}"
+
+
+def _lexicographic(names: list[str], operator: str) -> str:
+    text = "False" if operator in ("<", ">") else "True"
+    for name in reversed(names):
+        text = f"(self.{name} {operator[0]} other.{name} or (self.{name} == other.{name} and {text}))"
+    return text
+
+
+def _parsed(text: str, name: str, self_name: str) -> Def:
+    source = Source(text, f"<{name} of a dataclass>")
+    return build_def(SourceContext(source), ast.parse(text).body[0], name, self_name)
+
+
+def _interface(kind: type, lookup: Lookup) -> InterfaceType:
+    made = InterfaceType(qualified_name(kind), {}, issubclass(kind, Module))
+    remember_type(kind, made)
+    resolver = PythonResolver(lookup, compiler)
+    for definition in get_jit_class_def(kind, made.short_name).body:
+        schema = signature(definition.decl, f"{made.name}.{definition.ident.name}", resolver.type, {}, made)
+        if not schema.returns:
+            raise RuntimeError(f"interface declarations must have a return type annotated: {definition.ident.name}")
+        made.methods[definition.ident.name] = schema
+    return made
+
+
+CLASS_COMPILERS.append(compile_class)

@@ -1,0 +1,146 @@
+"""Blocks of the IR: nodes in order, with inputs and outputs.
+
+In: made through a Graph or a Node. Out: data that passes change in place.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from rushlight.jit.ir.node import Node, Value
+from rushlight.jit.types.kinds import TENSOR, Type
+
+if TYPE_CHECKING:
+    from rushlight.jit.ir.graph import Graph
+
+
+class Block:
+    """Nodes in order, with inputs and outputs; `owner` is the node that it belongs to (None: it is the graph's)."""
+
+    __slots__ = ("graph", "owner", "param", "result", "_ordered")
+
+    def __init__(self, graph: Graph, owner: Node | None):
+        self.graph = graph
+        self.owner = owner
+        self.param = Node(graph, "prim::Param", (), 0)
+        self.result = Node(graph, "prim::Return", (), 0)
+        self._ordered = False
+        for node in (self.param, self.result):
+            node.block = self
+        self.param.previous = self.param.next = self.result
+        self.result.previous = self.result.next = self.param
+
+    @property
+    def inputs(self) -> list[Value]:
+        """What it takes."""
+        return self.param.outputs
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """What it gives."""
+        return self.result.inputs
+
+    @property
+    def nodes(self) -> Iterator[Node]:
+        """Its nodes in order. The current one may be destroyed or moved meanwhile."""
+        node = self.param.next
+        while node is not self.result:
+            following = node.next
+            yield node
+            node = following if node.next is None or node.block is not self else node.next
+
+    @property
+    def reversed_nodes(self) -> Iterator[Node]:
+        """Its nodes, last first. The current one may be destroyed meanwhile."""
+        node = self.result.previous
+        while node is not self.param:
+            preceding = node.previous
+            yield node
+            node = preceding if node.previous is None or node.block is not self else node.previous
+
+    def add_input(self, name: str | None = None, kind: Type = TENSOR) -> Value:
+        """Take one value more."""
+        value = self.param.add_output(kind)
+        if name is not None:
+            value.debug_name = name
+        return value
+
+    def insert_input(self, index: int, name: str | None = None, kind: Type = TENSOR) -> Value:
+        """Take one value more, at a place."""
+        value = self.param.insert_output(index, kind)
+        if name is not None:
+            value.debug_name = name
+        return value
+
+    def erase_input(self, index: int) -> None:
+        """Take one value less, which nothing reads."""
+        self.param.erase_output(index)
+
+    def add_output(self, value: Value) -> int:
+        """Give one value more; its index."""
+        self.result.add_input(value)
+        return self.result.input_count - 1
+
+    def insert_output(self, index: int, value: Value) -> None:
+        """Give one value more, at a place."""
+        self.result.insert_input(index, value)
+
+    def replace_output(self, index: int, value: Value) -> None:
+        """Give another value at a place."""
+        self.result.replace_input(index, value)
+
+    def erase_output(self, index: int) -> None:
+        """Give one value less."""
+        self.result.remove_input(index)
+
+    def append(self, node: Node) -> Node:
+        """Put a node at the end; returns it."""
+        return node.insert_before(self.result)
+
+    def prepend(self, node: Node) -> Node:
+        """Put a node at the beginning; returns it."""
+        return node.insert_after(self.param)
+
+    def all_nodes(self) -> Iterator[Node]:
+        """Its nodes and those of the blocks inside, outer ones first."""
+        for node in self.nodes:
+            yield node
+            for block in node.blocks:
+                yield from block.all_nodes()
+
+    def forget_order(self) -> None:
+        """The places of the nodes have changed."""
+        self._ordered = False
+
+    def ensure_order(self) -> None:
+        """Number the nodes, if they changed since."""
+        if not self._ordered:
+            for position, node in enumerate(itertools.chain((self.param,), self.nodes, (self.result,))):
+                node._position = position
+            self._ordered = True
+
+    def destroy(self) -> None:
+        """Destroy all nodes."""
+        self.result.remove_all_inputs()
+        for node in self.reversed_nodes:
+            node.destroy()
+        for value in self.param.outputs:
+            value.uses = []
+            self.graph.names.release(value)
+
+    def clone_from(self, source: Block, value_of: Callable[[Value], Value]) -> None:
+        """Fill an empty block with copies of another's nodes; `value_of` says what stands for values from outside."""
+        copies: dict[Value, Value] = {}
+        for value in source.inputs:
+            copies[value] = self.add_input(kind=value.type).copy_metadata(value)
+
+        def lookup(value: Value) -> Value:
+            return copies[value] if value in copies else value_of(value)
+
+        for node in source.nodes:
+            copy = self.append(self.graph.clone_node(node, lookup))
+            copies.update(zip(node.outputs, copy.outputs, strict=True))
+        for value in source.outputs:
+            self.add_output(lookup(value))

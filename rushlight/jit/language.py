@@ -1,0 +1,72 @@
+"""The functions of TorchScript's language, as they act in eager code; the compiler gives each its meaning in scripted code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.jit.annotations import type_from_python
+from rushlight.jit.compiler import compiler
+from rushlight.jit.emit.python_values import FUNCTIONS, FormValue
+from rushlight.jit.runtime.futures import Future
+from rushlight.jit.runtime.type_checks import is_instance
+
+
+def annotate(the_type: object, the_value: object) -> object:
+    """The value; scripted code takes it to be of the type, for instance `annotate(List[int], [])`."""
+    return the_value
+
+
+def is_scripting() -> bool:
+    """Whether this is scripted code: False in eager; a condition in scripted code that decides what is compiled."""
+    return False
+
+
+def fork(func: Callable, *args: object, **kwargs: object) -> Future:
+    """Call a function, in scripted code beside what follows; the Future holds the result. In eager it is called at once."""
+    future = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future) -> object:
+    """The result of a forked call, once there is one."""
+    return future.wait()
+
+
+def jit_isinstance(obj: object, target_type: object) -> bool:
+    """Whether an object is of a type that may say what containers hold: `isinstance(x, List[int])`.
+
+    RuntimeError for what is no type of TorchScript, such as a container without the type of its elements.
+    """
+    kinds = target_type if isinstance(target_type, tuple) else (target_type,)
+    return any(is_instance(obj, _type_of(each)) for each in kinds)
+
+
+def _type_of(annotation: object) -> object:
+    if annotation in (list, dict, tuple) or getattr(annotation, "_name", None) in ("List", "Dict", "Tuple") and not getattr(
+        annotation, "__args__", None
+    ):  # fmt: skip
+        raise RuntimeError(
+            f"Attempted to use {getattr(annotation, '__name__', annotation)} without a contained type. Please add a contained "
+            "type, e.g. List[int]"
+        )
+    found = type_from_python(annotation, compiler.class_type)
+    if found is None:
+        raise RuntimeError(f"{annotation!r} is not a type of TorchScript")
+    return found
+
+
+class Attribute:
+    """A value with its type, for an attribute of a module whose type can't be inferred: `self.x = Attribute([], List[int])`."""
+
+    def __init__(self, value: object, type: object):
+        self.value = value
+        self.type = type
+
+    def __repr__(self) -> str:
+        return f"Attribute(value={self.value!r}, type={self.type!r})"
+
+
+for _function, _form in ((annotate, "annotate"), (fork, "fork"), (wait, "wait"), (jit_isinstance, "isinstance"),
+                         (is_scripting, "is_scripting")):  # fmt: skip
+    FUNCTIONS[_function] = FormValue(_form)

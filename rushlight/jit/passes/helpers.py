@@ -1,0 +1,112 @@
+"""What many passes ask of nodes and do to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rushlight.jit.constants import insert_constant
+from rushlight.jit.ir.block import Block
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.ir.node import Node, Value
+from rushlight.jit.operators.lookup import has_side_effects, operator_of, writes
+from rushlight.jit.types.kinds import INT, TENSOR, ListType, Type
+
+NONDETERMINISTIC = frozenset(
+    ("aten::dropout", "aten::dropout_", "aten::_fused_dropout", "aten::_standard_gamma", "aten::bernoulli", "aten::bernoulli_",
+     "aten::multinomial", "aten::normal", "aten::normal_", "aten::poisson", "aten::binomial", "aten::rrelu", "aten::rand",
+     "aten::rand_like", "aten::randint", "aten::randint_like", "aten::randn", "aten::randn_like", "aten::randperm",
+     "aten::feature_dropout", "aten::alpha_dropout", "aten::feature_alpha_dropout", "aten::rrelu_with_noise", "aten::uniform_",
+     "aten::random_", "aten::exponential_", "aten::geometric_", "aten::cauchy_", "aten::log_normal_", "aten::empty",
+     "aten::empty_like", "aten::empty_strided", "aten::new_empty")
+)  # fmt: skip
+"""Operators of which equal arguments need not give equal results."""
+
+
+def full_name(node: Node) -> str:
+    """The operator of a node with its overload, `aten::add.Tensor`; the kind where it is no operator."""
+    operator = operator_of(node)
+    if operator is None or not operator.schema.overload:
+        return node.kind
+    return f"{operator.schema.name}.{operator.schema.overload}"
+
+
+def is_nondeterministic(node: Node) -> bool:
+    """Whether a node may give different results for the same inputs. Dropout that is known to be off does not."""
+    if node.kind not in NONDETERMINISTIC:
+        return False
+    return not (node.kind == "aten::dropout" and node.input_count == 3 and node.input(2).constant(True) is False)
+
+
+def is_pure(node: Node) -> bool:
+    """Whether a node without blocks does nothing but give results that depend on its inputs alone."""
+    return not (has_side_effects(node) or writes(node) or is_nondeterministic(node) or node.blocks)
+
+
+def constant_before(node: Node, value: object, kind: Type | None = None) -> Value:
+    """A constant in front of a node."""
+    graph = node.graph
+    with graph.inserting(before=node), graph.source(node.source_range):
+        made = insert_constant(graph, value)
+    return made if kind is None else made.set_type(kind)
+
+
+def insert_before(
+    node: Node, kind: str, inputs: Iterable[Value], result: Type = TENSOR, attributes: dict[str, object] | None = None
+) -> Value:
+    """A node of one result in front of another, from the same place in the source."""
+    graph = node.graph
+    made = graph.create(kind, inputs).insert_before(node)
+    made.source_range, made.scope = node.source_range, node.scope
+    made.attributes.update(attributes or {})
+    return made.output.set_type(result)
+
+
+def int_list_before(node: Node, numbers: Sequence[int]) -> Value:
+    """A list of ints, as a constant in front of a node."""
+    made = insert_before(node, "prim::Constant", (), ListType(INT))
+    made.node.set("value", list(numbers))
+    return made
+
+
+def replace_with(node: Node, value: Value) -> None:
+    """Have the readers of a node's only result read another value; the node goes."""
+    node.output.replace_all_uses_with(value)
+    node.destroy()
+
+
+def splice_block(node: Node, block: Block) -> None:
+    """Move a block's nodes in front of the node that holds it, and have the node's results be the block's."""
+    for each in block.nodes:
+        each.move_before(node)
+    for result, value in zip(node.outputs, block.outputs, strict=True):
+        result.replace_all_uses_with(value)
+
+
+def list_elements(value: Value) -> list[Value] | None:
+    """The elements of a list that a prim::ListConstruct makes; None for another."""
+    return list(value.node.inputs) if value.node.kind == "prim::ListConstruct" else None
+
+
+def constant_ints(value: Value) -> list[int] | None:
+    """A list of ints that is known: a constant, or made of constants."""
+    found = value.constant()
+    if isinstance(found, list | tuple) and all(type(each) is int for each in found):
+        return list(found)
+    parts = list_elements(value)
+    if parts is None or not all(part.is_constant and type(part.constant()) is int for part in parts):
+        return None
+    return [part.constant() for part in parts]
+
+
+def nodes_inside_out(block: Block) -> Iterator[Node]:
+    """The nodes of a block, those of inner blocks before their node. The current one may be destroyed."""
+    for node in block.nodes:
+        for inner in node.blocks:
+            yield from nodes_inside_out(inner)
+        yield node
+
+
+def held_graphs(graph: Graph) -> list[Graph]:
+    """The graphs that nodes of a graph hold."""
+    found = (node.attributes.get("Subgraph") for node in graph.all_nodes())
+    return [each for each in found if isinstance(each, Graph)]

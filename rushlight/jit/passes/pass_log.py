@@ -1,0 +1,113 @@
+"""Logs of passes: what each one changes, with the line of the pass that does it.
+
+In: `RUSHLIGHT_JIT_LOG_LEVEL`, or `PYTORCH_JIT_LOG_LEVEL` as people know it: names of pass files with colons between them.
+`dead_code_elimination` prints graphs before and after the pass, `>dead_code_elimination` each change too,
+`>>dead_code_elimination` also what it looks at. `RUSHLIGHT_JIT_OPT_LIMIT` (`PYTORCH_JIT_OPT_LIMIT`), as `peephole=12:inline=3`,
+lets a pass make only so many changes in this process, so that the first one that breaks a program is found by bisection.
+Out: lines on stderr, each as `[UPDATE dead_code_elimination.py:97] text`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+DUMP, UPDATE, DEBUG = range(3)
+_NAMES = ("DUMP", "UPDATE", "DEBUG")
+_lock = threading.Lock()
+
+
+class LogSettings:
+    """Which passes log how much, and how many changes each may make."""
+
+    def __init__(self, levels: str = "", limits: str = ""):
+        self.levels = _parse_levels(levels)
+        self.limits = _parse_limits(limits)
+        self.counts: dict[str, int] = {}
+        self.stream: TextIO | None = None
+
+
+def _parse_levels(text: str) -> dict[str, int]:
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(":"))):
+        name = part.lstrip(">")
+        found[_stem(name)] = min(len(part) - len(name), DEBUG)
+    return found
+
+
+def _parse_limits(text: str) -> dict[str, int]:
+    found = {}
+    for part in filter(None, (part.strip() for part in text.split(":"))):
+        name, equals, number = part.partition("=")
+        if not equals or not number.strip().isdecimal():
+            raise ValueError(f"RUSHLIGHT_JIT_OPT_LIMIT holds {part!r}; a limit is a pass and a count, as in 'peephole=12'")
+        found[_stem(name)] = int(number)
+    return found
+
+
+def _stem(name: str) -> str:
+    """The name of a file without its ending: limits and levels may be copied from a log's lines."""
+    return name.strip().removesuffix(".py").removesuffix(".cpp")
+
+
+def _from(environment: Mapping[str, str]) -> LogSettings:
+    levels, limits = (
+        environment.get(f"RUSHLIGHT_JIT_{name}") or environment.get(f"PYTORCH_JIT_{name}", "") for name in ("LOG_LEVEL", "OPT_LIMIT")
+    )
+    return LogSettings(levels, limits)
+
+
+_settings = _from(os.environ)
+
+
+def set_logging_option(levels: str, limits: str = "", stream: TextIO | None = None) -> None:
+    """Replace what the environment said: levels and limits in the same form; `stream` gets the lines (None: stderr)."""
+    global _settings
+    made = LogSettings(levels, limits)
+    made.stream = stream
+    with _lock:
+        _settings = made
+
+
+class PassLog:
+    """The log of one pass's file. A pass asks `permits` before each change."""
+
+    def __init__(self, file: str):
+        self.name = Path(file).stem
+
+    def is_on(self, level: int) -> bool:
+        """Whether lines of a level are printed."""
+        return _settings.levels.get(self.name, -1) >= level
+
+    def permits(self, text: str, *items: object) -> bool:
+        """Say what is about to change (`text` is formatted with the items); whether the limit of changes allows it."""
+        settings = _settings
+        limit = settings.limits.get(self.name)
+        if limit is not None:
+            with _lock:
+                count = settings.counts.get(self.name, 0)
+                if count >= limit:
+                    return False
+                settings.counts[self.name] = count + 1
+        if self.is_on(UPDATE):
+            self._write(UPDATE, text.format(*items), sys._getframe(1).f_lineno)
+        return True
+
+    def debug(self, text: str, *items: object) -> None:
+        """Say what the pass looks at."""
+        if self.is_on(DEBUG):
+            self._write(DEBUG, text.format(*items), sys._getframe(1).f_lineno)
+
+    def dump(self, heading: str, graph: object, line: int) -> None:
+        """Print a graph."""
+        if self.is_on(DUMP):
+            self._write(DUMP, f"{heading}\n{graph}", line)
+
+    def _write(self, level: int, text: str, line: int) -> None:
+        prefix = f"[{_NAMES[level]} {self.name}.py:{line}] "
+        shown = "".join(f"{prefix}{each}\n" for each in text.splitlines())
+        (_settings.stream or sys.stderr).write(shown)

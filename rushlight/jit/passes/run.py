@@ -1,0 +1,30 @@
+"""`run_pass(name, graph)`: one pass on one graph.
+
+In: a graph, and a pass's name: torch's, such as `_jit_pass_dce`, or the pass's own, such as `EliminateDeadCode`. Out: the
+changed graph. This module knows every pass.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes import (  # noqa: F401 (each registers its passes)
+    constant_pooling,
+    dead_code_elimination,
+    inline,
+)
+from rushlight.jit.passes.registry import PASSES
+
+
+def pass_names() -> list[str]:
+    """All names that `run_pass` knows."""
+    return sorted(PASSES)
+
+
+def run_pass(name: str, graph: Graph, *args: object, **kwargs: object) -> object:
+    """Run a pass on a graph, in place; what the pass returns. ValueError for a name that no pass has."""
+    found = PASSES.get(name)
+    if found is None:
+        close = [each for each in PASSES if name.lower().removeprefix("_jit_pass_") in each.lower()]
+        hint = f"; do you mean {', '.join(sorted(close))}?" if close else f"; passes are {', '.join(pass_names())}"
+        raise ValueError(f"there is no pass {name!r}{hint}")
+    return found(graph, *args, **kwargs)

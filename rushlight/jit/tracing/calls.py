@@ -1,0 +1,98 @@
+"""How graphs write a call: which ATen operator, and which of its arguments in which order.
+
+In: an operator of the dispatcher and its arguments in its schema's order. Out: a `Call`, with the arguments that ATen's overload
+takes and their types. Most are as the schema says; the rules here are for operators that stand for several overloads of ATen's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from rushlight.core.device import device
+from rushlight.core.tensor import Tensor
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.schema import Type
+
+_TENSOR, _INT, _BOOL, _SCALAR = Type("Tensor"), Type("int"), Type("bool"), Type("Scalar")
+_DTYPE, _LAYOUT, _DEVICE, _FORMAT = Type("ScalarType"), Type("Layout"), Type("Device"), Type("MemoryFormat")
+LAST = 9223372036854775807
+"""Where a slice ends that has no end."""
+
+
+class Call(NamedTuple):
+    """An operator's name, and pairs of argument and type."""
+
+    name: str
+    arguments: list[tuple[object, Type]]
+
+
+def call_of(op: OpOverload, stack: list) -> Call:
+    """How a graph writes a call of `op` with these arguments."""
+    rule = RULES.get(op.name)
+    if rule is not None:
+        return rule(stack)
+    pairs = [(value, argument.type) for value, argument in zip(stack, op._schema.arguments, strict=True)]
+    positions = op._schema.positions
+    if "pin_memory" in positions and not any(argument.type.is_tensor for argument in op._schema.arguments):
+        _complete_factory(pairs, positions)
+    elif "pin_memory" in positions and pairs[positions["pin_memory"]][0] is None:
+        pairs[positions["pin_memory"]] = (False, _BOOL)
+    return Call(f"{op.namespace}::{op._opname}", pairs)
+
+
+def _complete_factory(pairs: list, positions: dict[str, int]) -> None:
+    """A factory's device and pin_memory are always said."""
+    if pairs[positions["device"]][0] is None:
+        pairs[positions["device"]] = (device("cpu"), _DEVICE)
+    if pairs[positions["pin_memory"]][0] is None:
+        pairs[positions["pin_memory"]] = (False, _BOOL)
+
+
+def _conversion(stack: list) -> Call:
+    """`to`: ATen's overload by what is asked for."""
+    self, dtype, layout, place, pin_memory, non_blocking, copy, form = stack
+    flags = [(bool(non_blocking), _BOOL), (bool(copy), _BOOL), (form, _FORMAT)]
+    if place is None and dtype is not None:
+        return Call("aten::to", [(self, _TENSOR), (dtype, _DTYPE), *flags])
+    if place is not None and dtype is not None:
+        return Call("aten::to", [(self, _TENSOR), (place, _DEVICE), (dtype, _DTYPE), *flags])
+    kind, place = self.dtype, self.device if place is None else place
+    full = [(kind, _DTYPE), (self.layout if layout is None else layout, _LAYOUT), (place, _DEVICE), (pin_memory, _BOOL), *flags]
+    return Call("aten::to", [(self, _TENSOR), *full])
+
+
+def _slice(stack: list) -> Call:
+    self, dim, start, end, step = stack
+    bounds = [dim, 0 if start is None else start, LAST if end is None else end, step]
+    return Call("aten::slice", [(self, _TENSOR), *((value, _INT) for value in bounds)])
+
+
+def _scalar_operand(name: str, as_tensor: bool, alpha: bool = False) -> Callable[[list], Call]:
+    """An operator whose second operand may be a number: as a tensor, or as the overload with a Scalar."""
+
+    def rule(stack: list) -> Call:
+        kind = _TENSOR if as_tensor or isinstance(stack[1], Tensor) else _SCALAR
+        rest = [(stack[2], _SCALAR)] if alpha else []
+        return Call(f"aten::{name}", [(stack[0], _TENSOR if isinstance(stack[0], Tensor) else _SCALAR), (stack[1], kind), *rest])
+
+    return rule
+
+
+def _fill(stack: list) -> Call:
+    return Call("aten::fill_", [(stack[0], _TENSOR), (stack[1], _TENSOR)])
+
+
+RULES: dict[str, Callable[[list], Call]] = {
+    "aten::to.dtype_layout": _conversion,
+    "aten::slice.Tensor": _slice,
+    "aten::fill_.Scalar": _fill,
+    **{f"aten::{name}.Tensor": _scalar_operand(name, True, True) for name in ("add", "sub", "add_", "sub_")},
+    **{f"aten::{name}.Tensor": _scalar_operand(name, True) for name in ("mul", "div", "mul_", "div_")},
+    **{f"aten::{name}": _scalar_operand(name, True) for name in ("floor_divide", "floor_divide_")},
+    **{f"aten::{name}.Tensor": _scalar_operand(name, False) for name in ("remainder", "fmod", "eq", "ne", "lt", "le", "gt", "ge",
+                                                                     "remainder_", "fmod_")},
+    **{f"aten::bitwise_{name}.Tensor": _scalar_operand(f"__{name}__", False) for name in ("and", "or", "xor")},
+}  # fmt: skip
+
+

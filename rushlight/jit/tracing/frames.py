@@ -1,0 +1,57 @@
+"""Frames of Python's stack: which line of the user's program, or of the library's modules, an operator call belongs to."""
+
+from __future__ import annotations
+
+import linecache
+import os
+from functools import lru_cache
+from types import FrameType
+
+from rushlight.jit.source import NO_SOURCE, Source, SourceRange
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_MACHINERY = tuple(f"{_PACKAGE}{name}{os.sep}" for name in ("jit", "ops", "core", "autograd", "amp"))
+_HOOKS = os.path.join(_PACKAGE, "nn", "modules", "module_hooks.py")
+
+
+def is_library(frame: FrameType) -> bool:
+    """Whether a frame runs the library's own code."""
+    return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def user_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame outside the library."""
+    while frame is not None and is_library(frame):
+        frame = frame.f_back
+    return frame
+
+
+def calling_frame(frame: FrameType | None) -> FrameType | None:
+    """The innermost frame outside what dispatches calls: the user's, or that of a function or module of `rushlight.nn`."""
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not (path.startswith(_MACHINERY) or path == _HOOKS):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def range_of(frame: FrameType | None) -> SourceRange:
+    """A frame's line as a source range."""
+    return NO_SOURCE if frame is None else _range(frame.f_code.co_filename, frame.f_lineno)
+
+
+@lru_cache(maxsize=4096)
+def _range(path: str, line: int) -> SourceRange:
+    text = linecache.getline(path, line).rstrip("\n")
+    return SourceRange(Source(text, path, line - 1), 0, len(text))
+
+
+def name_in(frame: FrameType | None, impl: object) -> str | None:
+    """What a frame calls a tensor; None if it has no name of its own for it."""
+    if frame is None:
+        return None
+    for name, value in frame.f_locals.items():
+        if getattr(value, "_impl", None) is impl and name != "self" and name.isidentifier() and name.isascii():
+            return name
+    return None

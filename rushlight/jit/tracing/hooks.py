@@ -1,0 +1,170 @@
+"""What tensors and modules do otherwise while a trace goes on: sizes are recorded, values that leave the graph give a warning.
+
+In: the methods of Tensor, and Module.__call__. Out: the same methods, replaced as long as any thread traces. A thread that does
+not trace, or is inside an operator, goes straight to the method that was there before.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor
+from rushlight.jit.tracing.calls import LAST
+from rushlight.jit.tracing.frames import is_library
+from rushlight.jit.tracing.numbers import number_to_tensor, traced_item, traced_size
+from rushlight.jit.tracing.state import suspended, tracing_state
+from rushlight.jit.tracing.warning import ITERATION, LENGTH, LITERAL, warn, warn_constant
+from rushlight.jit.types.kinds import INT
+from rushlight.nn.modules.module_hooks import ModuleHooks
+
+_lock = threading.Lock()
+_users = 0
+_saved: dict[tuple[type, str], object] = {}
+_plain_shape = Tensor.__dict__["shape"].fget
+_plain_size, _plain_length, _plain_count = Tensor.size, Tensor.__len__, Tensor.numel
+_FULL = slice(None)
+_RECORDED = slice(0, LAST, 1)
+"""What a full slice is written as, which graphs have as any other slice."""
+
+
+def _is_recorded(self: Tensor) -> bool:
+    tracing = tracing_state()
+    return tracing is not None and tracing.is_traced(self)
+
+
+def _shape(self: Tensor) -> Size:
+    plain = _plain_shape(self)
+    if not _is_recorded(self):
+        return plain
+    return Size([traced_size(self, dim, number) for dim, number in enumerate(plain)])
+
+
+def _size(self: Tensor, dim: int | None = None) -> Size | int:
+    if not _is_recorded(self):
+        return _plain_size(self, dim)
+    return _shape(self) if dim is None else traced_size(self, dim, _plain_size(self, dim))
+
+
+def _length(self: Tensor) -> int:
+    number = _plain_length(self)
+    if _is_recorded(self) and not is_library(sys._getframe(1)):
+        warn(LENGTH)
+    return number
+
+
+def _count(self: Tensor) -> int:
+    number = _plain_count(self)
+    if not _is_recorded(self):
+        return number
+    tracing = tracing_state()
+    tracing.locate()
+    value = tracing.graph.insert("aten::numel", [tracing.value_of(self)]).output.set_type(INT)
+    return number_to_tensor(number, value)
+
+
+def _leaving(name: str, what: str) -> Callable:
+    """A method that gives a Python value: a warning, and the value as a constant."""
+    plain = Tensor.__dict__[name]
+
+    def method(self: Tensor, *args: object, **kwargs: object) -> object:
+        tracing = tracing_state()
+        if tracing is None:
+            return plain(self, *args, **kwargs)
+        if tracing.is_traced(self):
+            if name == "item" and is_library(sys._getframe(1)):
+                with suspended():
+                    number = plain(self)
+                return traced_item(self, number)
+            warn_constant(what)
+        with suspended():
+            return plain(self, *args, **kwargs)
+
+    return method
+
+
+def _iterate(plain: Callable) -> Callable:
+    def method(self: Tensor) -> Iterator[Tensor]:
+        if _is_recorded(self) and not is_library(sys._getframe(1)):
+            warn(ITERATION)
+        return plain(self)
+
+    return method
+
+
+def _indexed(plain: Callable) -> Callable:
+    """Indexing, with full slices recorded as slices."""
+
+    def method(self: Tensor, index: object, *value: object) -> object:
+        if tracing_state() is None:
+            return plain(self, index, *value)
+        if isinstance(index, slice) and index == _FULL:
+            index = _RECORDED
+        elif isinstance(index, tuple):
+            index = tuple([_RECORDED if isinstance(item, slice) and item == _FULL else item for item in index])
+        return plain(self, index, *value)
+
+    return method
+
+
+def _called(plain: Callable) -> Callable:
+    """Calls of modules, which become methods of theirs."""
+
+    def method(self: object, *args: object, **kwargs: object) -> object:
+        tracing = tracing_state()
+        path = None if tracing is None else tracing.module_paths.get(self)
+        if path is None or getattr(self, "_c", None) is not None:
+            return plain(self, *args, **kwargs)
+        with tracing.module_call(path, tracing.objects[path]):
+            return plain(self, *args, **kwargs)
+
+    return method
+
+
+def _replacements() -> dict[tuple[type, str], object]:
+    methods: dict[tuple[type, str], object] = {
+        (Tensor, "shape"): property(_shape, doc="The sizes."), (Tensor, "size"): _size, (Tensor, "__len__"): _length,
+        (Tensor, "numel"): _count, (Tensor, "nelement"): _count,
+    }  # fmt: skip
+    for name, what in (
+        ("__bool__", "Python boolean"), ("__int__", "Python integer"), ("__float__", "Python float"),
+        ("__index__", "Python index"), ("__complex__", "Python complex number"), ("item", "Python number"),
+        ("tolist", "Python list"), ("numpy", "NumPy array"),
+    ):  # fmt: skip
+        methods[Tensor, name] = _leaving(name, what)
+    methods[Tensor, "__iter__"] = _iterate(Tensor.__iter__)
+    methods[Tensor, "__getitem__"] = _indexed(Tensor.__getitem__)
+    methods[Tensor, "__setitem__"] = _indexed(Tensor.__setitem__)
+    methods[ModuleHooks, "__call__"] = _called(ModuleHooks.__call__)
+    return methods
+
+
+@contextmanager
+def tracing_hooks() -> Iterator[None]:
+    """The methods are replaced in this context, for all threads; those that do not trace notice nothing."""
+    global _users
+    with _lock:
+        _users += 1
+        if _users == 1:
+            for (kind, name), method in _replacements().items():
+                _saved[kind, name] = kind.__dict__[name]
+                setattr(kind, name, method)
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                for (kind, name), method in _saved.items():
+                    setattr(kind, name, method)
+                _saved.clear()
+
+
+def warn_literal(name: str) -> None:
+    """Warn that a tensor made of Python data is a constant."""
+    warn(f"{name}{LITERAL}")
+
+

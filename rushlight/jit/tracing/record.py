@@ -1,0 +1,140 @@
+"""Recording: the kernel of the Tracer key, which sees every call before autograd and before composites are taken apart.
+
+In: an operator call. Out: its results, and a node in the graph of the trace that goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.dtype import float64
+from rushlight.core.tensor import Tensor
+from rushlight.jit.constants import insert_constant
+from rushlight.jit.ir.graph import Node, Value
+from rushlight.jit.tracing.calls import call_of
+from rushlight.jit.tracing.numbers import TracedFloat, TracedInt, as_number, plain, traced_item
+from rushlight.jit.tracing.state import TracingState, complete_type, suspended, tracing_state
+from rushlight.jit.types.kinds import BOOL, FLOAT, INT, NUMBER, STRING, TENSOR, ListType
+from rushlight.jit.types.kinds import Type as JitType
+from rushlight.jit.types.relations import optional
+from rushlight.ops.construct import tensor
+from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+from rushlight.ops.schema import Type
+
+_KINDS: dict[str, JitType] = {
+    "int": INT, "SymInt": INT, "float": FLOAT, "bool": BOOL, "str": STRING, "Scalar": NUMBER, "Tensor": TENSOR,
+}  # fmt: skip
+
+
+def record(tracing: TracingState, op: OpOverload, key_set: int, args: tuple, kwargs: dict) -> object:
+    """Run a call below the tracer and add it to the graph."""
+    if op._opname == "_local_scalar_dense":
+        return _read(op, key_set, args)
+    if op._opname == "lift_fresh":
+        return _literal(tracing, op, key_set, args)
+    tracing.locate()
+    call = call_of(op, op.normalize(args, kwargs))
+    inputs = [argument_value(tracing, value, kind) for value, kind in call.arguments]
+    node = tracing.graph.create(call.name, inputs, 0)
+    with suspended():
+        result = op.redispatch(key_set, *map(plain, args), **{name: plain(value) for name, value in kwargs.items()})
+    tracing.graph.insert_node(node)
+    if op.is_mutable and not op._schema.returns:
+        return result
+    results = result if isinstance(result, tuple) and len(op._schema.returns) > 1 else (result,)
+    return _rewrapped(result, [add_result(tracing, node, value) for value in results])
+
+
+def _rewrapped(result: object, values: list) -> object:
+    return tuple(values) if len(values) > 1 else values[0]
+
+
+def _read(op: OpOverload, key_set: int, args: tuple) -> object:
+    """The element of a tensor, which only operators' arguments ask for this way."""
+    with suspended():
+        number = op.redispatch(key_set, *args)
+    return traced_item(args[0], number)
+
+
+def _literal(tracing: TracingState, op: OpOverload, key_set: int, args: tuple) -> object:
+    """A tensor made of Python data: a constant."""
+    with suspended():
+        made = op.redispatch(key_set, *args)
+    tracing.locate()
+    value = tracing.constant_tensor(made)
+    graph = tracing.graph
+    rest = [insert_constant(graph, each, graph.current_range) for each in (made.device, made.dtype, False, False, None)]
+    moved = graph.insert("aten::to", [value, *rest]).output.set_type(value.type)
+    tracing.set_value(made, graph.insert("aten::detach", [moved]).output.set_type(value.type))
+    return made
+
+
+def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
+    """What stands for an argument in the graph."""
+    if kind.is_list and isinstance(value, int | float) and kind.length is not None:
+        value = [value] * kind.length
+    if isinstance(value, list | tuple):
+        return _list(tracing, value, kind)
+    if isinstance(value, Tensor):
+        return tracing.value_of(value)
+    if isinstance(value, TracedInt | TracedFloat):
+        return value.value if kind.base == "Tensor" else as_number(value, _KINDS.get(kind.base, NUMBER))
+    if kind.base == "Tensor" and value is not None:
+        return tracing.constant_tensor(_number(value))
+    made = insert_constant(tracing.graph, _python(value, kind), tracing.graph.current_range)
+    if made is None:
+        made = insert_constant(tracing.graph, None, tracing.graph.current_range)  # a generator: graphs draw from the default one
+    return made
+
+
+def _number(value: object) -> Tensor:
+    """A number as a 0-dim tensor; a float keeps its precision."""
+    with suspended():
+        return tensor(value, dtype=float64 if isinstance(value, float) else None)
+
+
+def _python(value: object, kind: Type) -> object:
+    """NumPy's numbers as Python's, and numbers as the type that is wanted."""
+    item = getattr(value, "item", None)
+    value = item() if item is not None else value
+    if kind.base == "float" and type(value) is int:
+        return float(value)
+    return value
+
+
+def _list(tracing: TracingState, values: Sequence[object], kind: Type) -> Value:
+    element = Type(kind.base, optional=kind.optional_elements)
+    items = [argument_value(tracing, value, element) for value in values]
+    made = tracing.graph.insert("prim::ListConstruct", items)
+    jit_kind = _KINDS.get(kind.base, TENSOR)
+    return made.output.set_type(ListType(optional(jit_kind) if kind.optional_elements else jit_kind))
+
+
+def add_result(tracing: TracingState, node: Node, value: object) -> object:
+    """One more result of a node: a tensor, a list of tensors, or a number."""
+    output = node.add_output()
+    if isinstance(value, Tensor):
+        output.set_type(complete_type(value))
+        tracing.set_value(value, output)
+    elif isinstance(value, list | tuple):
+        output.set_type(ListType(TENSOR))
+        unpack = tracing.graph.create("prim::ListUnpack", [output], 0).insert_after(node)
+        for item in value:
+            add_result(tracing, unpack, item)
+    elif isinstance(value, bool | int | float):
+        output.set_type(BOOL if type(value) is bool else INT if isinstance(value, int) else FLOAT)
+    return value
+
+
+def _kernel(op: OpOverload, key_set: int) -> Callable:
+    def run(*args: object, **kwargs: object) -> object:
+        tracing = tracing_state()
+        if tracing is None:
+            return op.redispatch(key_set, *args, **kwargs)
+        return record(tracing, op, key_set, args, kwargs)
+
+    return run
+
+
+register_fallback(DispatchKey.Tracer, Kernel(_kernel, linked=True))

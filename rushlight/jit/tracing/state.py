@@ -1,0 +1,128 @@
+"""What a trace that is going on knows: its graph, and which value of it each tensor is.
+
+In: tensors met while the program runs. Out: values of the graph. One trace at most goes on in a thread.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rushlight.core.dispatch_key import DispatchKey, bit
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import state
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.tracing.frames import calling_frame, name_in, range_of
+from rushlight.jit.types.kinds import TensorType
+
+TRACER = bit(DispatchKey.Tracer)
+_NEEDS_GRAD = (
+    "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching the "
+    "gradient\nTensor:\n"
+)
+
+
+class _Current(threading.local):
+    tracing: TracingState | None = None
+
+
+_current = _Current()
+
+
+def tracing_state() -> TracingState | None:
+    """The trace that goes on in this thread; None also while an operator is at work inside."""
+    return _current.tracing if state.include & TRACER else None
+
+
+def is_tracing() -> bool:
+    """Whether this thread traces."""
+    return _current.tracing is not None
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """What is done in this context is not recorded."""
+    include = state.include
+    state.include = include & ~TRACER
+    try:
+        yield
+    finally:
+        state.include = include
+
+
+def complete_type(tensor: Tensor) -> TensorType:
+    """A tensor's type with all that is known of it."""
+    impl = tensor._impl
+    return TensorType(
+        impl.dtype, tuple(map(int, impl.sizes)), tuple(map(int, impl.strides)), tensor.requires_grad, str(impl.device)
+    )
+
+
+class TracingState:
+    """The graph of a trace, and the values of tensors. `strict`: containers among the outputs are refused or warned of."""
+
+    def __init__(self, strict: bool = True):
+        self.graph = Graph()
+        self.strict = strict
+        self.values: dict[TensorImpl, Value] = {}
+        self.objects: dict[object, Value] = {}
+        self.module_paths: dict[object, tuple[str, ...]] = {}
+
+    @contextmanager
+    def recording(self) -> Iterator[TracingState]:
+        """Calls of this thread are recorded in this context. RuntimeError inside another trace."""
+        if _current.tracing is not None:
+            raise RuntimeError("Tracing can't be nested: a trace is going on in this thread already")
+        include = state.include
+        _current.tracing = self
+        state.include = include | TRACER
+        try:
+            yield self
+        finally:
+            _current.tracing = None
+            state.include = include
+
+    def locate(self) -> None:
+        """New nodes come from the line that runs."""
+        self.graph.current_range = range_of(calling_frame(sys._getframe(1)))
+
+    def value_of(self, tensor: Tensor) -> Value:
+        """The value that a tensor is; a constant for one from elsewhere. RuntimeError if that one requires grad."""
+        found = self.values.get(tensor._impl)
+        if found is not None:
+            if not found.has_debug_name and found.node.kind not in ("prim::TracedAttr", "prim::NumToTensor"):
+                name = name_in(calling_frame(sys._getframe(1)), tensor._impl)
+                if name is not None:
+                    found.debug_name = name
+            return found
+        if tensor.requires_grad:
+            with suspended():
+                raise RuntimeError(f"{_NEEDS_GRAD}{tensor.detach()!r}")
+        return self.constant_tensor(tensor)
+
+    def constant_tensor(self, tensor: Tensor) -> Value:
+        """A tensor as a constant; from now on it is that value."""
+        node = self.graph.insert("prim::Constant").set("value", tensor)
+        node.output.set_type(complete_type(tensor))
+        self.values[tensor._impl] = node.output
+        return node.output
+
+    def set_value(self, tensor: Tensor, value: Value) -> None:
+        """From now on a tensor is that value."""
+        self.values[tensor._impl] = value
+
+    def is_traced(self, tensor: Tensor) -> bool:
+        """Whether a tensor is a value of the graph that no constant makes."""
+        found = self.values.get(tensor._impl)
+        return found is not None and not found.is_constant
+
+    @contextmanager
+    def module_call(self, path: tuple[str, ...], inner: Value) -> Iterator[Node]:
+        """What is recorded in this context belongs to a method of the module at `path`, whose object is `inner`."""
+        node = self.graph.insert("prim::TracedModuleForward", [inner], 0).set("path", path)
+        block: Block = node.add_block()
+        with self.graph.inserting(at_end_of=block):
+            yield node
