@@ -93,6 +93,7 @@ FUZZ_VIEWS_FLAGS ?= --chains 2000
 FUZZ_ARGUMENTS_FLAGS ?= --trials 50
 fuzz: oracle
 	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
+	$(BIN)/python -m tests.fuzz_gradients $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_views $(FUZZ_VIEWS_FLAGS)
 	$(BIN)/python -m tests.fuzz_arguments $(FUZZ_ARGUMENTS_FLAGS)
 

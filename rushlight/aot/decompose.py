@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
@@ -21,23 +21,26 @@ from rushlight.fx.proxy_tensor import ProxyMode, innermost_user_line
 from rushlight.ops.dispatcher import OpOverload
 
 
-def decompose(module: GraphModule, table: dict[OpOverload, Callable]) -> None:
-    """Replace the calls of operators in `table`."""
+def decompose(module: GraphModule, table: dict[OpOverload, Callable], shared: Sequence[Node] = ()) -> None:
+    """Replace the calls of operators in `table`. Decompositions may use the fake values of `shared` nodes besides arguments."""
     fakes = FakeTensorMode()
+    shared = [*(node for node in module.graph.nodes if node.op == "placeholder"), *shared]  # they tell sizes
     for node in list(module.graph.nodes):
         rule = table.get(node.target) if node.op == "call_function" else None
         if rule is not None:
-            _replace(module, node, rule, fakes)
+            _replace(module, node, rule, fakes, shared)
     module.graph.eliminate_dead_code()
 
 
-def _replace(module: GraphModule, node: Node, rule: Callable, fakes: FakeTensorMode) -> None:
+def _replace(module: GraphModule, node: Node, rule: Callable, fakes: FakeTensorMode, shared: Sequence[Node]) -> None:
     graph, before = module.graph, node.prev
     mode = ProxyMode(graph, fakes, {})
     mode.user_line = innermost_user_line(node.stack_trace or "")
-    for used in node.all_input_nodes:
+    for used in (*shared, *node.all_input_nodes):
         if isinstance(used.meta["val"], Tensor):
             mode.nodes[used.meta["val"]._impl] = used
+    for used in shared:
+        mode.symbols.bind(used.meta["val"], used)
     args, kwargs = map_arg(node.args, _value), map_arg(node.kwargs, _value)
     with ExitStack() as stack:
         for context in (ExcludeKeys(AUTOGRAD_BITS), fakes, mode, graph.inserting_before(node)):

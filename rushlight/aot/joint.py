@@ -1,6 +1,6 @@
 """The joint graph: a program and the program of its gradients, traced together through autograd on fake tensors.
 
-In: a GraphModule of library calls and the tensors that it is called with. Out: a GraphModule of aten operators over
+In: a GraphModule of library calls and what it is called with: tensors, and ints where these are open. Out: a GraphModule of aten operators over
 `primals_1..n` (inputs and parameters) and `tangents_1..k` (gradients of the outputs) that returns the outputs and the
 gradients of the primals. Stage: aot, before functionalization and partitioning.
 """
@@ -18,6 +18,7 @@ from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.node import Node as TapeNode
 from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.fx.fake_tensor import FakeTensorMode
@@ -26,6 +27,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import ProxyMode, innermost_user_line
+from rushlight.fx.symbolic_sizes import Geometry
 from rushlight.ops.registry import aten
 from rushlight.utils.pytree import tree_flatten
 
@@ -63,12 +65,16 @@ class _WithoutHooks:
         state.saved_tensor_hooks = self._hooks
 
 
-def trace_joint(module: GraphModule, inputs: Sequence[Tensor], attributes: dict[str, Tensor]) -> Joint:
+def trace_joint(
+    module: GraphModule, inputs: Sequence[Tensor | int], attributes: dict[str, Tensor],
+    opened: Sequence[Geometry | SymInt | None] | None = None,
+) -> Joint:  # fmt: skip
     """Trace `module` and its backward for `inputs`; `attributes`, by name, are the tensors that it holds: primals, too.
 
+    `opened` says, input by input, what is to be left open: symbolic sizes and strides, a SymInt in place of an int, or None.
     Untraceable for a program without a joint graph, with the reason; what the program itself raises goes through.
     """
-    return _JointTracer(module).trace(inputs, attributes)
+    return _JointTracer(module).trace(inputs, attributes, opened or [None] * len(inputs))
 
 
 class _JointTracer:
@@ -77,10 +83,13 @@ class _JointTracer:
         self.graph, self.fakes = Graph(), FakeTensorMode()
         self.mode = ProxyMode(self.graph, self.fakes, {})
 
-    def trace(self, inputs: Sequence[Tensor], attributes: dict[str, Tensor]) -> Joint:
-        primals = [self._primal(tensor, number) for number, tensor in enumerate((*inputs, *attributes.values()), 1)]
+    def trace(
+        self, inputs: Sequence[Tensor | int], attributes: dict[str, Tensor], opened: Sequence[Geometry | SymInt | None]
+    ) -> Joint:
+        given = [*zip(inputs, opened, strict=True), *((tensor, None) for tensor in attributes.values())]
+        primals = [self._primal(*pair, number) for number, pair in enumerate(given, 1)]
         held = dict(zip(attributes, primals[len(inputs) :], strict=True))
-        flags = [fake.requires_grad for fake in primals]
+        flags = [_requires_grad(fake) for fake in primals]
         with ExitStack() as stack:
             stack.enter_context(set_grad_enabled(state.grad_enabled))  # the program may switch it
             stack.enter_context(_WithoutHooks())
@@ -97,18 +106,26 @@ class _JointTracer:
         self.graph.output((*forward, *made))
         return Joint(GraphModule(self.mode.constants, self.graph, "joint_helper"), results, differentiated, tangents)
 
-    def _primal(self, tensor: Tensor, number: int) -> Tensor:
-        fake = self.fakes.from_tensor(tensor)
+    def _primal(self, tensor: Tensor | int, opened: Geometry | SymInt | None, number: int) -> Tensor | SymInt | int:
+        if not isinstance(tensor, Tensor):
+            value = tensor if opened is None else opened
+            node = self.graph.placeholder(f"primals_{number}")
+            node.meta["val"] = value
+            self.mode.symbols.bind(value, node)
+            return value
+        fake = self.fakes.from_tensor(tensor, opened)
         if fake._impl in self.mode.nodes:
             raise Untraceable("one tensor is passed twice")
-        self.mode.track(fake, self.graph.placeholder(f"primals_{number}"))
+        node = self.graph.placeholder(f"primals_{number}")
+        self.mode.track(fake, node)
+        self.mode.symbols.bind(fake, node)
         if tensor.requires_grad:
             fake.requires_grad_(True)
         return fake
 
     def _backward(self, results: Results, tangents: list[int], primals: list[Tensor]) -> list[tuple[int, Tensor | None]]:
         """The gradient of each primal that requires one, which is None where no output depends on it."""
-        wanted = [position for position, fake in enumerate(primals) if fake.requires_grad]
+        wanted = [position for position, fake in enumerate(primals) if _requires_grad(fake)]
         outputs = [results.computed[position] for position in tangents]
         given = [self._tangent(fake, number) for number, fake in enumerate(outputs, 1)]
         if not wanted or not outputs:
@@ -130,15 +147,21 @@ class _JointTracer:
         return fake
 
 
-def _is_differentiable(value: Tensor) -> bool:
+def _requires_grad(value: object) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _is_differentiable(value: Tensor | SymInt) -> bool:
     """Whether a gradient of it leads anywhere: a view made without recording requires grad, but has no history."""
+    if not isinstance(value, Tensor):
+        return False
     is_number = value.dtype.is_floating_point or value.dtype.is_complex
     return value.requires_grad and is_number and gradient_edge(value)[0] is not None
 
 
 def _check_primals(primals: list[Tensor], flags: list[bool]) -> None:
     for number, (fake, flag) in enumerate(zip(primals, flags, strict=True), 1):
-        if fake.requires_grad != flag or not fake.is_leaf:
+        if isinstance(fake, Tensor) and (fake.requires_grad != flag or not fake.is_leaf):
             raise Untraceable(f"primals_{number} is written to with a value that requires grad")
 
 

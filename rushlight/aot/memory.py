@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from rushlight.core.layout import contiguous_format
 from rushlight.core.storage import StorageImpl
 from rushlight.core.strides import has_internal_overlap
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -24,6 +25,11 @@ def storage_of(node: object) -> StorageImpl | None:
     """The storage of a node's value; None for what is not one tensor."""
     value = node.meta.get("val") if isinstance(node, Node) else None
     return value._impl.storage if isinstance(value, Tensor) else None
+
+
+def is_size(node: object) -> bool:
+    """Whether a node's value is a size: an integer that the sizes of the inputs tell."""
+    return isinstance(node, Node) and isinstance(node.meta.get("val"), SymInt | int)
 
 
 def is_write(node: Node) -> bool:

@@ -7,19 +7,22 @@ Values with random numbers are always kept. Stage: aot, before the backend.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rushlight.aot.joint import Joint
-from rushlight.aot.memory import is_write, owner_of
+from rushlight.aot.memory import is_size, is_write, owner_of
 from rushlight.aot.recompute import Recomputation
 from rushlight.aot.results import Untraceable
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.symbolic import SymInt
+from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
+from rushlight.fx.symbolic_sizes import SymbolNodes
 from rushlight.ops.registry import aten
 
 
@@ -79,16 +82,16 @@ class JointValues:
             raise Untraceable("an output, or what is written to an input, depends on the gradients")
 
     def read_by_backward(self) -> list[Node]:
-        """The values of the forward that backward nodes read, and the gradients among them."""
+        """The values of the forward that backward nodes read, sizes excepted, and the gradients among them."""
         found = [node for node in self.nodes if node in self.backward and node.op != "output"]
         read = [used for node in found for used in node.all_input_nodes if used not in self.backward]
         read += [node for node in self.gradients if isinstance(node, Node) and node not in self.backward]
-        return list(dict.fromkeys(read))
+        return [node for node in dict.fromkeys(read) if not is_size(node)]
 
     def candidates(self) -> list[Node]:
         """What of the forward the backward depends on, in order."""
         wanted = ancestors(self.read_by_backward())
-        return [node for node in self.nodes if node in wanted]
+        return [node for node in self.nodes if node in wanted and not is_size(node)]
 
     # The two graphs
 
@@ -96,6 +99,7 @@ class JointValues:
         """Cut at `saved`."""
         copies = self._keep_written_primals(saved)
         kept = [copies.get(node, node) for node in saved if node.op != "get_attr"]  # both graphs hold the constants
+        kept += self._sizes_of_backward(kept)
         places, extras = [], []
         for node in kept:
             if node in self.primals:
@@ -112,6 +116,23 @@ class JointValues:
         backward = extract(module, "backward", [*kept, *self.tangents], self.gradients, (), self.backward)
         written = [self.primals.index(node.args[0]) for node in self.write_backs]
         return Partition(forward, backward, places, written)
+
+    def _sizes_of_backward(self, kept: list[Node]) -> list[Node]:
+        """The nodes of the symbols that sizes in the backward graph depend on; those that were not read anywhere are made."""
+        wanted = _needed([*kept, *self.tangents, *(node for node in self.gradients if isinstance(node, Node))], {*kept})
+        symbols = dict.fromkeys(
+            symbol for node in self.nodes if node in wanted for number in _numbers(node.meta.get("val"))
+            for symbol in _symbols(number)
+        )  # fmt: skip
+        if not symbols:
+            return []
+        made = SymbolNodes(self.joint.module.graph)
+        for node in self.joint.placeholders:
+            made.bind(node.meta.get("val"), node)
+        present = {node.meta["val"].expr: node for node in reversed(self.nodes) if type(node.meta.get("val")) is SymInt}
+        found = [present.get(number.expr) or made.node_of(number) for number in symbols]
+        self.nodes = list(self.joint.module.graph.nodes)
+        return found
 
     def _keep_written_primals(self, saved: Iterable[Node]) -> dict[Node, Node]:
         """Copies, made at the start, of the saved primals that the forward writes to in the end."""
@@ -130,6 +151,17 @@ class JointValues:
                 self.gradients = [made if node is primal else node for node in self.gradients]
         self.nodes = list(graph.nodes)
         return copies
+
+
+def _numbers(value: object) -> Iterator[object]:
+    """The sizes and strides of a node's value, or the size that it is."""
+    for part in value if isinstance(value, tuple | list) else (value,):
+        yield from (*part.shape, *part.stride()) if isinstance(part, Tensor) else (part,)
+
+
+def _symbols(number: object) -> Iterator[SymInt]:
+    if type(number) is SymInt:
+        yield from (number.environment.integer(symbol) for symbol in sorted(number.expr.free_variables(), key=str))
 
 
 def _users_of(nodes: Iterable[Node]) -> set[Node]:

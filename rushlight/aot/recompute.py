@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rushlight.aot.flow import UNCUT, Network
-from rushlight.aot.memory import is_alias
+from rushlight.aot.memory import is_alias, is_size
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload
@@ -70,7 +70,7 @@ def is_cheap_to_repeat(node: Node) -> bool:
 
 @dataclass
 class Recomputation:
-    """`candidates` are in the graph's order; `read` are those that backward nodes read."""
+    """`candidates` are in the graph's order; `read` are those that backward nodes read. Neither holds sizes, which cost nothing."""
 
     candidates: Sequence[Node]
     read: Sequence[Node]
@@ -110,7 +110,8 @@ class Recomputation:
             if not self._may_repeat(node):
                 network.edge(source, enters[node])
             for used in node.all_input_nodes:
-                network.edge(leaves[used], enters[node])
+                if not is_size(used):
+                    network.edge(leaves[used], enters[node])
         for node in self.read:
             network.edge(leaves[node], sink)
         side = network.source_side(source, sink)

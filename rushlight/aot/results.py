@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rushlight.autograd.grad_mode import enable_grad
+from rushlight.core.algebra import Expr
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.ops.packet import namespaces
 
@@ -37,7 +39,10 @@ class Computed:
 
 @dataclass(frozen=True)
 class View:
-    """A view of primal or of output number `position`; `offset` counts from its first element. `is_whole`: the very tensor."""
+    """A view of primal or of output number `position`; `offset` counts from its first element. `is_whole`: the very tensor.
+
+    Sizes and strides that are not known before the call are `Computed`.
+    """
 
     of_primal: bool
     position: int
@@ -53,23 +58,23 @@ Result = Plain | Computed | View
 
 @dataclass
 class Results:
-    """`results` in the program's order, and the fakes of what the graph computes for them."""
+    """`results` in the program's order, and the fakes of what the graph computes for them: tensors, and sizes."""
 
     results: list[Result] = field(default_factory=list)
-    computed: list[Tensor] = field(default_factory=list)
+    computed: list[Tensor | SymInt] = field(default_factory=list)
 
     @property
     def hidden(self) -> bool:
         """Whether the graph computes tensors that the program only returns views of."""
         used = {result.position for result in self.results if isinstance(result, Computed)}
-        return len(used) < len(self.computed)
+        return any(position not in used for position, value in enumerate(self.computed) if isinstance(value, Tensor))
 
-    def rebuild(self, computed: Sequence[Tensor], primals: Sequence[Tensor]) -> tuple:
+    def rebuild(self, computed: Sequence[Tensor | int], primals: Sequence[Tensor]) -> tuple:
         """The program's results from real tensors."""
         return tuple([_make(result, computed, primals) for result in self.results])
 
 
-def _make(result: Result, computed: Sequence[Tensor], primals: Sequence[Tensor]) -> object:
+def _make(result: Result, computed: Sequence[Tensor | int], primals: Sequence[Tensor]) -> object:
     if isinstance(result, Computed):
         return computed[result.position]
     if isinstance(result, Plain):
@@ -78,11 +83,16 @@ def _make(result: Result, computed: Sequence[Tensor], primals: Sequence[Tensor])
     if result.is_whole:
         return base
     impl = base._impl
+    size, stride = _known(result.size, computed), _known(result.stride, computed)
     offset = impl.storage_offset + result.offset
     if not result.requires_grad:
-        return wrap(impl.alias(result.size, result.stride, offset))
+        return wrap(impl.alias(size, stride, offset))
     with enable_grad():
-        return aten.as_strided(base, result.size, result.stride, offset)
+        return aten.as_strided(base, size, stride, offset)
+
+
+def _known(numbers: tuple, computed: Sequence[Tensor | int]) -> tuple:
+    return tuple([computed[number.position] if type(number) is Computed else number for number in numbers])
 
 
 def plan_results(outputs: Sequence[object], primals: Sequence[Tensor]) -> Results:
@@ -94,18 +104,23 @@ class _Planner:
     def __init__(self, primals: Sequence[Tensor]):
         self.primals = list(primals)
         self.plan_of = Results()
-        self._position: dict[int, int] = {}
+        self._position: dict[int | Expr, int] = {}
         self._primal_of: dict[int, int] = {}
-        for position, fake in enumerate(primals):
+        tensors = {position: fake for position, fake in enumerate(primals) if isinstance(fake, Tensor)}
+        for position, fake in tensors.items():
             self._primal_of.setdefault(id(fake._impl.storage), position)
-        self._exact = {id(fake._impl): position for position, fake in enumerate(primals)}
+        self._exact = {id(fake._impl): position for position, fake in tensors.items()}
 
     def plan(self, outputs: Sequence[object]) -> Results:
         tensors = [value for value in outputs if isinstance(value, Tensor)]
         self._roots = _roots_of_shared_memory(tensors)
         for value in outputs:
-            self.plan_of.results.append(self._result(value) if isinstance(value, Tensor) else Plain(value))
+            self.plan_of.results.append(self._result(value) if isinstance(value, Tensor) else self._plain(value))
         return self.plan_of
+
+    def _plain(self, value: object) -> Result:
+        number = self._number(value) if type(value) is SymInt else value
+        return number if type(number) is Computed else Plain(number)
 
     def _result(self, value: Tensor) -> Result:
         impl = value._impl
@@ -123,20 +138,26 @@ class _Planner:
             return Computed(self._compute(value))
         return self._view(value, root, False, self._compute(root))
 
-    def _compute(self, value: Tensor) -> int:
-        """The number of the graph's output that holds a tensor."""
-        found = self._position.get(id(value._impl))
+    def _compute(self, value: Tensor | SymInt) -> int:
+        """The number of the graph's output that holds a tensor, or a size."""
+        key = value.expr if type(value) is SymInt else id(value._impl)
+        found = self._position.get(key)
         if found is None:
-            found = self._position[id(value._impl)] = len(self.plan_of.computed)
+            found = self._position[key] = len(self.plan_of.computed)
             self.plan_of.computed.append(value)
         return found
+
+    def _number(self, value: SymInt | int) -> Computed | int:
+        known = value.environment.integer(value.expr) if type(value) is SymInt else value
+        return Computed(self._compute(known)) if type(known) is SymInt else known
 
     def _view(self, value: Tensor, base: Tensor, of_primal: bool, position: int) -> View:
         impl, whole = value._impl, base._impl
         if impl.dtype is not whole.dtype:
             raise Untraceable(f"a result shows memory of dtype {whole.dtype} as {impl.dtype}")
         offset = impl.storage_offset - whole.storage_offset
-        return View(of_primal, position, impl.sizes, impl.strides, offset, impl.requires_grad)
+        size, stride = tuple(map(self._number, impl.sizes)), tuple(map(self._number, impl.strides))
+        return View(of_primal, position, size, stride, offset, impl.requires_grad)
 
 
 def _history_base(value: Tensor) -> Tensor | None:

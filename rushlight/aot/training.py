@@ -19,7 +19,10 @@ from rushlight.autograd.node import Node, info_of, set_history
 from rushlight.autograd.saved_tensor import FREED, SavedTensor
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.strides import elementwise_strides, is_non_overlapping_and_dense
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import ExcludeKeys, state
 from rushlight.ops.packet import namespaces
 
@@ -36,9 +39,9 @@ class Plan:
     """What running needs to know of a joint graph and its partition.
 
     `shared` are pairs of an extra value and an output that lie in the same memory; `aliased` are outputs that are a primal
-    or an
-    earlier output once more. `reached` are, for each gradient, the numbers of the tangents that it depends on. `again` says why
-    the program cannot be run a second time; "" if it can.
+    or an earlier output once more. `tangent_strides` has None where they depend on sizes that are open. `reached` are, for each
+    gradient, the numbers of the tangents that it depends on. `again` says why the program cannot be run a second time; "" if
+    it can.
     """
 
     joint: Joint
@@ -46,7 +49,7 @@ class Plan:
     written: list[int]
     shared: list[tuple[int, int]]
     aliased: list[int]
-    tangent_strides: list[tuple]
+    tangent_strides: list[tuple | None]
     reached: list[frozenset[int]]
     again: str
 
@@ -54,17 +57,23 @@ class Plan:
 def plan_run(joint: Joint, partition: Partition) -> Plan:
     """What is worked out once."""
     count, made = len(joint.results.computed), partition.forward.graph.output_node().args[0]
-    outputs = {storage_of(node): position for position, node in enumerate(made[:count])}
+    tensors = [(position, node) for position, node in enumerate(made) if storage_of(node) is not None]
+    outputs = {storage_of(node): position for position, node in tensors if position < count}
     shared = [
-        (position, outputs[storage_of(node)]) for position, node in enumerate(made[count:]) if storage_of(node) in outputs
-    ]
-    aliased = [position for position, node in enumerate(made[:count]) if node.op == "placeholder" or node in made[:position]]
+        (position - count, outputs[storage_of(node)])
+        for position, node in tensors if position >= count and storage_of(node) in outputs
+    ]  # fmt: skip
+    aliased = [
+        position for position, node in tensors
+        if position < count and (node.op == "placeholder" or node in made[:position])
+    ]  # fmt: skip
     tangents = joint.placeholders[len(joint.primals) :]
     again = "writes to its inputs" if partition.written else "returns views of values that it does not return"
     if not partition.written and not joint.results.hidden:
         impure = any(node.op == "call_function" and node.is_impure() for node in partition.forward.graph.nodes)
         again = "draws random numbers" if impure else ""
     strides = [node.meta["val"].stride() for node in tangents]
+    strides = [None if any(type(step) is SymInt for step in stride) else stride for stride in strides]
     return Plan(joint, partition.saved, partition.written, shared, aliased, strides, _reached(partition), again)
 
 
@@ -84,6 +93,17 @@ def _alias(tensor: Tensor) -> Tensor:
     return wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
 
 
+def _versions(primals: Sequence[Tensor | int]) -> list[int]:
+    return [primal._impl.version.value for primal in primals if type(primal) is not int]
+
+
+def _strides_like(impl: TensorImpl) -> tuple[int, ...]:
+    """The strides of `empty_like`."""
+    if is_non_overlapping_and_dense(impl.sizes, impl.strides):
+        return impl.strides
+    return elementwise_strides(impl.sizes, [(impl.sizes, impl.strides)])
+
+
 class CompiledTraining:
     """Runs the compiled forward; its results have a `CompiledFunctionBackward` in their history."""
 
@@ -96,7 +116,7 @@ class CompiledTraining:
         self._differentiated = plan.joint.differentiated
         self._tangents = plan.joint.tangents
 
-    def __call__(self, *primals: Tensor) -> tuple:
+    def __call__(self, *primals: Tensor | int) -> tuple:
         """The program's results for its inputs and parameters."""
         node = CompiledFunctionBackward(self, primals)
         with ExcludeKeys(AUTOGRAD_BITS):
@@ -115,12 +135,13 @@ class CompiledTraining:
 class CompiledFunctionBackward(Node):
     """The node of one run of a compiled program: all its inputs' gradients from all its outputs' at once."""
 
-    def __init__(self, owner: CompiledTraining, primals: tuple[Tensor, ...]):
+    def __init__(self, owner: CompiledTraining, primals: tuple[Tensor | int, ...]):
         super().__init__()
         self.owner = owner
-        self.primals: tuple[Tensor, ...] | None = primals
-        self.versions = [primal._impl.version.value for primal in primals]
-        self.saved: list[SavedTensor] | None = []
+        self.primals: tuple[Tensor | int, ...] | None = primals
+        self.versions = _versions(primals)
+        self.saved: list[SavedTensor | int] | None = []
+        self.strides = owner.plan.tangent_strides
         self.next_functions = tuple([gradient_edge(primals[position]) for position in owner._differentiated])
 
     def keep(self, computed: Sequence[Tensor], extras: Sequence[Tensor]) -> None:
@@ -129,13 +150,18 @@ class CompiledFunctionBackward(Node):
             impl = computed[position]._impl
             self.output_info.append(info_of(impl))
             set_history(impl, self, number)
+        if None in self.strides:
+            self.strides = [
+                stride or _strides_like(computed[position]._impl)
+                for stride, position in zip(self.strides, self.owner._tangents, strict=True)
+            ]  # fmt: skip
+        kinds = {"primal": self.primals, "extra": extras, "output": computed}
         for place in self.owner.plan.saved:
-            if place.kind == "primal":
-                self.saved.append(SavedTensor(self.primals[place.position]))
-            elif place.kind == "extra":
-                self.saved.append(SavedTensor(extras[place.position]))
+            value = kinds[place.kind][place.position]
+            if type(value) is int:
+                self.saved.append(value)
             else:
-                self.saved.append(SavedTensor(_alias(computed[place.position])))
+                self.saved.append(SavedTensor(_alias(value) if place.kind == "output" else value))
 
     def apply(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
         if self.saved is None:
@@ -143,7 +169,7 @@ class CompiledFunctionBackward(Node):
         if state.grad_enabled:
             return self._apply_recorded(grads)
         tangents = [self._tangent(grad, number) for number, grad in enumerate(grads)]
-        saved = [value.unpack(self) for value in self.saved]
+        saved = [value if type(value) is int else value.unpack(self) for value in self.saved]
         with ExcludeKeys(AUTOGRAD_BITS):
             found = tuple(self.owner.backward(*saved, *tangents))
         return self._without_zeros(found, grads) if any(grad is None for grad in grads) else found
@@ -156,7 +182,7 @@ class CompiledFunctionBackward(Node):
 
     def _tangent(self, grad: Tensor | None, number: int) -> Tensor:
         """A gradient laid out as the backward was compiled for; zeros for one that did not arrive."""
-        stride = self.owner.plan.tangent_strides[number]
+        stride = self.strides[number]
         sizes, kind, _ = self.output_info[number]
         if grad is not None and grad._impl.strides == stride:
             return grad
@@ -169,7 +195,7 @@ class CompiledFunctionBackward(Node):
         if plan.again:
             raise RuntimeError(TWICE.format(reason=plan.again))
         primals = self.primals
-        if self.versions != [primal._impl.version.value for primal in primals]:
+        if self.versions != _versions(primals):
             raise RuntimeError(TWICE.format(reason="has inputs that were modified by an inplace operation since"))
         with enable_grad():
             results = self.owner.program(*primals)

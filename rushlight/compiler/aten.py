@@ -16,8 +16,8 @@ from rushlight.aot.results import Untraceable
 from rushlight.aot.training import CompiledTraining, plan_run
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.open_inputs import Opened, fix, open_inputs, without_integers
-from rushlight.compiler.passes import JOINT_PIPELINE, PIPELINE, Pass, check, depends_on_placement
+from rushlight.compiler.open_inputs import Opened, open_inputs
+from rushlight.compiler.passes import BY_OPERATOR, Pipelines, check, depends_on_placement
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
@@ -33,28 +33,15 @@ _PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this run
 
 def compile_to_aten(
     module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog,
-    joint_passes: list[Pass] = JOINT_PIPELINE,
+    passes: Pipelines = BY_OPERATOR,
 ) -> Callable:  # fmt: skip
     """What runs `module` by way of aten operators, with its gradients where they are needed; `module.forward` if that fails.
 
-    Sizes that dynamo left open are fixed where a joint graph is needed.
+    Sizes that dynamo left open stay open.
     """
     opened = open_inputs(module)
-    if opened is not None and needs_gradients(module):
-        fix(opened)
-        tensors = [value for value in inputs if isinstance(value, Tensor)]
-        run = _compile(module, tensors, build, names, log, joint_passes, None)
-        return run if len(tensors) == len(inputs) else without_integers(run)
-    return _compile(module, inputs, build, names, log, joint_passes, opened)
-
-
-def _compile(
-    module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog,
-    joint_passes: list[Pass], opened: Opened | None,
-) -> Callable:  # fmt: skip
-    graph = AtenGraph(module, build, names, log, opened)
-    if needs_gradients(module):
-        graph = TrainingGraph(module, build, names, log, joint_passes)
+    kind = TrainingGraph if needs_gradients(module) else AtenGraph
+    graph = kind(module, build, names, log, passes, opened)
     try:
         graph.compile(inputs)
     except Untraceable as reason:
@@ -89,9 +76,11 @@ class AtenGraph:
     writes to memory, once for each way in which the inputs share it. Safe to call from several threads."""
 
     def __init__(
-        self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog, opened: Opened | None = None
-    ):
+        self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog, passes: Pipelines,
+        opened: Opened | None = None,
+    ):  # fmt: skip
         self.module = module
+        self.passes = passes
         self.opened = opened
         self.build = build
         self.names = names
@@ -123,7 +112,7 @@ class AtenGraph:
         """What runs the program, its graph, and whether tensors belong to the graph, which may change."""
         with set_grad_enabled(state.grad_enabled):  # the graph may switch it
             captured = capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
-        for graph_pass in PIPELINE:
+        for graph_pass in self.passes.inference:
             graph_pass(captured.module)
         self.log("graph", lambda: captured.module.print_readable(print_output=False))
         return self.build(captured.module, inputs), captured.module, bool(captured.constants)
@@ -172,16 +161,10 @@ class TrainingGraph(AtenGraph):
     Parameters are inputs of both, so that an optimizer's steps leave what was compiled as it is.
     """
 
-    def __init__(
-        self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog, passes: list[Pass]
-    ):
-        super().__init__(module, build, names, log)
-        self.passes = passes
-
     def _make(self, inputs: list[Tensor]) -> tuple[Callable, GraphModule, bool]:
         self.log("graph", lambda: self.module.print_readable(print_output=False))
-        joint = trace_joint(self.module, inputs, self._attributes)
-        for graph_pass in self.passes:
+        joint = trace_joint(self.module, inputs, self._attributes, self.opened)
+        for graph_pass in self.passes.joint:
             graph_pass(joint.module)
         reason = joint.module.meta.get("keep_eager")
         if reason:

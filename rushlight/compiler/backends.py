@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from rushlight.compiler.aten import compile_to_aten
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.passes import FUSED_JOINT_PIPELINE
+from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.symbolic import UnguardedSizeError
@@ -120,7 +120,7 @@ def make_backend(backend: str | Backend, settings: Settings, names: dict[TensorI
     """The backend for a name or a callable that was checked; `names` are the qualified names of parameters and buffers."""
     if backend == "inductor":
         return lambda module, inputs: compile_to_aten(
-            module, inputs, lambda aten, _: native(aten, settings, log), names, log, FUSED_JOINT_PIPELINE
+            module, inputs, lambda aten, _: native(aten, settings, log), names, log, for_fusion(settings.fallback_random)
         )
     if backend == "aot_eager":
         return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from rushlight.aot.decompose import decompose
 from rushlight.aot.decompositions import TRAINING
 from rushlight.aot.functionalize import functionalize
 from rushlight.aot.memory import anchor_views
+from rushlight.aot.random import seed_random
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.symbolic_sizes import name_symbols
 from rushlight.ops.dispatcher import OpOverload
@@ -49,6 +51,23 @@ def decompose_training(module: GraphModule) -> None:
     decompose(module, TRAINING)
 
 
-# The same for joint graphs, which go on to the partitioner: for backends that run operators, and for those that fuse them.
-JOINT_PIPELINE: list[Pass] = [functionalize, anchor_views, eliminate_dead_code, check]
-FUSED_JOINT_PIPELINE: list[Pass] = [decompose_training, *JOINT_PIPELINE]
+# The same for joint graphs, which go on to the partitioner.
+JOINT_PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_dead_code, check]
+
+
+@dataclass(frozen=True)
+class Pipelines:
+    """The passes for graphs without gradients, and those for joint graphs."""
+
+    inference: list[Pass]
+    joint: list[Pass]
+
+
+# For backends that run operators one by one: they draw random numbers as eager does.
+BY_OPERATOR = Pipelines(PIPELINE, JOINT_PIPELINE)
+
+
+def for_fusion(fallback_random: bool) -> Pipelines:
+    """For a backend that fuses operators; with `fallback_random`, random numbers are drawn as in eager."""
+    random = [] if fallback_random else [seed_random]
+    return Pipelines([*random, *PIPELINE], [decompose_training, *random, *JOINT_PIPELINE])

@@ -33,6 +33,9 @@ class Settings:
     memory_budget: float = 1.0
     """RUSHLIGHT_MEMORY_BUDGET: which share of those fewest bytes is kept, from 0 to 1; the rest is calculated again."""
 
+    fallback_random: bool = False
+    """RUSHLIGHT_FALLBACK_RANDOM: compiled code draws the random numbers that eager would draw, by eager's kernels."""
+
 
 STAGES = frozenset((
     "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "loops", "fusion", "memory", "code",
@@ -49,9 +52,14 @@ def from_environment() -> Settings:
     return Settings(
         logs=logs,
         dump=os.environ.get("RUSHLIGHT_DUMP", ""),
-        debug_cpp=os.environ.get("RUSHLIGHT_DEBUG_CPP", "0") not in ("", "0"),
+        debug_cpp=_flag("RUSHLIGHT_DEBUG_CPP"),
         threads=int(os.environ.get("RUSHLIGHT_THREADS") or 0),
         recompile_limit=int(os.environ.get("RUSHLIGHT_RECOMPILE_LIMIT") or 16),
         partitioner=os.environ.get("RUSHLIGHT_PARTITIONER") or "min_cut",
         memory_budget=float(os.environ.get("RUSHLIGHT_MEMORY_BUDGET") or 1.0),
+        fallback_random=_flag("RUSHLIGHT_FALLBACK_RANDOM"),
     )
+
+
+def _flag(name: str) -> bool:
+    return os.environ.get(name, "0") not in ("", "0")

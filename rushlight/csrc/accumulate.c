@@ -112,6 +112,15 @@ static int is_nobody_elses(PyObject *tensor, const TensorImpl *like, Py_ssize_t 
         return 0;
     const StorageImpl *storage = (StorageImpl *)impl->storage;
     int owns = storage->capacity || (storage->buffer && block_is(storage->buffer));
+    /* An expanded gradient has several elements in one place, and cannot be added to. */
+    int itemsize = itemsize_of(impl->dtype);
+    Py_ssize_t numel = impl_numel(impl);
+    if (itemsize < 0 || numel < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (numel * itemsize > storage->nbytes)
+        return 0;
     return owns && PyObject_RichCompareBool(impl->sizes, like->sizes, Py_EQ) == 1 &&
            PyObject_RichCompareBool(impl->strides, like->strides, Py_EQ) == 1;
 }

@@ -176,8 +176,8 @@ class _Capture:
             return None
         values = {name: self.writer.expression(value) for name, value in translator.locals.items() if value is not NULL}
         cells = [self.writer.expression(translator.cells[name]) for name in self.code.co_cellvars if name in translator.cells]
-        if len(cells) != len(self.code.co_cellvars):
-            return None
+        if len(cells) != len(self.code.co_cellvars) or translator.hides_cells():
+            raise GraphBreak("a comprehension that hides a variable which functions captured")
         if not all(mode.is_written for mode in self.session.open_modes):
             raise GraphBreak("a region of autocast or of inference mode that is left open")
         self._effects()

@@ -84,6 +84,7 @@ class GraphBuilder:
         if made is None:
             made = self._value_of[id(fake)] = TensorValue(node, fake, source, Tensor if real is None else type(real))
             made.own_attributes = frozenset(() if real is None else real.__dict__)
+            made.is_inference = (fake if real is None else real).is_inference()
         return made
 
     def known(self, tensor: Tensor) -> Node | None:

@@ -357,6 +357,7 @@ def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, d
         and impl.dtype is dtype
         and impl.device == device
         and impl.requires_grad == requires_grad
+        and not value.is_sparse
     )
 
 

@@ -12,7 +12,10 @@ import types
 from typing import Any
 
 from rushlight.core.algebra import Var
+from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.symbolic import SymInt
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.guards import Guards
@@ -29,6 +32,7 @@ class ProgramWriter:
         self.parameters = guards.parameters
         self.is_changed = effects.is_changed
         self.module_globals = module_globals
+        self.is_in_inference_mode = state.inference
         self.name_of = guards.name
         self.lines: list[str] = []
         self.outputs: list[Any] = []
@@ -95,7 +99,10 @@ class ProgramWriter:
         node = value.graph_node
         if node not in self.outputs:
             self.outputs.append(node)
-        return f"__results[{self.outputs.index(node)}]"
+        text = f"__results[{self.outputs.index(node)}]"
+        if value.is_inference and not self.is_in_inference_mode:
+            return f"{self.name_of(as_inference, 'as_inference')}({text})"
+        return text
 
     # Statements
 
@@ -115,6 +122,14 @@ class ProgramWriter:
         body = [*first, *self.lines] or ["pass"]
         parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
         return f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in body)
+
+
+def as_inference(tensor: Tensor) -> Tensor:
+    """A result of a region of inference mode, which a backend may have made outside of it."""
+    impl = tensor._impl
+    if not impl.inference:
+        impl.inference, impl.key_set = True, impl.key_set & ~AUTOGRAD_BITS
+    return tensor
 
 
 def line_mark(line: int | None) -> str:

@@ -7,26 +7,36 @@ knows how.
 
 from __future__ import annotations
 
+import opcode
 import weakref
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 
-from bytecode import Bytecode, CellVar, FreeVar, Instr, Label, TryBegin, TryEnd
+from bytecode import Bytecode, CellVar, ConcreteBytecode, ConcreteInstr, FreeVar, Instr, Label, TryBegin, TryEnd
 from bytecode.instr import InstrLocation
 
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import PYTHON, decode
 
 _PROLOGUE = ("MAKE_CELL", "COPY_FREE_VARS")
+_ON_LOCALS = frozenset(opcode.opname[number] for number in opcode.haslocal)
+_ON_TWO_LOCALS = {
+    "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"), "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
+    "STORE_FAST_STORE_FAST": ("STORE_FAST", "STORE_FAST"),
+}  # fmt: skip
 
 
 @dataclass
 class _Origin:
-    """What a resume function's code was made of: its instruction `begin + i` is `skipped + i` of `code`."""
+    """What a resume function's code was made of: its instruction `begin + i` is `places[i]` of `code`.
+
+    The second half of an instruction that was split has None for its place.
+    """
 
     code: CodeType
     begin: int
-    skipped: int
+    places: list[int | None]
     made: weakref.ref[CodeType]
 
 
@@ -42,7 +52,9 @@ def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, 
     """
     origin = _origins.get(id(code))
     if origin is not None and index >= origin.begin:
-        code, index = origin.code, index - origin.begin + origin.skipped
+        code, index = origin.code, origin.places[index - origin.begin]
+        if index is None:
+            raise GraphBreak("a break between two loads that are one instruction")
     return _resume_code((code, code.co_filename), index, stack, local_names, raising, is_plain)
 
 
@@ -64,7 +76,7 @@ def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_n
     parameters = [*local_names, *values, *(["__raised"] if raising else [])]
     target = Label()
     location = InstrLocation(decode(code)[index].line, None, None, None)
-    rest = _body_with_label(body, index, target, cells)
+    rest, places = _body_with_label(body, index, target, cells)
     prologue = ([Instr("COPY_FREE_VARS", len(freevars))] if freevars else []) + [Instr("RESUME", 0)]
     loads = [instruction for position, kind in enumerate(stack) for instruction in _load(position, kind)]
     before = [*prologue, *loads, *_jump(body, index, target, raising, location)]
@@ -76,16 +88,29 @@ def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_n
     made.flags = body.flags & ~0x0C
     made.docstring = None if PYTHON < (3, 13) else made.docstring
     # The stack depths are known; what would be computed does not know of the way in.
-    found = made.to_code(stacksize=code.co_stacksize + len(stack) + 2, compute_exception_stack_depths=False)
-    _remember(found, code, sum(isinstance(item, Instr) for item in before))
+    concrete = made.to_concrete_bytecode(compute_exception_stack_depths=False)
+    _share_places(concrete, cells)
+    found = concrete.to_code(stacksize=code.co_stacksize + len(stack) + 2, compute_exception_stack_depths=False)
+    _remember(found, code, sum(isinstance(item, Instr) for item in before), places)
     return found
 
 
-def _remember(made: CodeType, code: CodeType, begin: int) -> None:
-    skipped = next(index for index, item in enumerate(decode(code)) if item.opname not in _PROLOGUE)
-    if [item.opname for item in decode(made)[begin:]] == [item.opname for item in decode(code)[skipped:]]:
+def _share_places(concrete: ConcreteBytecode, cells: tuple[str, ...]) -> None:
+    """Let instructions on local variables that are cells mean the places of the free variables that these became."""
+    for item in concrete:
+        if isinstance(item, ConcreteInstr) and item.name in _ON_LOCALS and item.name not in _ON_TWO_LOCALS:
+            name = concrete.varnames[item.arg]
+            if name in cells:
+                size = item.size
+                item.arg = len(concrete.varnames) + concrete.freevars.index(name)
+                if item.size != size:
+                    raise GraphBreak("a function with more than 256 variables")
+
+
+def _remember(made: CodeType, code: CodeType, begin: int, places: list[int | None]) -> None:
+    if len(decode(made)) == begin + len(places):
         key = id(made)
-        _origins[key] = _Origin(code, begin, skipped, weakref.ref(made, lambda _: _origins.pop(key, None)))
+        _origins[key] = _Origin(code, begin, places, weakref.ref(made, lambda _: _origins.pop(key, None)))
 
 
 @lru_cache(maxsize=64)
@@ -111,28 +136,41 @@ def _load(position: int, kind: str) -> list[Instr]:
     return [load] if kind == "v" else [load, Instr("PUSH_EXC_INFO"), Instr("POP_TOP")]
 
 
-def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str, ...]) -> list:
-    found, position, has_begun = [], 0, False
+def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str, ...]) -> tuple[list, list[int | None]]:
+    """The body, with the label before an instruction; and for each of its instructions which one of `body` it is."""
+    found: list = []
+    places: list[int | None] = []
+    position, has_begun = 0, False
     for item in body:
+        parts = [item]
         if isinstance(item, Instr):
             if position == index:
                 found.append(target)
-            position += 1
             has_begun |= item.name == "RESUME"
-            if item.name in _PROLOGUE and not has_begun:
-                continue
-            name = _cell_name(item)
-            if name in cells:
-                item = Instr(item.name, FreeVar(name), location=item.location)
-        found.append(item)
-    return found
+            parts = [] if item.name in _PROLOGUE and not has_begun else _for_cells(item, cells)
+            places += [position, None][: len(parts)]
+            position += 1
+        found += parts
+    return found, places
 
 
-def _cell_name(item: Instr) -> str | None:
-    """The cell variable that an instruction names. Since 3.13 a cell is loaded like a local variable."""
+def _for_cells(item: Instr, cells: tuple[str, ...]) -> list[Instr]:
+    """An instruction on a cell variable as one on the free variable; where it is on two local variables, as two instructions.
+
+    Cells are loaded like local variables since 3.13, and comprehensions put others in their places since 3.12.
+    """
+    if item.name in _ON_TWO_LOCALS:
+        pairs = zip(_ON_TWO_LOCALS[item.name], item.arg, strict=True)
+        return [Instr(name, _name(variable), location=item.location) for name, variable in pairs]
+    if item.name in _ON_LOCALS:
+        return [Instr(item.name, _name(item.arg), location=item.location)]
     if isinstance(item.arg, CellVar):
-        return item.arg.name
-    return item.arg if item.name == "LOAD_FAST" and PYTHON >= (3, 13) else None
+        return [Instr(item.name, FreeVar(item.arg.name), location=item.location)]
+    return [item]
+
+
+def _name(variable: str | CellVar | FreeVar) -> str | FreeVar:
+    return variable.name if isinstance(variable, CellVar) else variable
 
 
 def _jump(body: Bytecode, index: int, target: Label, raising: bool, location: InstrLocation) -> list:

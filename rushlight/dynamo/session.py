@@ -134,7 +134,7 @@ class Session:
 
     def _tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
-        if kind not in (Tensor, Parameter, Buffer):
+        if kind not in (Tensor, Parameter, Buffer) or value.is_sparse:
             return self._opaque(value, source)
         node = self.graph.known(value)
         if node is None:

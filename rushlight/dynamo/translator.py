@@ -125,6 +125,13 @@ class Translator(Services):
         owner = realized(self.locals.get(name) or self.cells[name].content)
         return SuperValue(cell.load("__class__").constant(), owner)
 
+    def hides_cells(self) -> bool:
+        """Whether a comprehension has put another variable in the place of one of an outer function."""
+        names = self.code.co_freevars
+        if set(names) & set(self.code.co_cellvars):
+            return True
+        return any(self.cells.get(name) is not cell for name, cell in zip(names, self.free_cells, strict=True))
+
     # Running
 
     def run(self) -> Value:

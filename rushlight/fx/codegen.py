@@ -15,7 +15,7 @@ from rushlight.core.device import device
 from rushlight.fx.annotations import source_comment, value_annotation
 from rushlight.fx.node import Node
 from rushlight.fx.source_values import attribute_path, format_value
-from rushlight.fx.targets import TORCH, qualified_name, resolve
+from rushlight.fx.targets import TORCH, path_expression, qualified_name, resolve
 
 if TYPE_CHECKING:
     from rushlight.fx.graph import Graph
@@ -192,7 +192,7 @@ class _Writer:
     def _new_global(self, value: Any) -> str:
         path = qualified_name(value)
         if path.startswith("torch.") and resolve(path) is value:
-            return path
+            return path_expression(path)
         name = path.removeprefix("builtins.").replace(".", "_").replace("<", "_").replace(">", "_")
         if getattr(builtins, name, None) is value:
             return name

@@ -7,6 +7,7 @@ from the operator's schema and tags.
 from __future__ import annotations
 
 import builtins
+import keyword
 import operator
 import sys
 from functools import reduce
@@ -45,6 +46,12 @@ def qualified_name(target: Any) -> str:
     if module == _PACKAGE or module.startswith(_PACKAGE + "."):
         return _public_name(target, name, "torch" + module[len(_PACKAGE) :])
     return f"{module}.{name}"
+
+
+def path_expression(path: str) -> str:
+    """A dotted path as an expression. The name of an overload may be a keyword: `random_.from`."""
+    owner, _, name = path.rpartition(".")
+    return f"getattr({owner}, {name!r})" if keyword.iskeyword(name) else path
 
 
 def _public_name(target: Any, name: str, module: str) -> str:

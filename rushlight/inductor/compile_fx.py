@@ -18,6 +18,7 @@ from rushlight.inductor.build import build
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.graph import GraphLowering
+from rushlight.inductor.seeds import seeded, with_seed_input
 from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.support import is_supported
@@ -40,6 +41,9 @@ def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Call
     Symbolic sizes of the inputs' fakes stay open: the code takes their values at each call. CompilerMissing and BuildError
     when no native code can be made; UnsupportedSize where symbolic sizes are in the way, so that fixed ones may help.
     """
+    with_seed = with_seed_input(module)
+    if with_seed is not None:
+        return seeded(compile_fx(with_seed, options, observe))
     unsupported = [node for node in module.graph.nodes if node.op == "call_function" and not is_supported(node)]
     if not unsupported:
         return _compile_piece(module, options, observe)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import rushlight._C as _C
 from rushlight.core.device import CPU
-from rushlight.core.dispatch_key import CPU_KEYS
+from rushlight.core.dispatch_key import CPU_KEYS, DispatchKey
 from rushlight.core.storage import StorageImpl, allocate
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
@@ -19,6 +19,7 @@ from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.launch import make_launch, reach
 from rushlight.inductor.sizes import Size, as_size
 
+SPARSE = 1 << DispatchKey.SparseCPU
 TILE_COLUMNS = 64  # upper bound of the padding of a packed matrix's columns
 
 
@@ -156,4 +157,4 @@ class CompiledGraph:
 
 
 def _has_no_data(impl: TensorImpl) -> bool:
-    return not impl.storage.data_ptr and impl.storage.buffer is None
+    return bool(impl.key_set & SPARSE) or not impl.storage.data_ptr and impl.storage.buffer is None

@@ -19,5 +19,8 @@ from rushlight.jit.overloads import overload as _overload_method
 from rushlight.jit.runtime.futures import Future
 from rushlight.jit.script import ScriptFunction
 from rushlight.jit.scripting import CompilationUnit, script
-
-
+from rushlight.jit.tracing.check import TracingCheckError
+from rushlight.jit.tracing.language import is_tracing, script_if_tracing
+from rushlight.jit.tracing.modules import TopLevelTracedModule, TracedModule
+from rushlight.jit.tracing.trace import trace, trace_module
+from rushlight.jit.tracing.warning import TracerWarning

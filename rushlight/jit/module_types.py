@@ -170,7 +170,7 @@ def _plain_attributes(module: Module):
 
 
 def _make(module: Module, attributes: dict, constants: dict, functions: dict, failed: dict, submodules: dict) -> ConcreteModule:
-    kind = ClassType(_unique_name(qualified_name(type(module))), is_module=True)
+    kind = ClassType(unique_name(qualified_name(type(module))), is_module=True)
     concrete = ConcreteModule(type(module), kind, submodules, constants, functions, failed)
     for name, (declared, flag) in attributes.items():
         kind.add_attribute(name, declared, flag == "parameter", flag == "buffer")
@@ -198,13 +198,13 @@ def _add_hook(concrete: ConcreteModule, hook: Callable) -> str:
     return name
 
 
-def _unique_name(name: str) -> str:
+def unique_name(name: str) -> str:
     """The name, mangled if a different type has it already."""
     if name not in _names:
         _names.add(name)
         return name
     prefix, _, last = name.rpartition(".")
-    return _unique_name(f"{prefix}.___torch_mangle_{next(_counter)}.{last}")
+    return unique_name(f"{prefix}.___torch_mangle_{next(_counter)}.{last}")
 
 
 def _compile_method(concrete: ConcreteModule, name: str) -> Function | None:

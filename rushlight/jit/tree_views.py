@@ -329,6 +329,16 @@ class With(Tree):
     kind = "with"
 
 
+@dataclass(slots=True)
+class Closure(Tree):
+    """A function inside a function, without parameters, as the code of archives has them for `fork`."""
+
+    ident: Ident
+    body: list[Tree]
+
+    kind = "closure"
+
+
 # Expressions
 
 

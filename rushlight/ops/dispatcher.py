@@ -115,6 +115,9 @@ class OpOverload(_C.OperatorBase):
         if autocast is not None and key_set >> DispatchKey.Autocast & 1:
             # Before a composite is taken apart: its parts would be cast otherwise.
             return autocast.bind(self, key_set & ~(1 << DispatchKey.Autocast))
+        if key_set >> DispatchKey.Tracer & 1 and _fallbacks.get(DispatchKey.Tracer):
+            # Composites are recorded whole.
+            return _fallbacks[DispatchKey.Tracer][-1].bind(self, key_set & ~(1 << DispatchKey.Tracer))
         implicit = self.kernels.get(DispatchKey.CompositeImplicitAutograd)
         if implicit is not None and not self._has_backend_kernel(key_set):
             return implicit.bind(self, key_set)

@@ -187,7 +187,9 @@ def compare(wanted: Any, found: Any, where: str) -> str | None:
         if len(wanted) != len(found):
             return f"{where}: {wanted} and {found}"
         return _first(compare(one, other, f"{where}[{i}]") for i, (one, other) in enumerate(zip(wanted, found, strict=True)))
-    if isinstance(wanted, set | frozenset | collections.deque):
+    if isinstance(wanted, set | frozenset):  # without their order, in which texts are in another place in each process
+        return compare(sorted(wanted, key=repr), sorted(found, key=repr), where)
+    if isinstance(wanted, collections.deque):
         return compare(list(wanted), list(found), where)
     if isinstance(wanted, types.MethodType):
         return compare([wanted.__func__, wanted.__self__], [found.__func__, found.__self__], where)

@@ -1,6 +1,6 @@
 """Programs: builtins, functools, itertools, operator, collections, math, texts and numbers, sets, views, slices, unpacking."""
 
-# ruff: noqa: B007, B019, B905, C400, C401, C402, C408, C416, C417, C419, E731, FURB
+# ruff: noqa: F401, B007, B019, B905, C400, C401, C402, C408, C416, C417, C419, E731, FURB
 
 from __future__ import annotations
 

@@ -453,3 +453,30 @@ def attributes_given_to_tensors(a):
 @program(x)
 def compile_state(a):
     return a + 1, torch.compiler.is_compiling() in (True, False)
+
+
+MADE_IN_INFERENCE_MODE = inferred(x)
+
+
+@one(x)
+def tensors_of_inference_mode(a):
+    with torch.inference_mode():
+        b = LINEAR(a)
+        c = b.view(-1).add_(1)
+        with torch.inference_mode(False):
+            d = a + 1
+    return b, c, d, [t.is_inference() for t in (a, b, c, d, b + 1, MADE_IN_INFERENCE_MODE)], torch.is_inference_mode_enabled()
+
+
+@program.broken(x, pieces=3)
+def inference_mode_with_a_break(a):
+    with torch.inference_mode():
+        b = LINEAR(a)
+        print(end="")
+        c = b + 1
+    return b, c, a + 1, b.is_inference(), c.is_inference(), torch.is_grad_enabled()
+
+
+@one(x, x.clone())
+def asked_for_inference(a, b):
+    return a.is_inference(), a + 1

@@ -82,6 +82,7 @@ CASES = {
     "concatenation_of_many": (lambda x: torch.stack([x + i for i in range(40)]).sum(0), grid(4)),
     "padding_of_nothing": (lambda x: F.pad(x, (1, 2, 1, 0), value=3.0), grid(0, 3)),
     "product_without_depth": (lambda x: x @ x.t(), grid(3, 0)),
+    "outer_product_of_vectors_with_gaps": (lambda x, y: x[:, ::2].t() @ y, grid(1, 16), grid(1, 3)),
     "diagonal_of_a_slice": (lambda x: (x[1:].diagonal(), (x + 1)[:, 1:].diagonal()), grid(5, 4)),
     "windows_of_a_permuted_tensor": (lambda x: (x.t() * 2).unfold(0, 2, 1).sum(-1), grid(5, 4)),
     "strides_with_gaps": (lambda x: (x * 2)[:, 1:3], grid(5, 4)),

@@ -80,30 +80,39 @@ def _load_fast_load_fast(tx: Translator, instruction: Instruction) -> None:
 
 @opcode("STORE_FAST_LOAD_FAST")
 def _store_fast_load_fast(tx: Translator, instruction: Instruction) -> None:
-    tx.locals[instruction.argval[0]] = tx.pop()
+    _store(tx, instruction.argval[0])
     tx.push(_local(tx, instruction.argval[1]))
 
 
 @opcode("STORE_FAST_STORE_FAST")
 def _store_fast_store_fast(tx: Translator, instruction: Instruction) -> None:
     for name in instruction.argval:
-        tx.locals[name] = tx.pop()
+        _store(tx, name)
 
 
 @opcode("LOAD_FAST_AND_CLEAR")
 def _load_fast_and_clear(tx: Translator, instruction: Instruction) -> None:
-    if instruction.argval in (*tx.code.co_cellvars, *tx.code.co_freevars):
-        raise GraphBreak("a comprehension that hides a variable of a closure")
-    tx.push(tx.locals.pop(instruction.argval, NULL))
+    name = instruction.argval
+    if name in tx.code.co_freevars and instruction.arg < len(tx.code.co_varnames):
+        raise GraphBreak("a comprehension that hides a variable of an outer function")
+    hidden = tx.cells.pop(name, None)  # a comprehension's own variable may share the place of one that functions captured
+    tx.push(tx.locals.pop(name, NULL) if hidden is None else hidden)
+
+
+def _store(tx: Translator, name: str) -> None:
+    value = tx.pop()
+    if isinstance(value, CellValue) and name in (*tx.code.co_cellvars, *tx.code.co_freevars):
+        tx.locals.pop(name, None)
+        tx.cells[name] = value
+    elif value is NULL:
+        tx.locals.pop(name, None)
+    else:
+        tx.locals[name] = value
 
 
 @opcode("STORE_FAST")
 def _store_fast(tx: Translator, instruction: Instruction) -> None:
-    value = tx.pop()
-    if value is NULL:
-        tx.locals.pop(instruction.argval, None)
-    else:
-        tx.locals[instruction.argval] = value
+    _store(tx, instruction.argval)
 
 
 @opcode("DELETE_FAST")

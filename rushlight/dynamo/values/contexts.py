@@ -1,4 +1,4 @@
-"""Context managers that the library knows: grad modes, autocast, inference mode. They change the thread's state while a graph is built."""
+"""Context managers that the library knows: grad modes, autocast, inference mode. They act while a graph is built."""
 
 from __future__ import annotations
 

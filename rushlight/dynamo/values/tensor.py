@@ -59,6 +59,7 @@ class TensorValue(Value):
         self.source = source
         self.kind = kind
         self.own_attributes: frozenset[str] = frozenset()
+        self.is_inference = False
 
     def python_type(self) -> type:
         return self.kind
@@ -103,11 +104,18 @@ class TensorValue(Value):
         if self.source is not None and name.isidentifier():
             tx.guards.no_attribute(self.source, name)
 
+    def _was_made_in_inference_mode(self, tx: Translator) -> Value:
+        if self.source is not None:
+            tx.guards.add(f"{self.source.expression()}.is_inference() is {self.is_inference}", self.source, "is_inference")
+        return ConstantValue(self.is_inference)
+
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in self.own_attributes:
             raise GraphBreak(f"attribute {name!r}, which the program gave a tensor")
         if name in _NEEDS_VALUES:
             raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
+        if name == "is_inference" and not args:
+            return self._was_made_in_inference_mode(tx)
         if not hasattr(Tensor, name):
             raise raised(AttributeError(f"'Tensor' object has no attribute '{name}'"))
         if name in _KNOWN_METHODS and not any(isinstance(value, TensorValue) for value in args):

@@ -124,7 +124,8 @@ class ProgramWriter:
     # Text
 
     def _source(self, program: Program) -> str:
-        includes = "\n".join(f"#include <rushlight/{name}.h>" for name in HEADERS)
+        random = ("philox",) if any(kernel.streams for _, _, kernel in self.calls) else ()
+        includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *random))
         functions = []
         for text, name in self.functions.items():
             comment = "".join(f"// {line}\n" for line in self._comments(name))

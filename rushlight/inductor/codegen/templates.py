@@ -122,7 +122,7 @@ class TemplateKernel(ConvolutionWriter, KernelWriter):
 
     def epilogue(self) -> list[str]:
         """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""
-        writer = StatementWriter(self.r, self.pointer, self.element_type)
+        writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
         writer.local[self.template.name] = "value"
         at = to_cpp(element_index(self.group.domain))
         if self.template.name in self.stored:

@@ -10,6 +10,7 @@ from rushlight.inductor.lowering import (
     pointwise,
     pooling,
     products,
+    random,
     reductions,
     views,
 )
@@ -17,5 +18,5 @@ from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback,
 
 __all__ = [
     "FALLBACKS", "LOWERINGS", "arithmetic", "convolutions", "creation", "fallback", "fallbacks", "indexing", "lowering",
-    "normalization", "pointwise", "pooling", "products", "reductions", "views",
+    "normalization", "pointwise", "pooling", "products", "random", "reductions", "views",
 ]  # fmt: skip

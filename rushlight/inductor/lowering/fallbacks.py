@@ -9,7 +9,7 @@ fallback(
     "copy_", "fill_.Scalar", "index_put_", "uniform_", "normal_", "random_.from", "bernoulli_.float",
 )  # fmt: skip
 fallback("writes its running statistics", "native_batch_norm")
-fallback("draws random numbers from the eager generator", "randperm", "native_dropout")
+fallback("draws random numbers from the eager generator", "randperm", "native_dropout", "_philox_seed")
 fallback("its result is uninitialised memory", "empty.memory_format", "empty_strided")
 fallback("reads the bytes of a buffer as elements of another dtype", "view.dtype")
 fallback("its value or size depends on data", "_local_scalar_dense", "equal", "nonzero")

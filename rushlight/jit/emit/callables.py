@@ -12,6 +12,7 @@ from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.source import SourceRange
+from rushlight.jit.tree_views import Return, Tree
 from rushlight.jit.types.kinds import INT, ClassType, InterfaceType, ListType, TupleType, Type
 from rushlight.jit.types.relations import is_subtype
 
@@ -226,6 +227,27 @@ class TypeValue(SugaredValue):
 
     def as_type(self) -> Type:
         return self.type
+
+
+@dataclass
+class ClosureValue(SugaredValue):
+    """A function inside a function, which an archive's code has for `fork`: a call emits its body, which ends with a return."""
+
+    body: list[Tree]
+
+    def kind(self) -> str:
+        return "closure"
+
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        if args or keywords or not isinstance(self.body[-1], Return):
+            raise ErrorReport(where, "a function inside a function takes no arguments and ends with a return")
+        emitter.push(emitter.graph.insert_point.block)
+        emitter.emit_statements(self.body[:-1])
+        result = emitter.emit_expression(self.body[-1].value)
+        emitter.pop(lambda: None)
+        return SimpleValue(result)
 
 
 @dataclass

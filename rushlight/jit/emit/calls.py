@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rushlight.jit.emit.builtin_functions import emit_number_first
+from rushlight.jit.emit.callables import SpecialForm
 from rushlight.jit.emit.iterables import EnumerateValue, RangeValue, ReversedValue, ZipValue
 from rushlight.jit.emit.matching import Match
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
@@ -41,6 +43,8 @@ class CallEmitter:
             if special is not None and not self.is_shadowed(tree.callee.name):
                 return special(self, tree, hint)
         callee = self.emit_sugared(tree.callee)
+        if isinstance(callee, SpecialForm):
+            return callee.emit(self, tree)
         form = getattr(callee, "form", None)
         if form is not None:
             return _FORMS[form](self, tree, hint)
@@ -84,6 +88,10 @@ class CallEmitter:
         if not operators:
             raise ErrorReport(where, f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}")
         with self.graph.source(where):
+            if self_value is None:
+                swapped = emit_number_first(self, name, where, args, keywords)
+                if swapped is not None:
+                    return swapped
             operator, match = self.matcher.match_operators(operators, where, args, keywords, self_value, name)
             return self.insert_operator(operator, match, where)
 
@@ -293,7 +301,7 @@ class CallEmitter:
         outer.source_range = tree.range
         block = outer.add_block()
         arguments, keywords = self.emit_arguments(tree.inputs[1:]), self.emit_keywords(tree)
-        outer.move_after(self.graph.insert_point.previous)
+        outer.move_before(self.graph.insert_point)
         with self.graph.inserting(at_end_of=block):
             result = callee.call(tree.range, self, arguments, keywords).as_value(tree.range, self)
             block.add_output(result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.jit.emit.callables import ClosureValue
 from rushlight.jit.emit.expressions import ExpressionEmitter
 from rushlight.jit.emit.loops import LoopEmitter
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
@@ -15,6 +16,7 @@ from rushlight.jit.tree_views import (
     Assign,
     AugAssign,
     Break,
+    Closure,
     Continue,
     Delete,
     ExprStmt,
@@ -80,6 +82,8 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             self._emit_assert(tree)
         elif isinstance(tree, Delete):
             self._emit_delete(tree)
+        elif isinstance(tree, Closure):
+            self.environment.set(tree.ident.name, ClosureValue(tree.body), tree.range)
         elif not isinstance(tree, Pass):
             raise ErrorReport(tree.range, "this kind of statement is not supported")
         return False

@@ -13,10 +13,12 @@ from rushlight.jit.source import Source, SourceRange
 
 @dataclass(frozen=True)
 class SourceContext:
-    """A source and how its syntax tree's positions relate to it: `extra_lines` were put before it to parse it."""
+    """A source and how its syntax tree's positions relate to it: `extra_lines` were put before it to parse it.
+    The code of an archive may define functions inside functions, for `fork`."""
 
     source: Source
     extra_lines: int = 0
+    is_archive: bool = False
 
     def range(self, node: ast.AST) -> SourceRange:
         """The characters of a node."""

@@ -16,10 +16,12 @@ from rushlight.jit.tree_views import (
     Assign,
     AugAssign,
     Break,
+    Closure,
     Continue,
     Delete,
     ExprStmt,
     For,
+    Ident,
     If,
     NoneLiteral,
     Pass,
@@ -32,7 +34,6 @@ from rushlight.jit.tree_views import (
 )
 
 _UNSUPPORTED = {
-    ast.FunctionDef: "function definitions",
     ast.AsyncFunctionDef: "async function definitions",
     ast.ClassDef: "class definitions",
     ast.AsyncFor: "async for loops",
@@ -145,6 +146,13 @@ def _with(context: SourceContext, node: ast.With) -> Tree:
     return With(context.word(node, "with"), items, build_statements(context, node.body))
 
 
+def _closure(context: SourceContext, node: ast.FunctionDef) -> Tree:
+    where = context.word(node, "def")
+    if not context.is_archive or ast.unparse(node.args) or node.decorator_list:
+        raise UnsupportedNodeError(where, "function definitions aren't supported")
+    return Closure(where, Ident(where, node.name), build_statements(context, node.body))
+
+
 def _word(tree: type[Tree], word: str) -> Callable:
     return lambda context, node: tree(context.word(node, word))
 
@@ -162,6 +170,7 @@ _BUILDERS: dict[type, Callable[[SourceContext, ast.stmt], Tree]] = {
     ast.For: _for,
     ast.If: _if,
     ast.With: _with,
+    ast.FunctionDef: _closure,
     ast.Pass: _word(Pass, "pass"),
     ast.Break: _word(Break, "break"),
     ast.Continue: _word(Continue, "continue"),

@@ -167,7 +167,8 @@ class _Parser:
         while self.tokens.kind == "value":
             results.append(self._typed())
             self.tokens.take(",")
-        self.tokens.expect("=")
+        if results or self.tokens.token == "=":  # without results some leave it out
+            self.tokens.expect("=")
         node = Node(self.made, self._kind(), (), 0)
         self._note_held_graph(node)
         if self.tokens.token == "[":

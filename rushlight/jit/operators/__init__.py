@@ -1,7 +1,16 @@
 """Operators: `registry.py` finds them; `numbers.py`, `strings.py`, `containers.py` and `special.py`, `tensors.py` define
-the jit's own."""
+the jit's own, `archived.py` and `attention.py` those that torch's archives name beside them."""
 
-from rushlight.jit.operators import containers, numbers, special, strings, tensors  # noqa: F401 (they register their operators)
+from rushlight.jit.operators import (  # noqa: F401 (they register their operators)
+    archived,
+    attention,
+    containers,
+    conversions,
+    numbers,
+    special,
+    strings,
+    tensors,
+)
 from rushlight.jit.operators.registry import (
     Operator,
     deregister_operator,

@@ -1,6 +1,6 @@
 """Operators on numbers: arithmetic, comparison, conversion and `math`.
 
-C's rules hold where they are not Python's: ints wrap around at 64 bits, a division by zero is an error of its own wording.
+C's rules hold where they are not Python's: ints wrap around at 64 bits, and a division of floats by zero gives infinity or NaN.
 """
 
 from __future__ import annotations
@@ -43,15 +43,25 @@ _COMPARED = [(left, right, "bool") for left, right, _ in _SAME]
 
 
 def _floor_divide(a, b):
-    if b == 0:
-        raise ZeroDivisionError("integer division or modulo by zero" if isinstance(a, int) else "float floor division by zero")
-    return a // b
+    if b != 0:
+        return a // b
+    if isinstance(a, int) and isinstance(b, int):
+        raise RuntimeError("division by 0")
+    return _divide(a, b)
 
 
 def _divide(a, b):
-    if b == 0 and not isinstance(a, complex):
-        raise ZeroDivisionError("division by zero")
-    return a / b
+    if b != 0 or isinstance(a, complex) or isinstance(b, complex):
+        return a / b
+    return math.nan if a == 0 or a != a else math.copysign(math.inf, math.copysign(1.0, a) * math.copysign(1.0, b))
+
+
+def _remainder(a, b):
+    if b != 0:
+        return a % b
+    if isinstance(a, int) and isinstance(b, int):
+        raise RuntimeError("modulo by 0")
+    return math.nan
 
 
 def _power(a, b):
@@ -76,8 +86,8 @@ def _register_arithmetic() -> None:
     _binary("aten::floordiv", _SAME, _floor_divide, _wrapping(_floor_divide))
     register_operator("aten::floordiv(Scalar a, Scalar b) -> Scalar", _floor_divide)
     register_operator("aten::__round_to_zero_floordiv.int(int a, int b) -> int", lambda a, b: math.trunc(a / b))
-    _binary("aten::remainder", _SAME, operator.mod)
-    register_operator("aten::remainder(Scalar a, Scalar b) -> Scalar", operator.mod)
+    _binary("aten::remainder", _SAME, _remainder)
+    register_operator("aten::remainder(Scalar a, Scalar b) -> Scalar", _remainder)
     powers = [("int", "int", "float"), *(pair for pair in _SAME if pair[0] != "int" or pair[1] != "int")]
     _binary("aten::pow", [*powers, ("complex", "complex", "complex"), ("float", "complex", "complex"),
                           ("complex", "float", "complex")], _power)  # fmt: skip
@@ -178,7 +188,7 @@ def _register_math_of_two() -> None:
     register_operator("aten::gcd.int(int a, int b) -> int", math.gcd)
     register_operator("aten::factorial.int(int a) -> int", math.factorial)
     register_operator("aten::ldexp(float x, int i) -> float", math.ldexp)
-    register_operator("aten::frexp(float a) -> (float mantissa, int exponent)", math.frexp)
+    register_operator("aten::frexp(float a) -> (float, int)", math.frexp)
     register_operator("aten::modf(float a) -> (float, float)", math.modf)
     _binary("aten::polar", [("int", "int", "complex"), ("float", "float", "complex"), ("int", "float", "complex"),
                             ("float", "int", "complex")], cmath.rect)  # fmt: skip
@@ -201,7 +211,7 @@ def _logarithm_of_base(a, b):
 
 def _register_extremes() -> None:
     for name, function in (("max", max), ("min", min)):
-        _binary(f"prim::{name}", _SAME, function)
+        _binary(f"prim::{name}", _SAME, lambda a, b, choose=function: float(choose(a, b)), function)
         register_operator(f"prim::{name}(Scalar a, Scalar b) -> Scalar", function)
         for kind in ("int", "float", "bool"):
             register_operator(f"prim::{name}.{kind}_list({kind}[] l, {kind}[] r) -> {kind}[]", function)

@@ -3,6 +3,7 @@ a tensor that are methods in Python. Each calls the library's function or method
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 from rushlight.core.dtype import float16, float32, float64, int32, int64
@@ -68,26 +69,14 @@ def _exists(name: str) -> bool:
 
 def _register_reversed() -> None:
     """Numbers on the left: the operators of Python and `rsub`."""
-    for name in ("mul", "remainder", "bitwise_and", "bitwise_or", "bitwise_xor"):
+    for name in ("remainder", "bitwise_and", "bitwise_or", "bitwise_xor"):
         register_operator(f"aten::{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", _python(name))
-    register_operator("aten::add.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: b + a)
-    register_operator("aten::sub.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a - b)
-    register_operator("aten::div.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a / b)
     register_operator("aten::floor_divide.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a // b)
-    for name in _COMPARISONS[:6]:
-        register_operator(f"aten::{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", _compare_reversed(name))
 
 
 def _python(name: str) -> Callable:
-    operators = {"mul": lambda a, b: a * b, "remainder": lambda a, b: a % b, "bitwise_and": lambda a, b: a & b,
-                 "bitwise_or": lambda a, b: a | b, "bitwise_xor": lambda a, b: a ^ b}  # fmt: skip
+    operators = {"remainder": operator.mod, "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor}
     return operators[name]
-
-
-def _compare_reversed(name: str) -> Callable:
-    mirrored = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}[name]
-    packet = _packet(mirrored)
-    return lambda a, b: packet(b, a)
 
 
 def _register_questions() -> None:

@@ -1,18 +1,23 @@
 """The passes that follow emission.
 
-Requires: SSA. Guarantees: forked calls are graphs, no dead code, and equal constants are one, at the beginning.
+Requires: SSA. Guarantees: forked calls are graphs, no dead code, no tuples that are only taken apart, what is known of numbers and strings is
+a constant, and equal constants are one, at the beginning.
 """
 
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.constant_pooling import constant_pooling
+from rushlight.jit.passes.constant_propagation import constant_propagation_immutable_types
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.lift_closures import lift_closures
+from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 
 
 def run_cleanup_passes(graph: Graph) -> None:
     """Tidy up a graph that was just emitted."""
     lift_closures(graph)
     eliminate_dead_code(graph)
+    lower_simple_tuples(graph)
+    constant_propagation_immutable_types(graph)
     constant_pooling(graph)

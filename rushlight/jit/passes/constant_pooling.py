@@ -57,19 +57,23 @@ def _key(node: Node) -> tuple | None:
     if isinstance(value, Tensor):
         return (kind, "tensor", id(value))
     try:
-        return (kind, _frozen(value), "static" in node.attributes)
+        return (kind, frozen_constant(value), "static" in node.attributes)
     except TypeError:
         return None
 
 
-def _frozen(value: object) -> object:
+def frozen_constant(value: object) -> object:
+    """A hashable stand-in for a constant, which equal constants share; tensors are equal only to themselves. TypeError for what
+    can't have one."""
     if isinstance(value, list | tuple):
-        return (type(value), *map(_frozen, value))
+        return (type(value), *map(frozen_constant, value))
     if isinstance(value, dict):
-        return ("dict", *((key, _frozen(item)) for key, item in value.items()))
+        return ("dict", *((key, frozen_constant(item)) for key, item in value.items()))
     if isinstance(value, float):
         return ("float", repr(value))
     if isinstance(value, complex):
         return ("complex", repr(value))
+    if isinstance(value, Tensor):
+        return ("tensor", id(value))
     hash(value)
     return (type(value), value)

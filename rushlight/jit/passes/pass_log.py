@@ -55,10 +55,10 @@ def _stem(name: str) -> str:
 
 
 def _from(environment: Mapping[str, str]) -> LogSettings:
-    levels, limits = (
-        environment.get(f"RUSHLIGHT_JIT_{name}") or environment.get(f"PYTORCH_JIT_{name}", "") for name in ("LOG_LEVEL", "OPT_LIMIT")
-    )
-    return LogSettings(levels, limits)
+    def option(name: str) -> str:
+        return environment.get(f"RUSHLIGHT_JIT_{name}") or environment.get(f"PYTORCH_JIT_{name}", "")
+
+    return LogSettings(option("LOG_LEVEL"), option("OPT_LIMIT"))
 
 
 _settings = _from(os.environ)

@@ -8,9 +8,27 @@ from __future__ import annotations
 
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes import (  # noqa: F401 (each registers its passes)
+    canonicalize_ops,
+    check_inplace,
+    clear_profiling,
+    clear_undefinedness,
+    common_subexpression_elimination,
     constant_pooling,
+    constant_propagation,
     dead_code_elimination,
+    decompose_ops,
     inline,
+    lift_closures,
+    loop_unrolling,
+    lower_grad_of,
+    lower_tuples,
+    peephole,
+    peephole_alias_sensitive,
+    peephole_dict_idioms,
+    peephole_list_idioms,
+    peephole_non_tensor,
+    remove_expands,
+    specialize_autogradzero,
 )
 from rushlight.jit.passes.registry import PASSES
 

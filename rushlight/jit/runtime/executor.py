@@ -16,6 +16,9 @@ from rushlight.jit.passes.inline import inline
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.objects import set_runner
+from rushlight.jit.tracing.numbers import plain
+from rushlight.jit.tracing.scripted_calls import record_call
+from rushlight.jit.tracing.state import TracingState, suspended, tracing_state
 
 _lock = threading.RLock()
 LAST_GRAPHS = threading.local()
@@ -71,9 +74,19 @@ def code_of(function: Function) -> Code:
 
 
 def run_function(function: Function, arguments: list) -> object:
-    """Call a function: its result, a tuple of several, or None."""
+    """Call a function: its result, a tuple of several, or None. A trace that goes on has it as one call."""
+    tracing = tracing_state()
+    if tracing is not None:
+        return _run_traced(tracing, function, arguments)
     results = executor_of(function).run(arguments)
     return results[0] if len(results) == 1 else tuple(results) if results else None
+
+
+def _run_traced(tracing: TracingState, function: Function, arguments: list) -> object:
+    with suspended():
+        result = run_function(function, [plain(value) for value in arguments])
+    record_call(tracing, function, arguments, result)
+    return result
 
 
 _INTERPRETER = Interpreter(code_of)

@@ -146,6 +146,8 @@ def _simple(value: object, kind: Type) -> object:
         return complex(value)
     if kind == INT and type(value) is bool:
         raise CannotConvert("Expected a value of type 'int' but got 'bool'")
+    if kind == INT and isinstance(value, int):  # a subclass, such as a size while a trace goes on
+        return value
     if kind == DEVICE and isinstance(value, str):
         return device(value)
     if kind in (INT, FLOAT) and isinstance(value, Tensor) and value.dim() == 0:

@@ -1,4 +1,4 @@
-"""The container of a TorchScript archive: a zip file of records under one folder, of which code and extra files may be compressed.
+"""The container of a TorchScript archive: a zip file of records under one folder, some of which may be compressed.
 
 In: a ByteSource. Out: bounded, checksummed reads of records by their names in the folder. Stage: jit, loading.
 """
@@ -35,14 +35,14 @@ class Archive(ZipReader):
 
     def _find_root(self) -> str:
         if any(name.endswith("/model.json") for name in self.records):
-            raise CheckpointError("is of the first format of TorchScript (model.json, before torch 1.4), which is not supported; "
+            raise CheckpointError("is of TorchScript's first format (model.json, before torch 1.4), which is not supported; "
                                   "load and save it with torch 1.4 or newer")  # fmt: skip
         folders = [name.removesuffix("data.pkl") for name in self.records if name.endswith("/data.pkl")]
         roots = [folder for folder in folders if folder.count("/") == 1]
         if len(roots) != 1:
             raise CheckpointError(f"has {len(roots)} records '<name>/data.pkl', and a TorchScript archive has one")
-        if f"{roots[0]}constants.pkl" not in self.records:
-            raise CheckpointError("has no constants.pkl, so it is no TorchScript archive; is it a checkpoint for rushlight.load?")
+        if not any(name.startswith(f"{roots[0]}code/") for name in self.records):
+            raise CheckpointError("has no code, so it is no TorchScript archive; is it a checkpoint for rushlight.load?")
         return roots[0]
 
     def _find_version(self) -> int:

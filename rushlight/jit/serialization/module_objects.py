@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.module import ScriptModule
+from rushlight.jit.module_types import concrete_of_type
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.types.kinds import ClassType
 from rushlight.nn import Module
@@ -19,11 +20,11 @@ _DEEPEST = 200
 
 def module_object(kind: ClassType) -> ScriptObject:
     """A new module of a type, without its attributes' values."""
-    internal = frozenset(vars(Module())) - _OWN | {"_c", "original_name"}
+    internal = frozenset(vars(Module())) - _OWN | {"_c", "_concrete", "original_name"}
     for name in kind.attributes:
         if name in internal or name.startswith("__"):
             raise UnpicklingError(f"{kind.name} has an attribute '{name[:100]}', a name that modules themselves use")
-    return ScriptModule._of(kind)._c
+    return ScriptModule._of(concrete_of_type(kind, {}))._c
 
 
 def fill_module(target: ScriptObject, values: dict[str, object]) -> None:
@@ -44,18 +45,17 @@ def fill_module(target: ScriptObject, values: dict[str, object]) -> None:
 def module_of(root: ScriptObject) -> ScriptModule:
     """The module that an object stands for, finished with all its submodules: tensors that are parameters are Parameters."""
     module = root.slots._module
-    made: dict[int, Parameter] = {}
     modules = _all_modules(module)
+    replacer = _Replacer()
     for each in modules:
+        each._concrete.submodules.update({name: child._concrete for name, child in each._modules.items()})
         for name, value in each._parameters.items():
             if isinstance(value, Tensor):
-                if id(value) not in made:
-                    made[id(value)] = Parameter(value.detach(), value.requires_grad)
-                each._parameters[name] = made[id(value)]
+                each._parameters[name] = replacer.parameter(value)
     for each in modules:
-        plain = [name for name in each._c.type.attributes if name in each.__dict__]
-        for name in plain:
-            each.__dict__[name] = _with_parameters(each.__dict__[name], made, 0)
+        for name in each._c.type.attributes:
+            if name in each.__dict__:
+                each.__dict__[name] = replacer.replaced(each.__dict__[name], 0)
     return module
 
 
@@ -72,20 +72,37 @@ def _all_modules(module: ScriptModule) -> list[ScriptModule]:
             value = each.__dict__.get(name)
             if isinstance(value, ScriptObject) and value.type.is_module:
                 each._modules[name] = each.__dict__.pop(name).slots._module
-        pending += [child for child in each._modules.values() if child is not None]
+        pending += each._modules.values()
     return list(found.values())
 
 
-def _with_parameters(value: object, made: dict[int, Parameter], depth: int) -> object:
-    """A value with the tensors in it that are parameters replaced, in place where that is possible."""
-    if isinstance(value, Tensor):
-        return made.get(id(value), value)
-    if depth < _DEEPEST and isinstance(value, list):
-        for index, item in enumerate(value):
-            value[index] = _with_parameters(item, made, depth + 1)
-    elif depth < _DEEPEST and isinstance(value, dict):
-        for key, item in value.items():
-            value[key] = _with_parameters(item, made, depth + 1)
-    elif depth < _DEEPEST and type(value) is tuple:
-        return tuple(_with_parameters(item, made, depth + 1) for item in value)
-    return value
+class _Replacer:
+    """Replaces tensors that are parameters, wherever they occur. What was replaced is kept, so that its id stays its own."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, tuple[Tensor, Parameter]] = {}
+        self.done: dict[int, tuple[object, object]] = {}
+
+    def parameter(self, value: Tensor) -> Parameter:
+        """The Parameter over a tensor's memory."""
+        if id(value) not in self.made:
+            self.made[id(value)] = (value, Parameter(value.detach(), value.requires_grad))
+        return self.made[id(value)][1]
+
+    def replaced(self, value: object, depth: int) -> object:
+        """A value with its tensors replaced, in place where that is possible."""
+        if isinstance(value, Tensor):
+            return self.made[id(value)][1] if id(value) in self.made else value
+        if depth > _DEEPEST or type(value) not in (list, dict, tuple):
+            return value
+        if id(value) not in self.done:
+            self.done[id(value)] = (value, value)
+            self.done[id(value)] = (value, self._container(value, depth + 1))
+        return self.done[id(value)][1]
+
+    def _container(self, value: list | dict | tuple, depth: int) -> object:
+        if type(value) is tuple:
+            return tuple(self.replaced(item, depth) for item in value)
+        for key, item in enumerate(value) if type(value) is list else value.items():
+            value[key] = self.replaced(item, depth)
+        return value

@@ -1,6 +1,6 @@
 """The pickles of an archive: objects of scripted classes, modules, enumerations, typed lists and dicts, tensors.
 
-In: a record, what finds types, and what reads storages. Out: one object, with every attribute of the type that its class declares.
+In: a record, what finds types, and what reads storages. Out: one object, each attribute of the type that its class declares.
 Nothing that a pickle names is imported or called, but for the `__setstate__` of a scripted class. Stage: jit, loading.
 """
 
@@ -34,7 +34,7 @@ from rushlight.jit.types.kinds import (
 from rushlight.jit.types.relations import is_subtype, members_of
 from rushlight.serialization.allowlist import find_global
 from rushlight.serialization.errors import UnpicklingError
-from rushlight.serialization.unpickler import LARGEST_PICKLE, Constructor, Unpickler
+from rushlight.serialization.unpickler import Constructor, Unpickler
 
 _LONGEST_TYPE = 4000
 _TAGS = "torch.jit._pickle"
@@ -47,6 +47,15 @@ class ClassGlobal:
     __slots__ = ("kind",)
 
     def __init__(self, kind: ClassType):
+        self.kind = kind
+
+
+class EnumGlobal:
+    """An enumeration that a pickle names."""
+
+    __slots__ = ("kind",)
+
+    def __init__(self, kind: EnumType):
         self.kind = kind
 
 
@@ -71,7 +80,7 @@ class ArchiveUnpickler(Unpickler):
         if isinstance(kind, ClassType):
             return ClassGlobal(kind)
         if isinstance(kind, EnumType):
-            return Constructor(kind.name, lambda machine, args: _enum_member(kind, args))
+            return EnumGlobal(kind)
         raise UnpicklingError(f"the pickle names '{f'{module}.{name}'[:200]}', and the archive's code has no such class")
 
 
@@ -187,17 +196,25 @@ def _set_attributes(machine: ArchiveUnpickler, target: ScriptObject, state: obje
         target.slots.update(values)
 
 
-ArchiveUnpickler.instructions = {**Unpickler.instructions, pickle.NEWOBJ: _new_object, pickle.BUILD: _build_object}
+def _reduce(machine: ArchiveUnpickler) -> None:
+    """Apply a global; an enumeration is applied to a member's value itself, not to a tuple."""
+    if len(machine.stack) < 2 or not isinstance(machine.stack[-2], EnumGlobal):
+        Unpickler.instructions[pickle.REDUCE](machine)
+        return
+    value, named = machine.pop(), machine.pop()
+    for member in named.kind.python_class:
+        if type(value) is type(member.value) and member.value == value:
+            machine.stack.append(member)
+            return
+    machine.fail(f"holds a {named.kind.name} of a value that it does not have")
+
+
+ArchiveUnpickler.instructions = {
+    **Unpickler.instructions, pickle.NEWOBJ: _new_object, pickle.BUILD: _build_object, pickle.REDUCE: _reduce
+}  # fmt: skip
 
 
 # What pickles call
-
-
-def _enum_member(kind: EnumType, args: tuple) -> object:
-    for member in kind.python_class:
-        if len(args) == 1 and type(args[0]) is type(member.value) and member.value == args[0]:
-            return member
-    raise UnpicklingError(f"the pickle holds a {kind.name} of a value that it does not have")
 
 
 def _restore_type_tag(machine: ArchiveUnpickler, args: tuple) -> object:

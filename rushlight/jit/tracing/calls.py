@@ -10,11 +10,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rushlight.core.device import device
+from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.schema import Type
 
 _TENSOR, _INT, _BOOL, _SCALAR = Type("Tensor"), Type("int"), Type("bool"), Type("Scalar")
+_INTS, _DIMS = Type("int", is_list=True), Type("int", is_list=True, length=1, optional=True)
 _DTYPE, _LAYOUT, _DEVICE, _FORMAT = Type("ScalarType"), Type("Layout"), Type("Device"), Type("MemoryFormat")
 LAST = 9223372036854775807
 """Where a slice ends that has no end."""
@@ -52,6 +54,7 @@ def _complete_factory(pairs: list, positions: dict[str, int]) -> None:
 def _conversion(stack: list) -> Call:
     """`to`: ATen's overload by what is asked for."""
     self, dtype, layout, place, pin_memory, non_blocking, copy, form = stack
+    place = device(place) if isinstance(place, str) else place
     flags = [(bool(non_blocking), _BOOL), (bool(copy), _BOOL), (form, _FORMAT)]
     if place is None and dtype is not None:
         return Call("aten::to", [(self, _TENSOR), (dtype, _DTYPE), *flags])
@@ -80,13 +83,74 @@ def _scalar_operand(name: str, as_tensor: bool, alpha: bool = False) -> Callable
 
 
 def _fill(stack: list) -> Call:
-    return Call("aten::fill_", [(stack[0], _TENSOR), (stack[1], _TENSOR)])
+    """A write of a number through an index: a tensor of the kind that is written to."""
+    made = (OfKind(stack[1], stack[0].dtype), _TENSOR)
+    if not stack[0].dim():
+        return Call("aten::copy_", [(stack[0], _TENSOR), made, (False, _BOOL)])
+    return Call("aten::fill_", [(stack[0], _TENSOR), made])
+
+
+class OfKind(NamedTuple):
+    """A number that stands in a graph as a tensor of a dtype."""
+
+    number: object
+    dtype: dtype
+
+
+def _split_sizes(stack: list) -> Call:
+    return Call("aten::split_with_sizes", [(stack[0], _TENSOR), (stack[1], _INTS), (stack[2], _INT)])
+
+
+def _variance(name: str) -> Callable[[list], Call]:
+    """`var` and its like, which say whether they are unbiased unless another correction is asked for."""
+
+    def rule(stack: list) -> Call:
+        self, dim, correction, keepdim = stack
+        if correction is None:
+            flags = [(True, _BOOL), (keepdim, _BOOL)] if dim is not None else [(True, _BOOL)]
+            return Call(f"aten::{name}", [(self, _TENSOR), *([(dim, _DIMS)] if dim is not None else []), *flags])
+        return Call(f"aten::{name}", [(self, _TENSOR), (dim, _DIMS), (correction, _SCALAR), (keepdim, _BOOL)])
+
+    return rule
+
+
+def _convolution(dims: int) -> Callable[[list], Call]:
+    def rule(stack: list) -> Call:
+        return _convolved(*stack[:3], *stack[3:6], False, [0] * dims, stack[6])
+
+    return rule
+
+
+def _transposed(stack: list) -> Call:
+    input, weight, bias, stride, padding, output_padding, groups, dilation = stack
+    return _convolved(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+def _convolved(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> Call:
+    tensors = [(input, _TENSOR), (weight, _TENSOR), (bias, Type("Tensor", optional=True))]
+    sizes = [(value, _INTS) for value in (stride, padding, dilation)]
+    flags = [(value, _BOOL) for value in (False, False, True, True)]
+    return Call("aten::_convolution", [*tensors, *sizes, (transposed, _BOOL), (output_padding, _INTS), (groups, _INT), *flags])
+
+
+def _range(stack: list) -> Call:
+    start, end, step, dtype, layout, place, _ = stack
+    steps = [] if step == 1 else [(step, _SCALAR)]
+    options = [(dtype, _DTYPE), (layout, _LAYOUT), (device("cpu") if place is None else place, _DEVICE), (False, _BOOL)]
+    return Call("aten::arange", [(start, _SCALAR), (end, _SCALAR), *steps, *options])
 
 
 RULES: dict[str, Callable[[list], Call]] = {
     "aten::to.dtype_layout": _conversion,
     "aten::slice.Tensor": _slice,
     "aten::fill_.Scalar": _fill,
+    "aten::split.sizes": _split_sizes,
+    "aten::arange.start_step": _range,
+    "aten::rsub.Tensor": _scalar_operand("rsub", False, True),
+    **{f"aten::{name}.correction": _variance(name) for name in ("var", "std", "var_mean", "std_mean")},
+    **{f"aten::conv{dims}d": _convolution(dims) for dims in (1, 2, 3)},
+    "aten::conv_transpose1d": _transposed, "aten::conv_transpose2d.input": _transposed,
+    "aten::conv_transpose3d.input": _transposed,
     **{f"aten::{name}.Tensor": _scalar_operand(name, True, True) for name in ("add", "sub", "add_", "sub_")},
     **{f"aten::{name}.Tensor": _scalar_operand(name, True) for name in ("mul", "div", "mul_", "div_")},
     **{f"aten::{name}": _scalar_operand(name, True) for name in ("floor_divide", "floor_divide_")},

@@ -17,9 +17,10 @@ from rushlight.jit.tracing.calls import LAST
 from rushlight.jit.tracing.frames import is_library
 from rushlight.jit.tracing.numbers import number_to_tensor, traced_item, traced_size
 from rushlight.jit.tracing.state import suspended, tracing_state
-from rushlight.jit.tracing.warning import ITERATION, LENGTH, LITERAL, warn, warn_constant
+from rushlight.jit.tracing.warning import ITERATION, LENGTH, warn, warn_constant
 from rushlight.jit.types.kinds import INT
 from rushlight.nn.modules.module_hooks import ModuleHooks
+from rushlight.ops.packet import find_packet
 
 _lock = threading.Lock()
 _users = 0
@@ -110,6 +111,15 @@ def _indexed(plain: Callable) -> Callable:
     return method
 
 
+def _reflected_difference(plain: Callable) -> Callable:
+    def method(self: Tensor, other: object) -> object:
+        if tracing_state() is None or not isinstance(other, int | float | complex):
+            return plain(self, other)
+        return find_packet("aten::rsub").Tensor(self, other)
+
+    return method
+
+
 def _called(plain: Callable) -> Callable:
     """Calls of modules, which become methods of theirs."""
 
@@ -138,6 +148,7 @@ def _replacements() -> dict[tuple[type, str], object]:
     methods[Tensor, "__iter__"] = _iterate(Tensor.__iter__)
     methods[Tensor, "__getitem__"] = _indexed(Tensor.__getitem__)
     methods[Tensor, "__setitem__"] = _indexed(Tensor.__setitem__)
+    methods[Tensor, "__rsub__"] = _reflected_difference(Tensor.__rsub__)
     methods[ModuleHooks, "__call__"] = _called(ModuleHooks.__call__)
     return methods
 
@@ -161,10 +172,3 @@ def tracing_hooks() -> Iterator[None]:
                 for (kind, name), method in _saved.items():
                     setattr(kind, name, method)
                 _saved.clear()
-
-
-def warn_literal(name: str) -> None:
-    """Warn that a tensor made of Python data is a constant."""
-    warn(f"{name}{LITERAL}")
-
-

@@ -65,10 +65,11 @@ class TracedFloat(float):
 
 
 def as_number(traced: TracedInt | TracedFloat, kind: Type) -> Value:
-    """The number of a type that an operator takes, inserted where it is needed."""
-    graph = traced.value.node.graph
+    """The number of a type that an operator takes, inserted behind the tensor that it is."""
+    made = traced.value.node
     word = "aten::Int" if kind == INT else "aten::Float" if kind == FLOAT else "aten::ScalarImplicit"
-    return graph.insert(word, [traced.value]).output.set_type(kind if kind in (INT, FLOAT) else NUMBER)
+    node = made.graph.create(word, [traced.value]).insert_after(made)
+    return node.output.set_type(kind if kind in (INT, FLOAT) else NUMBER)
 
 
 def traced_size(self: Tensor, dim: int, number: int) -> TracedInt:

@@ -5,6 +5,7 @@ In: an operator call. Out: its results, and a node in the graph of the trace tha
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 
 from rushlight.core.dispatch_key import DispatchKey
@@ -12,9 +13,10 @@ from rushlight.core.dtype import float64
 from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import insert_constant
 from rushlight.jit.ir.graph import Node, Value
-from rushlight.jit.tracing.calls import call_of
+from rushlight.jit.tracing.calls import OfKind, call_of
 from rushlight.jit.tracing.numbers import TracedFloat, TracedInt, as_number, plain, traced_item
 from rushlight.jit.tracing.state import TracingState, complete_type, suspended, tracing_state
+from rushlight.jit.tracing.warning import warn_literal
 from rushlight.jit.types.kinds import BOOL, FLOAT, INT, NUMBER, STRING, TENSOR, ListType
 from rushlight.jit.types.kinds import Type as JitType
 from rushlight.jit.types.relations import optional
@@ -62,6 +64,7 @@ def _literal(tracing: TracingState, op: OpOverload, key_set: int, args: tuple) -
     with suspended():
         made = op.redispatch(key_set, *args)
     tracing.locate()
+    warn_literal(sys._getframe(3))
     value = tracing.constant_tensor(made)
     graph = tracing.graph
     rest = [insert_constant(graph, each, graph.current_range) for each in (made.device, made.dtype, False, False, None)]
@@ -74,12 +77,15 @@ def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
     """What stands for an argument in the graph."""
     if kind.is_list and isinstance(value, int | float) and kind.length is not None:
         value = [value] * kind.length
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple) and not isinstance(value, OfKind):
         return _list(tracing, value, kind)
     if isinstance(value, Tensor):
         return tracing.value_of(value)
     if isinstance(value, TracedInt | TracedFloat):
         return value.value if kind.base == "Tensor" else as_number(value, _KINDS.get(kind.base, NUMBER))
+    if isinstance(value, OfKind):
+        with suspended():
+            return tracing.constant_tensor(tensor(plain(value.number), dtype=value.dtype))
     if kind.base == "Tensor" and value is not None:
         return tracing.constant_tensor(_number(value))
     made = insert_constant(tracing.graph, _python(value, kind), tracing.graph.current_range)

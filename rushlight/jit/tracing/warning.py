@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
 
-from rushlight.jit.tracing.frames import user_frame
+from rushlight.jit.tracing.frames import is_library, user_frame
 
 CONSTANT = (
     " might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be treated as "
@@ -52,3 +53,13 @@ def warn(message: str) -> None:
 def warn_constant(what: str) -> None:
     """Warn that a tensor becomes a Python value: `what` is "integer", "boolean" and so on."""
     warn(f"Converting a tensor to a {what}{CONSTANT}")
+
+
+def warn_literal(frame: FrameType | None) -> None:
+    """Warn that a tensor made of Python data is a constant, if the user's code made it."""
+    name = "tensor"
+    while frame is not None and is_library(frame):
+        name = frame.f_code.co_name
+        frame = frame.f_back
+    if name in ("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer"):
+        warn(f"torch.{name}{LITERAL}")

@@ -89,7 +89,7 @@ class TensorType(Type):
             return "Tensor"
         name = "Tensor" if self.dtype is None else self.dtype.scalar_name
         parts = ["*"] if self.sizes is None else ["*" if size is None else str(size) for size in self.sizes]
-        if self.strides is not None:
+        if self.strides:
             parts.append(f"strides=[{', '.join('*' if stride is None else str(stride) for stride in self.strides)}]")
         if self.requires_grad is not None:
             parts.append(f"requires_grad={int(self.requires_grad)}")

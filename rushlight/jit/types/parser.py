@@ -132,6 +132,11 @@ def _is_alias(tokens: Tokens) -> bool:
     )
 
 
+def _is_shape(tokens: Tokens) -> bool:
+    """Whether sizes stand in the bracket that begins here: `(2, *)`, but not `(*)` alone, which is an alias."""
+    return re.match(r"\((?:\d+|\*\s*,|\w+=)", tokens.text[tokens._next - 1 :]) is not None
+
+
 def skip_alias(tokens: Tokens) -> None:
     """Read an alias annotation `(a!)`, which is no part of the type."""
     while not tokens.take(")"):
@@ -172,7 +177,7 @@ def _parse_base(tokens: Tokens, resolve: Callable) -> Type:
         name = tokens.expect_kind("name")
         tokens.expect(">")
         return _resolved(tokens, resolve, name)
-    if name in _DTYPES and tokens.token == "(":
+    if tokens.token == "(" and (name in _DTYPES or (name == "Tensor" and _is_shape(tokens))):
         return _parse_shaped(tokens, name)
     if name in SIMPLE:
         return SIMPLE[name]
@@ -214,7 +219,7 @@ def _parse_shaped(tokens: Tokens, name: str) -> TensorType:
         tokens.take(",")
     strides = known.get("strides")
     needs = known.get("requires_grad")
-    return TensorType(_DTYPES[name], tuple(sizes), strides, None if needs is None else bool(needs), known.get("device"))
+    return TensorType(_DTYPES.get(name), tuple(sizes), strides, None if needs is None else bool(needs), known.get("device"))
 
 
 def _parse_property(tokens: Tokens) -> object:

@@ -47,7 +47,7 @@ def _words(seed: Tensor, offset: int, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 @cpu("_philox_seed")
-def draw_seed():
+def draw_seed(*, device=None):
     return make(default_generator.draw64(1).view(np.int64).reshape(()), int64)
 
 

@@ -25,7 +25,7 @@ def check_uniform(kind: dtype | None) -> dtype:
 
 
 @meta("_philox_seed")
-def seed():
+def seed(*, device=None):
     return empty((), int64)
 
 

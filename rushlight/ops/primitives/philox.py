@@ -11,7 +11,7 @@ from __future__ import annotations
 from rushlight.ops.registry import aten, define_primitives
 
 define_primitives("""
-_philox_seed() -> Tensor
+_philox_seed(*, Device? device=None) -> Tensor
 _philox_uniform(Tensor seed, int offset, SymInt[] size, *, ScalarType? dtype=None) -> Tensor
 _philox_bits(Tensor seed, int offset, SymInt[] size) -> Tensor
 """)

@@ -4,6 +4,7 @@
 #include <rushlight/gemm.h>
 #include <rushlight/image.h>
 #include <rushlight/math.h>
+#include <rushlight/philox.h>
 #include <rushlight/reduce.h>
 #include <rushlight/winograd.h>
 
@@ -225,4 +226,29 @@ extern "C" void winograd(const float* x, const image_strides* at, const float* w
       lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));
     });
   }
+}
+
+// ---- random words --------------------------------------------------------------------------------------------------
+
+// Blocks of `counters` (four words each) under `keys` (two words each), as scalars and as vectors whose lanes are equal.
+extern "C" void philox_blocks(const uint32_t* counters, const uint32_t* keys, uint32_t* out, uint32_t* out_of_vectors, long n) {
+  using U = vec<uint32_t>;
+  for (long i = 0; i < n; ++i, counters += 4, keys += 2, out += 4, out_of_vectors += 4) {
+    const auto one = philox(counters[0], counters[1], counters[2], counters[3], keys[0], keys[1]);
+    const auto many = philox(splat<U>(counters[0]), splat<U>(counters[1]), splat<U>(counters[2]), splat<U>(counters[3]), keys[0],
+                             keys[1]);
+    for (int word = 0; word < 4; ++word) out[word] = one.words[word], out_of_vectors[word] = many.words[word][lanes - 1];
+  }
+}
+
+// Elements first, first + step, ... of a stream.
+extern "C" void philox_stream_bits(long seed, long offset, long first, long step, int64_t* out, long n) {
+  philox_stream stream(seed, (uint32_t)offset);
+  for_each(n, [&](auto lane, long i) {
+    lane.store(out + i, step == 1 ? stream.bits(lane, first + i) : stream.bits(lane, first + i * step, step));
+  });
+}
+extern "C" void philox_stream_uniform(long seed, long offset, float* out, long n) {
+  philox_stream stream(seed, (uint32_t)offset);
+  for_each(n, [&](auto lane, long i) { lane.store(out + i, stream.uniform(lane, i)); });
 }

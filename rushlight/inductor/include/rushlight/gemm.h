@@ -17,7 +17,7 @@
 namespace rl {
 
 // Longer sums are cut into parts, so that a part of a panel stays in the second-level cache while rows pass over it.
-constexpr long depth_block = 2048;
+constexpr long depth_block = 4096;
 constexpr int group_limit = 8;  // row blocks whose partial sums wait on the stack between parts
 
 // The size of equal groups of at most `limit`, at least 1.
@@ -27,18 +27,22 @@ RL_INLINE long group_size(long count, long limit) {
 }
 
 // One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue.
+// `next` is the panel that comes after all row blocks had this one; each brings a share of it into the cache.
 template <long M, class E>
 RL_INLINE void multiply_group(long m, long first, long last, const float* a, long a_row, long a_column,
-                              const float* panel, long first_column, long columns, long depth, const E& emit) {
+                              const float* panel, const float* next, long first_column, long columns, long depth,
+                              const E& emit) {
   using split = row_split<M>;
   alignas(64) float sums[group_limit * tile_rows * tile_columns];
   const long parts = depth > depth_block ? (depth + depth_block - 1) / depth_block : 1;
+  const long step = tile_columns * (long)sizeof(float) / split::count(m);
   for (long part = 0; part < parts; ++part) {
     const long k = depth * part / parts, k_end = depth * (part + 1) / parts;
     for (long i = first; i < last; ++i) {
       const row_block block = split::at(m, i);
       float* c = sums + (parts > 1 ? i - first : 0) * tile_rows * tile_columns;
-      split::run(block, a + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c, part > 0);
+      split::run(block, a + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c, part > 0,
+                 {(const char*)next + (i * depth + k) * step, step});
       if (part + 1 == parts) emit_tile(c, block, first_column, columns, emit);
     }
   }
@@ -52,8 +56,9 @@ RL_INLINE void gemm_rows(long m, const float* a, long a_row, const float* packed
 #pragma omp for schedule(static)
   for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
     const long first = task % groups * group, last = first + group < blocks ? first + group : blocks;
-    const long column = task / groups * tile_columns;
-    multiply_group<M>(m, first, last, a, a_row, 1, packed + column * depth, column, columns, depth, emit);
+    const long panel = task / groups, column = panel * tile_columns, next = panel + 1 < panels ? panel + 1 : panel;
+    multiply_group<M>(m, first, last, a, a_row, 1, packed + column * depth, packed + next * tile_columns * depth, column,
+                      columns, depth, emit);
   }
 }
 
@@ -162,7 +167,7 @@ RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_c
       pack_panel(source, b_row, b_column, depth, left < tile_columns ? left : tile_columns, panel_data);
       held = source;
     }
-    multiply_group<M>(m, first, last, a(batch), a_row, a_column, panel_data, column, columns, depth,
+    multiply_group<M>(m, first, last, a(batch), a_row, a_column, panel_data, panel_data, column, columns, depth,
                       [&](auto lane, long row, long at, auto value) { emit(lane, batch, row, at, value); });
   }
 }

@@ -16,11 +16,18 @@ constexpr int tile_rows = 12;  // 24 accumulators of 32 registers
 constexpr int tile_rows = 6;  // 12 accumulators of 16 registers
 #endif
 
+// What a tile brings into the second-level cache meanwhile, `step` bytes at each k: weights come from memory, and the
+// first tile that met a panel would wait for it. One that wants nothing names what it reads itself.
+struct read_ahead {
+  const char* from;
+  long step;
+};
+
 // c[r][0..NR) (=, or += when `accumulate`) the sum over k of a[r * a_row + k * a_column] * b[k][0..NR), r < Rows.
 // c has rows of NR floats. Few rows are computed over several k at once, or each sum would wait for the one before.
 template <int Rows>
 __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, const float* b, long depth, float* c,
-                                    bool accumulate) {
+                                    bool accumulate, read_ahead ahead) {
   constexpr int steps = Rows >= 4 ? 1 : Rows >= 2 ? 2 : 4;
   vec<float> sum[steps][Rows][2] = {};
   long k = 0;
@@ -32,6 +39,8 @@ __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, c
         sum[s][r][0] += x * b0;
         sum[s][r][1] += x * b1;
       }
+      __builtin_prefetch(ahead.from, 0, 2);
+      ahead.from += ahead.step;
       a += a_column;
       b += tile_columns;
     }
@@ -59,6 +68,11 @@ __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, c
     __builtin_memcpy(c + r * tile_columns, &sum[0][r][0], sizeof(vec<float>));
     __builtin_memcpy(c + r * tile_columns + lanes, &sum[0][r][1], sizeof(vec<float>));
   }
+}
+
+template <int Rows>
+RL_INLINE void tile(const float* a, long a_row, long a_column, const float* b, long depth, float* c, bool accumulate) {
+  tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(float)});
 }
 
 // Rows [first, first + rows) of a product; the first `done` of them belong to the block before and are not emitted.
@@ -94,20 +108,26 @@ template <long M> struct row_split {
 
   // a is the matrix's beginning.
   static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const float* b, long depth,
-                            float* c, bool accumulate) {
+                            float* c, bool accumulate, read_ahead ahead) {
     a += block.first * a_row;
     if constexpr (M > 0) {
-      if (large_count == known_count || block.rows == large) tile<large>(a, a_row, a_column, b, depth, c, accumulate);
-      else tile<small>(a, a_row, a_column, b, depth, c, accumulate);
+      if (large_count == known_count || block.rows == large)
+        tile<large>(a, a_row, a_column, b, depth, c, accumulate, ahead);
+      else tile<small>(a, a_row, a_column, b, depth, c, accumulate, ahead);
     } else {
       switch (block.rows) {
-        case 1: return tile<1>(a, a_row, a_column, b, depth, c, accumulate);
-        case 2: return tile<2>(a, a_row, a_column, b, depth, c, accumulate);
-        case 3: return tile<3>(a, a_row, a_column, b, depth, c, accumulate);
-        case 4: return tile<4>(a, a_row, a_column, b, depth, c, accumulate);
-        default: return tile<tile_rows>(a, a_row, a_column, b, depth, c, accumulate);
+        case 1: return tile<1>(a, a_row, a_column, b, depth, c, accumulate, ahead);
+        case 2: return tile<2>(a, a_row, a_column, b, depth, c, accumulate, ahead);
+        case 3: return tile<3>(a, a_row, a_column, b, depth, c, accumulate, ahead);
+        case 4: return tile<4>(a, a_row, a_column, b, depth, c, accumulate, ahead);
+        default: return tile<tile_rows>(a, a_row, a_column, b, depth, c, accumulate, ahead);
       }
     }
+  }
+
+  static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const float* b, long depth,
+                            float* c, bool accumulate) {
+    run(block, a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(float)});
   }
 };
 

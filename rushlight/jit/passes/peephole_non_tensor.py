@@ -1,0 +1,75 @@
+"""PeepholeNonTensor: arithmetic and comparisons of numbers that need not be done.
+
+Requires: SSA. Guarantees: no `x + 0`, `x - 0`, `x * 1`, `x // 1` or `x / 1.` of ints or floats is left where it is `x`, no
+comparison of an int with itself, no `not` of a comparison of ints, and no double `not`.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.ir.graph import Graph, Node, Value
+from rushlight.jit.passes.helpers import constant_before, insert_before, nodes_inside_out
+from rushlight.jit.passes.pass_log import PassLog
+from rushlight.jit.passes.registry import graph_pass
+from rushlight.jit.types.kinds import BOOL, FLOAT, INT, STRING
+
+_LOG = PassLog(__file__)
+_NEUTRAL = {"aten::add": 0, "aten::sub": 0, "aten::mul": 1, "aten::floordiv": 1, "aten::div": 1}
+_COMMUTES = frozenset(("aten::add", "aten::mul"))
+_REFLEXIVE = {"aten::eq": True, "aten::le": True, "aten::ge": True, "aten::ne": False, "aten::lt": False, "aten::gt": False}
+_OPPOSITE = {"aten::eq": "aten::ne", "aten::ne": "aten::eq", "aten::lt": "aten::ge", "aten::ge": "aten::lt",
+             "aten::gt": "aten::le", "aten::le": "aten::gt"}  # fmt: skip
+
+
+@graph_pass("PeepholeOptimizeNonTensor")
+def peephole_optimize_non_tensor(graph: Graph) -> bool:
+    """Simplify expressions of numbers; whether there was anything."""
+    changed = False
+    for node in list(nodes_inside_out(graph.block)):
+        if len(node.outputs) != 1 or not node.has_uses:
+            continue
+        found = _without_neutral(node) or _compared_with_itself(node) or _without_negation(node)
+        if found is not None and _LOG.permits("{} is replaced by %{}", node, found.debug_name):
+            node.output.replace_all_uses_with(found)
+            changed = True
+    return changed
+
+
+def _without_neutral(node: Node) -> Value | None:
+    neutral = _NEUTRAL.get(node.kind)
+    if neutral is None or node.input_count != 2 or node.output.type not in (INT, FLOAT):
+        return None
+    first, second = node.inputs
+    if _is(second, neutral) and first.type == node.output.type and not _loses_sign(node, first):
+        return first
+    commuted = node.kind in _COMMUTES and _is(first, neutral) and second.type == node.output.type
+    return second if commuted and not _loses_sign(node, second) else None
+
+
+def _loses_sign(node: Node, kept: Value) -> bool:
+    """-0. + 0. is 0., and 7.5 // 1 is 7."""
+    return kept.type == FLOAT and node.kind in ("aten::add", "aten::floordiv")
+
+
+def _is(value: Value, number: int) -> bool:
+    constant = value.constant()
+    return type(constant) in (int, float) and constant == number
+
+
+def _compared_with_itself(node: Node) -> Value | None:
+    known = _REFLEXIVE.get(node.kind)
+    if known is None or node.input_count != 2 or node.input() is not node.input(1) or node.input().type not in (INT, STRING):
+        return None
+    return constant_before(node, known)
+
+
+def _without_negation(node: Node) -> Value | None:
+    """`not (a < b)` is `a >= b` for ints, which have no NaN."""
+    if node.kind != "aten::__not__":
+        return None
+    inner = node.input().node
+    if inner.kind == "aten::__not__":
+        return inner.input()
+    opposite = _OPPOSITE.get(inner.kind)
+    if opposite is None or inner.input_count != 2 or any(value.type != INT for value in inner.inputs):
+        return None
+    return insert_before(node, opposite, inner.inputs, BOOL)

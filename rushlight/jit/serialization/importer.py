@@ -1,0 +1,297 @@
+"""The code of an archive: classes, functions, NamedTuples, enumerations and interfaces, found by their qualified names.
+
+In: the files under `code/`, parsed by Python's `ast` and never executed. Out: types, and functions that are compiled when they
+are first needed. Stage: jit, loading.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import threading
+from collections import namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from rushlight.jit.annotations import type_from_tree
+from rushlight.jit.constants import ENUM_TYPES, constant_type
+from rushlight.jit.emit.emitter import Emitter, signature
+from rushlight.jit.errors import ErrorReport
+from rushlight.jit.frontend.context import SourceContext
+from rushlight.jit.frontend.definitions import build_def
+from rushlight.jit.frontend.expressions import build_expression
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.cleanup import run_cleanup_passes
+from rushlight.jit.schema import FunctionSchema
+from rushlight.jit.serialization.literals import literal_value
+from rushlight.jit.serialization.names import ArchiveResolver
+from rushlight.jit.source import Source
+from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleType, Type
+from rushlight.serialization.errors import CheckpointError
+
+ROOT = "__torch__"
+_BASES = ("Module", "NamedTuple", "Enum", "Interface", "ModuleInterface")
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """A parsed file: its definitions by name, and where they stand in its source."""
+
+    definitions: dict[str, ast.FunctionDef | ast.ClassDef]
+    context: SourceContext
+
+
+class Importer:
+    """Finds what the code of one archive defines. `read(name)` gives the text of a file, None where there is none."""
+
+    def __init__(self, read: Callable[[str], str | None], version: int, constants: Callable[[], tuple]):
+        self.read = read
+        self.version = version
+        self.constants = constants
+        self.files: dict[str, CodeFile | None] = {}
+        self.types: dict[str, Type | None] = {}
+        self.functions: dict[str, Function | None] = {}
+        self.resolver = ArchiveResolver(self)
+        self.lock = threading.RLock()
+
+    # Files
+
+    def definition(self, name: str) -> tuple[ast.AST, SourceContext] | None:
+        """Where a qualified name is defined; None if it is not."""
+        prefix, _, last = name.rpartition(".")
+        if prefix not in self.files:
+            self.files[prefix] = self._parse(prefix) if prefix.partition(".")[0] == ROOT else None
+        found = self.files[prefix]
+        if found is None or last not in found.definitions:
+            return None
+        return found.definitions[last], found.context
+
+    def _parse(self, prefix: str) -> CodeFile | None:
+        name = f"code/{prefix.replace('.', '/')}.py"
+        text = self.read(name)
+        if text is None:
+            return None
+        try:
+            body = ast.parse(text).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise CheckpointError(f"{name} is no code of TorchScript: {error}") from None
+        definitions = {}
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                if node.name in definitions:
+                    raise CheckpointError(f"{name} defines '{node.name}' twice")
+                definitions[node.name] = node
+            elif not _is_of_old_header(node):
+                raise CheckpointError(f"{name}, line {node.lineno}: only classes and functions may stand here")
+        return CodeFile(definitions, SourceContext(Source(text, name), is_archive=True))
+
+    # Types
+
+    def find_type(self, name: str) -> Type | None:
+        """The type of a qualified name; None if it names none."""
+        with self.lock:
+            if name not in self.types:
+                found = self.definition(name)
+                if found is None or not isinstance(found[0], ast.ClassDef):
+                    return None
+                self.types[name] = None
+                try:
+                    self._make_type(name, *found)
+                except RecursionError:
+                    raise CheckpointError(f"class {name[:200]} is nested too deeply") from None
+            if self.types[name] is None:
+                raise CheckpointError(f"class {name[:200]} is defined by itself")
+            return self.types[name]
+
+    def _make_type(self, name: str, node: ast.ClassDef, context: SourceContext) -> None:
+        base = node.bases[0].id if len(node.bases) == 1 and isinstance(node.bases[0], ast.Name) else None
+        if (node.bases and base not in _BASES) or node.decorator_list or node.keywords:
+            raise ErrorReport(context.word(node, "class"), f"classes may only inherit from one of {', '.join(_BASES)}")
+        if base == "Enum":
+            self.types[name] = self._enumeration(name, node, context)
+        elif base == "NamedTuple":
+            self.types[name] = self._named_tuple(name, node, context)
+        elif base in ("Interface", "ModuleInterface"):
+            self._interface(name, node, context, base == "ModuleInterface")
+        else:
+            self._class(name, node, context, base == "Module")
+
+    def type_of(self, node: ast.expr, context: SourceContext) -> Type:
+        """The type that an expression says."""
+        return type_from_tree(build_expression(context, node), self.find_type)
+
+    def parse_type(self, text: str) -> Type:
+        """The type that a text says, in the notation of the code."""
+        context = SourceContext(Source(text, "a type's text"))
+        try:
+            return self.type_of(ast.parse(text, mode="eval").body, context)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise CheckpointError(f"{text[:200]!r} is no type: {error}") from None
+
+    def _class(self, name: str, node: ast.ClassDef, context: SourceContext, is_module: bool) -> None:
+        made = self.types[name] = ClassType(name, is_module)
+        ClassReader(self, made, context).read(node)
+
+    def _enumeration(self, name: str, node: ast.ClassDef, context: SourceContext) -> EnumType:
+        members = {}
+        for statement in node.body:
+            target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+            if not isinstance(target, ast.Name) or target.id.startswith("_") or target.id in members:
+                raise ErrorReport(context.range(statement), "an enumeration has only assignments 'NAME = value'")
+            members[target.id] = literal_value(statement.value, context, self)
+        kinds = {constant_type(value) for value in members.values()}
+        if len(kinds) != 1 or None in kinds:
+            raise ErrorReport(context.word(node, "class"), "the values of an enumeration must be of one type")
+        try:
+            python_class = Enum(node.name, members)
+        except (TypeError, ValueError) as error:
+            raise ErrorReport(context.word(node, "class"), f"no enumeration can be made of this: {error}") from None
+        made = EnumType(name, kinds.pop(), tuple(members.items()), python_class)
+        ENUM_TYPES[python_class] = made
+        return made
+
+    def _named_tuple(self, name: str, node: ast.ClassDef, context: SourceContext) -> TupleType:
+        fields, kinds, defaults = [], [], []
+        for statement in node.body:
+            if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
+                raise ErrorReport(context.range(statement), "a NamedTuple has only fields 'name : type'")
+            field = statement.target.id
+            if field.startswith("_") or keyword.iskeyword(field) or field in fields:
+                raise ErrorReport(context.range(statement), f"{field!r} can't be a field's name")
+            fields.append(field)
+            kinds.append(self.type_of(statement.annotation, context))
+            if statement.value is not None:
+                defaults.append(literal_value(statement.value, context, self))
+        return TupleType(tuple(kinds), name, tuple(fields), tuple(defaults), namedtuple(node.name, fields))
+
+    def _interface(self, name: str, node: ast.ClassDef, context: SourceContext, is_module: bool) -> None:
+        made = self.types[name] = InterfaceType(name, {}, is_module)
+        for statement in node.body:
+            if not isinstance(statement, ast.FunctionDef):
+                raise ErrorReport(context.range(statement), "an interface has only methods")
+            function = ImportedFunction(f"{name}.{statement.name}", self, statement, context, made)
+            made.methods[statement.name] = function.schema
+
+    # Functions
+
+    def find_function(self, name: str) -> Function | None:
+        """The function of a qualified name, or a static method of a class; None if it names none."""
+        with self.lock:
+            if name not in self.functions:
+                found = self.definition(name)
+                if found is not None and isinstance(found[0], ast.FunctionDef):
+                    self.functions[name] = ImportedFunction(name, self, *found)
+                else:
+                    return None
+            return self.functions[name]
+
+
+def _is_of_old_header(node: ast.stmt) -> bool:
+    """`op_version_set = 1` and imports, which old files begin with."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return True
+    return (
+        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "op_version_set"
+    )
+
+
+class ClassReader:
+    """Reads the body of a class: attributes, constants, methods."""
+
+    def __init__(self, importer: Importer, made: ClassType, context: SourceContext):
+        self.importer = importer
+        self.made = made
+        self.context = context
+        self.listed: dict[str, list[str]] = {}
+
+    def read(self, node: ast.ClassDef) -> None:
+        """Read the body."""
+        for statement in node.body:
+            if isinstance(statement, ast.FunctionDef):
+                self._method(statement)
+            elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+                self._attribute(statement)
+            elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                self._assignment(statement)
+            elif not isinstance(statement, ast.Pass):
+                raise ErrorReport(self.context.range(statement), "this can't stand in a class")
+
+    def _method(self, node: ast.FunctionDef) -> None:
+        first = node.args.args[0].annotation if node.args.args else None
+        is_static = first is None or ast.unparse(first) != self.made.name
+        name = f"{self.made.name}.{node.name}"
+        function = ImportedFunction(name, self.importer, node, self.context, None if is_static else self.made)
+        (self.made.static_methods if is_static else self.made.methods)[node.name] = function
+
+    def _attribute(self, node: ast.AnnAssign) -> None:
+        name, kind = node.target.id, self.importer.type_of(node.annotation, self.context)
+        if node.value is None:
+            self._add(name, kind)
+        else:
+            self.made.constants[name] = literal_value(node.value, self.context, self.importer)
+
+    def _add(self, name: str, kind: Type) -> None:
+        is_parameter, is_buffer = (name in self.listed.get(each, ()) for each in ("__parameters__", "__buffers__"))
+        self.made.add_attribute(name, kind, is_parameter, is_buffer)
+
+    def _assignment(self, node: ast.Assign) -> None:
+        """`__parameters__ = [...]`, and `__annotations__["0"] = type` for attributes whose names are no identifiers."""
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and target.id in ("__annotations__", "__constants__"):
+            return
+        if isinstance(target, ast.Name) and target.id.startswith("__") and target.id.endswith("__"):
+            names = literal_value(node.value, self.context, self.importer)
+            if isinstance(names, list) and all(isinstance(name, str) for name in names):
+                self.listed[target.id] = names
+                self.made.annotations.update()
+                return
+        if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
+            self._add(target.slice.value, self.importer.type_of(node.value, self.context))
+            return
+        raise ErrorReport(self.context.range(node), "this can't stand in a class")
+
+
+class ImportedFunction(Function):
+    """A function or method of an archive's code: its signature and its body are compiled when they are first asked for."""
+
+    def __init__(
+        self, name: str, importer: Importer, node: ast.FunctionDef, context: SourceContext, owner: Type | None = None
+    ):  # fmt: skip
+        super().__init__(name, define=ImportedFunction._compile)
+        self.importer = importer
+        self.node = node
+        self.context = context
+        self.owner = owner
+
+    @property
+    def schema(self) -> FunctionSchema:
+        """Its signature, which the code declares."""
+        if self.schema_ is None:
+            with self.importer.lock:
+                definition = build_def(self.context, _without_body(self.node), self.node.name)
+                schema = signature(definition.decl, self.name, self.importer.find_type, self._defaults(), self.owner)
+                if not schema.returns:
+                    raise ErrorReport(definition.range, f"{self.name} does not declare what it returns")
+                self.schema_ = schema
+        return self.schema_
+
+    def _defaults(self) -> dict[str, object]:
+        arguments, values = self.node.args.args, self.node.args.defaults
+        return {
+            each.arg: literal_value(value, self.context, self.importer)
+            for each, value in zip(arguments[len(arguments) - len(values) :], values, strict=True)
+        }
+
+    def _compile(self) -> None:
+        definition = build_def(self.context, self.node, self.node.name)
+        graph = Graph()
+        owner = self.owner if isinstance(self.owner, ClassType) else None
+        Emitter(self.importer.resolver, graph, owner, self.node.name).emit_def(definition, self.schema)
+        run_cleanup_passes(graph)
+        self.set_graph(graph, self.schema)
+
+
+def _without_body(node: ast.FunctionDef) -> ast.FunctionDef:
+    return ast.copy_location(ast.FunctionDef(node.name, node.args, [], node.decorator_list, node.returns, None), node)

@@ -1,0 +1,81 @@
+"""`load`: an archive to a ScriptModule. The entry of the reading half.
+
+In: a path or a file. Out: a module whose methods are compiled from the archive's code when they are first called. RuntimeError
+names the file and what is wrong with it; nothing that the language does not define is ever run.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from functools import partial
+from typing import BinaryIO
+
+from rushlight.core.device import device
+from rushlight.jit.module import ScriptModule
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
+from rushlight.jit.serialization.importer import Importer
+from rushlight.jit.serialization.module_objects import module_of
+from rushlight.jit.serialization.unpickling import unpickle
+from rushlight.serialization.errors import CheckpointError
+from rushlight.serialization.source import ByteSource
+from rushlight.serialization.storages import MapLocation, StorageTable
+from rushlight.serialization.unpickler import LARGEST_PICKLE
+
+
+def load(
+    f: str | os.PathLike | BinaryIO,
+    map_location: MapLocation = None,
+    _extra_files: dict[str, str | bytes] | None = None,
+    _restore_shapes: bool = False,
+) -> ScriptModule:
+    """Load a TorchScript archive that torch or rushlight saved: from a path, or a binary file that can seek.
+
+    `map_location` is where storages go: a device, a dict from saved to wanted device strings, or a function (storage, location)
+    -> storage or None. The values of `_extra_files` are replaced by the bytes of the archive's records of these names. Methods
+    are compiled when they are first called. RuntimeError says what is wrong with a file that is damaged or no such archive.
+    """
+    source = ByteSource(f)
+    try:
+        return _Loader(Archive(source), map_location).load(_extra_files)
+    except (CheckpointError, pickle.UnpicklingError, RuntimeError) as error:
+        raise RuntimeError(f"{source.name}: {error}") from error
+    except RecursionError:
+        raise RuntimeError(f"{source.name}: its contents are nested too deeply") from None
+    finally:
+        source.close()
+
+
+class _Loader:
+    """Loads one archive. Code and constants are read at once, so that the file may be closed."""
+
+    def __init__(self, archive: Archive, map_location: MapLocation):
+        self.archive = archive
+        self.map_location = device(map_location) if isinstance(map_location, str) else map_location
+        self.texts = {name: archive.text(f"code/{name}") for name in archive.names("code/") if name.endswith(".py")}
+        self.importer = Importer(self._text, archive.version, lambda: self.constants)
+        self.constants: tuple = ()
+
+    def _text(self, name: str) -> str | None:
+        return self.texts.get(name.removeprefix("code/"))
+
+    def load(self, extra_files: dict[str, str | bytes] | None) -> ScriptModule:
+        """The module of the archive."""
+        if self.archive.has("constants.pkl"):
+            constants = self._unpickle("constants.pkl", "constants")
+            if not isinstance(constants, tuple):
+                raise CheckpointError(f"constants.pkl holds a {type(constants).__name__}, and a tuple is expected")
+            self.constants = constants
+        root = self._unpickle("data.pkl", "data")
+        if not isinstance(root, ScriptObject) or not root.type.is_module:
+            raise CheckpointError("data.pkl holds no module")
+        for name in extra_files or ():
+            if self.archive.has(f"extra/{name}"):
+                extra_files[name] = self.archive.bytes(f"extra/{name}", LARGEST_TEXT)
+        return module_of(root)
+
+    def _unpickle(self, name: str, folder: str) -> object:
+        table = StorageTable(partial(self.archive.storage, folder), self.map_location)
+        data = self.archive.bytes(name, LARGEST_PICKLE)
+        return unpickle(data, table.persistent_load, self.importer.find_type, self.importer.parse_type)

@@ -1,0 +1,23 @@
+"""What programs say about tracing: whether it goes on, and that a function is to be scripted where it does."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from rushlight.jit.scripting import script
+from rushlight.jit.tracing.state import is_tracing
+
+__all__ = ["is_tracing", "script_if_tracing"]
+
+
+def script_if_tracing(fn: Callable) -> Callable:
+    """Script a function when a trace first calls it, so that its control flow is kept; it is Python's otherwise."""
+
+    @functools.wraps(fn)
+    def wrapper(*args: object, **kwargs: object) -> object:
+        return script(fn)(*args, **kwargs) if is_tracing() else fn(*args, **kwargs)
+
+    wrapper.__original_fn = fn
+    wrapper.__script_if_tracing_wrapper = True
+    return wrapper

@@ -1,0 +1,84 @@
+"""Calls of scripted functions and methods in a trace: one node each, `prim::CallFunction` or `prim::CallMethod`."""
+
+from __future__ import annotations
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit.constants import insert_constant
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Value
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.tracing.numbers import TracedFloat, TracedInt, as_number
+from rushlight.jit.tracing.state import TracingState, complete_type
+from rushlight.jit.types.kinds import FLOAT, INT, TENSOR, DictType, ListType, OptionalType, TupleType, Type
+
+
+def record_call(tracing: TracingState, function: Function, arguments: list, result: object) -> None:
+    """Add a call to the graph: what was called, with what, and what it gave."""
+    tracing.locate()
+    graph = tracing.graph
+    schema = function.schema
+    values = [ivalue(tracing, value, each.type) for value, each in zip(arguments, schema.arguments, strict=True)]
+    is_method = bool(arguments) and isinstance(arguments[0], ScriptObject)
+    if is_method:
+        node = graph.insert("prim::CallMethod", values).set("name", function.short_name)
+    else:
+        constant = insert_constant(graph, function, graph.current_range)
+        node = graph.insert("prim::CallFunction", [constant, *values])
+    _take(tracing, node.output.set_type(schema.return_type), result)
+
+
+def ivalue(tracing: TracingState, value: object, kind: Type) -> Value:
+    """A value of scripted code in the graph. RuntimeError for an object that is no part of the traced module."""
+    graph = tracing.graph
+    if isinstance(kind, OptionalType) and value is not None:
+        kind = kind.element
+    if isinstance(value, Tensor):
+        return tracing.value_of(value)
+    if isinstance(value, TracedInt | TracedFloat):
+        return as_number(value, INT if isinstance(value, int) and kind != FLOAT else kind)
+    if isinstance(value, ScriptObject):
+        return _object(tracing, value)
+    if isinstance(value, list) and isinstance(kind, ListType):
+        parts = [ivalue(tracing, item, kind.element) for item in value]
+        return graph.insert("prim::ListConstruct", parts).output.set_type(kind)
+    if isinstance(value, tuple) and isinstance(kind, TupleType):
+        parts = [ivalue(tracing, item, each) for item, each in zip(value, kind.elements, strict=True)]
+        return graph.insert("prim::TupleConstruct", parts).output.set_type(kind)
+    if isinstance(value, dict) and isinstance(kind, DictType):
+        parts = [ivalue(tracing, part, each) for key, item in value.items() for part, each in ((key, kind.key), (item, kind.value))]
+        return graph.insert("prim::DictConstruct", parts).output.set_type(kind)
+    made = insert_constant(graph, value, graph.current_range)
+    if made is None:
+        raise RuntimeError(f"Tracer cannot infer the type of {value!r}, an argument of a scripted function")
+    return made
+
+
+def _object(tracing: TracingState, value: ScriptObject) -> Value:
+    found = tracing.objects.get(value)
+    if found is None:
+        raise RuntimeError(
+            f"a scripted object of type {value.type.name} is used in a trace but is no attribute of the traced module; make it "
+            "a submodule"
+        )
+    return found
+
+
+def _take(tracing: TracingState, value: Value, result: object) -> None:
+    """Say which values the tensors in a result are."""
+    graph = tracing.graph
+    if isinstance(result, Tensor):
+        value.set_type(complete_type(result) if value.type == TENSOR else value.type)
+        tracing.set_value(result, value)
+    elif isinstance(result, tuple) and isinstance(value.type, TupleType):
+        node = graph.insert("prim::TupleUnpack", [value], 0)
+        for item, kind in zip(result, value.type.elements, strict=True):
+            _take(tracing, node.add_output(kind), item)
+    elif isinstance(result, list) and isinstance(value.type, ListType) and any(isinstance(item, Tensor) for item in result):
+        node = graph.insert("prim::ListUnpack", [value], 0)
+        for item in result:
+            _take(tracing, node.add_output(value.type.element), item)
+    elif isinstance(result, dict) and isinstance(value.type, DictType):
+        for key, item in result.items():
+            if isinstance(item, Tensor):
+                node = graph.insert("aten::__getitem__", [value, insert_constant(graph, key)])
+                _take(tracing, node.output.set_type(value.type.value), item)

@@ -1,0 +1,300 @@
+"""Passes against torch's passes of the same names, on the same texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.jit.passes.support import check_like_torch
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+ARITHMETIC = """
+    graph(%x : Tensor, %y : Tensor):
+      %1 : int = prim::Constant[value=1]()
+      %2 : int = prim::Constant[value=2]()
+      %3 : int = aten::add(%1, %2)
+      %4 : int = aten::mul(%3, %2)
+      %a : Tensor = aten::add(%x, %y, %4)
+      %b : Tensor = aten::add(%x, %y, %4)
+      %c : Tensor = aten::mul(%a, %b)
+      return (%c)
+"""
+BRANCHES = """
+    graph(%x : Tensor, %n : int):
+      %1 : int = prim::Constant[value=1]()
+      %2 : int = prim::Constant[value=2]()
+      %t : bool = aten::lt(%1, %2)
+      %a : Tensor = prim::If(%t)
+        block0():
+          %3 : Tensor = aten::add(%x, %x, %1)
+          -> (%3)
+        block1():
+          %4 : Tensor = aten::mul(%x, %x)
+          -> (%4)
+      %q : bool = aten::gt(%n, %1)
+      %p : int, %r : Tensor, %s : int = prim::If(%q)
+        block0():
+          %5 : int = prim::Constant[value=7]()
+          %6 : int = aten::add(%n, %1)
+          -> (%5, %x, %6)
+        block1():
+          %7 : int = prim::Constant[value=7]()
+          -> (%7, %x, %n)
+      %8 : Tensor = aten::add(%a, %r, %p)
+      %9 : Tensor = aten::add(%8, %r, %s)
+      return (%9)
+"""
+LOOPS = """
+    graph(%x : Tensor, %n : int):
+      %0 : int = prim::Constant[value=0]()
+      %1 : int = prim::Constant[value=1]()
+      %true : bool = prim::Constant[value=1]()
+      %a : Tensor = prim::Loop(%0, %true, %x)
+        block0(%i : int, %b : Tensor):
+          %c : Tensor = aten::add(%b, %x, %i)
+          -> (%true, %c)
+      %d : Tensor, %e : int = prim::Loop(%n, %true, %a, %n)
+        block0(%j : int, %f : Tensor, %g : int):
+          %h : int = aten::add(%1, %1)
+          %k : Tensor = aten::add(%f, %f, %h)
+          -> (%true, %k, %g)
+      %z : Tensor = aten::add(%d, %d, %e)
+      return (%z)
+"""
+LISTS = """
+    graph(%x : Tensor, %y : Tensor):
+      %0 : int = prim::Constant[value=0]()
+      %1 : int = prim::Constant[value=1]()
+      %l : int[] = prim::ListConstruct(%0, %1)
+      %m : int[] = prim::ListConstruct(%0, %1)
+      %k : int = aten::len(%l)
+      %g : int = aten::__getitem__(%m, %1)
+      %q : int[] = aten::append(%m, %k)
+      %a : Tensor = aten::permute(%x, %l)
+      %b : Tensor = aten::permute(%y, %m)
+      %c : Tensor = aten::add(%a, %b, %g)
+      return (%c)
+"""
+MUTATED = """
+    graph(%x : Tensor, %y : Tensor):
+      %1 : int = prim::Constant[value=1]()
+      %a : Tensor = aten::relu(%x)
+      %b : Tensor = aten::add_(%x, %y, %1)
+      %c : Tensor = aten::relu(%x)
+      %d : Tensor = aten::mul(%y, %y)
+      %e : Tensor = aten::mul(%y, %y)
+      %f : Tensor = aten::add_(%d, %y, %1)
+      %g : Tensor = aten::sigmoid(%y)
+      %h : Tensor = aten::sigmoid(%y)
+      %i : Tensor[] = prim::ListConstruct(%a, %c, %e, %g, %h)
+      %u : Tensor = aten::cos(%y)
+      return (%i)
+"""
+UNUSED = """
+    graph(%x : Tensor, %n : int):
+      %1 : int = prim::Constant[value=1]()
+      %true : bool = prim::Constant[value=1]()
+      %q : bool = aten::gt(%n, %1)
+      %a : Tensor, %b : Tensor = prim::If(%q)
+        block0():
+          %c : Tensor = aten::add(%x, %x, %1)
+          %d : Tensor = aten::mul(%x, %x)
+          -> (%c, %d)
+        block1():
+          -> (%x, %x)
+      %e : Tensor, %f : Tensor = prim::Loop(%n, %true, %a, %x)
+        block0(%i : int, %g : Tensor, %h : Tensor):
+          %j : Tensor = aten::add(%g, %g, %1)
+          %k : Tensor = aten::mul(%h, %j)
+          prim::Print(%i)
+          -> (%true, %j, %k)
+      return (%f)
+"""
+TUPLES = """
+    graph(%x : Tensor, %y : Tensor, %q : bool, %n : int):
+      %1 : int = prim::Constant[value=1]()
+      %true : bool = prim::Constant[value=1]()
+      %t : (Tensor, Tensor) = prim::TupleConstruct(%x, %y)
+      %a : Tensor, %b : Tensor = prim::TupleUnpack(%t)
+      %c : Tensor = prim::TupleIndex(%t, %1)
+      %s : (Tensor) = prim::TupleSlice[beg=0, end=1](%t)
+      %d : Tensor = prim::TupleUnpack(%s)
+      %u : (Tensor, Tensor) = prim::If(%q)
+        block0():
+          %v : (Tensor, Tensor) = prim::TupleConstruct(%a, %c)
+          -> (%v)
+        block1():
+          %w : (Tensor, Tensor) = prim::TupleConstruct(%b, %d)
+          -> (%w)
+      %e : Tensor, %f : Tensor = prim::TupleUnpack(%u)
+      %g : Tensor = aten::add(%e, %f, %1)
+      return (%g)
+"""
+ALL_TUPLES = """
+    graph(%x : (Tensor, (Tensor, int)), %q : bool):
+      %a : Tensor, %b : (Tensor, int) = prim::TupleUnpack(%x)
+      %c : Tensor, %d : int = prim::TupleUnpack(%b)
+      %e : Tensor = aten::add(%a, %c, %d)
+      %u : (Tensor, Tensor) = prim::If(%q)
+        block0():
+          %v : (Tensor, Tensor) = prim::TupleConstruct(%a, %c)
+          -> (%v)
+        block1():
+          %w : (Tensor, Tensor) = prim::TupleConstruct(%e, %e)
+          -> (%w)
+      %r : (Tensor, (Tensor, Tensor)) = prim::TupleConstruct(%e, %u)
+      return (%r)
+"""
+EXPANDED = """
+    graph(%x : Tensor, %y : Tensor):
+      %1 : int = prim::Constant[value=1]()
+      %true : bool = prim::Constant[value=1]()
+      %false : bool = prim::Constant[value=0]()
+      %s : int[] = prim::ListConstruct(%1, %1)
+      %a : Tensor = aten::expand(%x, %s, %true)
+      %b : Tensor = aten::expand(%x, %s, %false)
+      return (%a, %b)
+"""
+PRODUCTS = """
+    graph(%x : Tensor, %y : Tensor, %z : Tensor, %n : int):
+      %1 : int = prim::Constant[value=1]()
+      %2 : float = prim::Constant[value=2.]()
+      %c : Tensor = aten::addmm(%x, %y, %z, %1, %1)
+      %d : Tensor = aten::addmm(%x, %y, %z, %1, %2)
+      return (%c, %d)
+"""
+IDIOMS = """
+    graph(%x : Tensor, %y : Tensor, %z : Tensor, %n : int):
+      %0 : int = prim::Constant[value=0]()
+      %1 : int = prim::Constant[value=1]()
+      %2 : int = prim::Constant[value=2]()
+      %l : Tensor[] = prim::ListConstruct(%x, %y, %z)
+      %k : int = aten::len(%l)
+      %a : Tensor = aten::__getitem__(%l, %1)
+      %b : Tensor, %c : Tensor, %d : Tensor = prim::ListUnpack(%l)
+      %s : Tensor[] = aten::slice(%l, %0, %2, %1)
+      %m : Tensor[] = aten::add(%l, %s)
+      %e : Tensor = aten::cat(%m, %k)
+      %q : Tensor[] = prim::ListConstruct(%x, %y)
+      %r : Tensor[] = aten::append(%q, %a)
+      %t : int = aten::len(%q)
+      %f : Tensor = aten::add(%e, %b, %t)
+      %g : Tensor = aten::add(%f, %c, %k)
+      return (%g, %d)
+"""
+SHAPES = """
+    graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %y : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu), %o : Tensor?, %u : Tensor):
+      %0 : int = prim::Constant[value=0]()
+      %1 : int = prim::Constant[value=1]()
+      %none : NoneType = prim::Constant()
+      %false : bool = prim::Constant[value=0]()
+      %2 : int = prim::Constant[value=2]()
+      %3 : int = prim::Constant[value=3]()
+      %l : int[] = prim::ListConstruct(%2, %3)
+      %a : Tensor = aten::expand(%x, %l, %false)
+      %b : Tensor = aten::type_as(%a, %y)
+      %c : Tensor = aten::type_as(%x, %y)
+      %d : int = aten::dim(%x)
+      %e : int = aten::size(%x, %1)
+      %f : int[] = aten::size(%x)
+      %g : int = prim::dtype(%x)
+      %h : bool = prim::is_cuda(%x)
+      %i : Device = prim::device(%x)
+      %j : bool = aten::is_floating_point(%x)
+      %k : bool = aten::__is__(%x, %none)
+      %m : bool = aten::__isnot__(%o, %none)
+      %n : bool = aten::__isnot__(%u, %none)
+      %p : Tensor = aten::t(%u)
+      %q : Tensor = aten::t(%p)
+      %r : Tensor = aten::_unwrap_optional(%u)
+      %s : Tensor = aten::_grad_sum_to_size(%u, %none)
+      %t : Tensor = prim::NumToTensor(%d)
+      %v : int = aten::Int(%t)
+      %w : Tensor = prim::unchecked_cast(%u)
+      %z : Tensor = aten::mul(%x, %1)
+      %zz : Tensor = aten::cos(%z)
+      %out : (Tensor, Tensor, int, int, int[], int, bool, Device, bool, bool, bool, bool, Tensor, Tensor, Tensor, int, Tensor, Tensor) = prim::TupleConstruct(%b, %c, %d, %e, %f, %g, %h, %i, %j, %k, %m, %n, %q, %r, %s, %v, %w, %zz)
+      return (%out)
+"""
+CONDITIONS = """
+    graph(%x : int, %y : int):
+      %0 : int = prim::Constant[value=0]()
+      %1 : int = prim::Constant[value=1]()
+      %true : bool = prim::Constant[value=1]()
+      %false : bool = prim::Constant[value=0]()
+      %q : bool = aten::lt(%x, %y)
+      %a : bool, %b : bool = prim::If(%q)
+        block0():
+          -> (%true, %false)
+        block1():
+          -> (%false, %true)
+      %c : bool = aten::__not__(%q)
+      %d : int = aten::add(%x, %0)
+      %e : int = aten::mul(%d, %1)
+      %f : int = aten::sub(%e, %0)
+      %g : int = aten::floordiv(%f, %1)
+      return (%a, %b, %c, %g)
+"""
+COUNTED = """
+    graph(%x : Tensor):
+      %1 : int = prim::Constant[value=1]()
+      %3 : int = prim::Constant[value=3]()
+      %true : bool = prim::Constant[value=1]()
+      %a : Tensor = prim::Loop(%3, %true, %x)
+        block0(%i : int, %b : Tensor):
+          %c : Tensor = aten::add(%b, %x, %i)
+          -> (%true, %c)
+      return (%a)
+"""
+RANGE = COUNTED.replace("%x : Tensor):", "%x : Tensor, %n : int):").replace("Loop(%3", "Loop(%n")
+UNREAD_RANGE = RANGE.replace("aten::add(%b, %x, %i)", "aten::add(%b, %x, %1)")
+WHILE = """
+    graph(%x : Tensor, %n : int, %q : bool):
+      %1 : int = prim::Constant[value=1]()
+      %3 : int = prim::Constant[value=3]()
+      %a : Tensor = prim::Loop(%3, %q, %x)
+        block0(%i : int, %b : Tensor):
+          %c : Tensor = aten::add(%b, %x, %i)
+          %r : bool = aten::lt(%i, %n)
+          -> (%r, %c)
+      return (%a)
+"""
+
+CASES = [
+    ("_jit_pass_peephole", IDIOMS),
+    ("_jit_pass_peephole", SHAPES),
+    ("_jit_pass_peephole", CONDITIONS),
+    ("_jit_pass_peephole_list_idioms", IDIOMS),
+    ("_jit_pass_loop_unrolling", COUNTED),
+    ("_jit_pass_loop_unrolling", RANGE),
+    ("_jit_pass_loop_unrolling", UNREAD_RANGE),
+    ("_jit_pass_loop_unrolling", WHILE),
+    ("_jit_pass_constant_loop_unrolling", COUNTED),
+    ("_jit_pass_constant_loop_unrolling", RANGE),
+    ("_jit_pass_constant_propagation", ARITHMETIC),
+    ("_jit_pass_constant_propagation", BRANCHES),
+    ("_jit_pass_constant_propagation", LOOPS),
+    ("_jit_pass_constant_propagation", LISTS),
+    ("_jit_pass_constant_propagation_immutable_types", ARITHMETIC),
+    ("_jit_pass_constant_propagation_immutable_types", BRANCHES),
+    ("_jit_pass_constant_propagation_immutable_types", LISTS),
+    ("_jit_pass_constant_pooling", BRANCHES),
+    ("_jit_pass_cse", ARITHMETIC),
+    ("_jit_pass_cse", MUTATED),
+    ("_jit_pass_cse", BRANCHES),
+    ("_jit_pass_dce", MUTATED),
+    ("_jit_pass_dce_graph", MUTATED),
+    ("_jit_pass_dce", UNUSED),
+    ("_jit_pass_dce_allow_deleting_nodes_with_side_effects", UNUSED),
+    ("_jit_pass_dce", LISTS),
+    ("_jit_pass_lower_all_tuples", ALL_TUPLES),
+    ("_jit_pass_lower_all_tuples", TUPLES),
+    ("_jit_pass_remove_expands", EXPANDED),
+    ("_jit_pass_decompose_ops", PRODUCTS),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), CASES)
+def test_a_pass_gives_what_torch_gives(name, text):
+    check_like_torch(name, text)

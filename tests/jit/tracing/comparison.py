@@ -1,0 +1,31 @@
+"""Graphs of the two libraries as text that can be compared: values numbered in order, no places, one name for both packages."""
+
+from __future__ import annotations
+
+import re
+
+_PLACE = re.compile(r"(, scope: \S+)?\s*(#.*)?$")
+_TENSOR = re.compile(r"value=\s*[^\]\[]*\[ CPU\w+\{[^}]*\} \]|value=<Tensor>")
+_CLASS = re.compile(r"__torch__\.(?:\w+\.)*(\w+)")
+_MANGLED = re.compile(r"___torch_mangle_\d+\.")
+_READ = re.compile(r"\s*(%[\w.]+) : (\S+) = prim::GetAttr\[name=\"(\w+)\"\]\((%[\w.]+)\)")
+
+
+def normalised(graph: object) -> str:
+    """A graph's text without what may differ."""
+    names: dict[str, str] = {}
+    lines = []
+    for line in str(graph).splitlines():
+        line = _PLACE.sub("", line)
+        read = _READ.match(line)
+        if read:  # attributes stand for themselves, wherever they are read
+            names[read[1]] = f"{names[read[4]]}.{read[3]}"
+            continue
+        line = _TENSOR.sub("value=<Tensor>", line)
+        if "aten::_convolution" in line:  # PyTorch's tracer says of these that they never require grad
+            line = line.replace("requires_grad=1", "requires_grad=0")
+        line = _MANGLED.sub("", line)
+        line = _CLASS.sub(r"__torch__.\1", line).replace('name="__torch__.', 'name="')
+        line = re.sub(r"%[\w.]+", lambda found: names.setdefault(found[0], f"%{len(names)}"), line)
+        lines.append(line)
+    return "\n".join(lines)
