@@ -87,15 +87,18 @@ test: lint
 bench: setup
 	$(BIN)/python -m benchmarks
 
-# make fuzz FUZZ_FLAGS="--seeds 2000 --start 500" FUZZ_VIEWS_FLAGS="--chains 20000" FUZZ_ARGUMENTS_FLAGS="--trials 200"
+# make fuzz FUZZ_FLAGS="--seeds 2000 --start 500" FUZZ_VIEWS_FLAGS="--chains 20000" FUZZ_ARGUMENTS_FLAGS="--trials 200" \
+#   FUZZ_KILLS_FLAGS="--kills 200"
 FUZZ_FLAGS ?= --seeds 200
 FUZZ_VIEWS_FLAGS ?= --chains 2000
 FUZZ_ARGUMENTS_FLAGS ?= --trials 50
+FUZZ_KILLS_FLAGS ?= --kills 20
 fuzz: oracle
 	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_gradients $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_views $(FUZZ_VIEWS_FLAGS)
 	$(BIN)/python -m tests.fuzz_arguments $(FUZZ_ARGUMENTS_FLAGS)
+	$(BIN)/python -m tests.fuzz_kills $(FUZZ_KILLS_FLAGS)
 
 test-pythons:
 	@for python in $(TEST_PYTHONS); do \

@@ -114,7 +114,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
     out = centred * scale
     if bias is not None:
         out = out + _channels(bias, input)
-    for running, batch in ((running_mean, mean), (running_var, variance * (count / (count - 1)))):
+    for running, batch in ((running_mean, mean), (running_var, variance * count / (count - 1))):
         if running is not None:
             aten.copy_(running, momentum * batch.view(running.shape) + (1 - momentum) * running)
     return out, mean.view([-1]), rstd.view([-1])

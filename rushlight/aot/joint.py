@@ -1,8 +1,8 @@
 """The joint graph: a program and the program of its gradients, traced together through autograd on fake tensors.
 
-In: a GraphModule of library calls and what it is called with: tensors, and ints where these are open. Out: a GraphModule of aten operators over
-`primals_1..n` (inputs and parameters) and `tangents_1..k` (gradients of the outputs) that returns the outputs and the
-gradients of the primals. Stage: aot, before functionalization and partitioning.
+In: a GraphModule of library calls and what it is called with: tensors, and ints where these are open. Out: a GraphModule of
+aten operators over `primals_1..n` (inputs and parameters) and `tangents_1..k` (gradients of the outputs) that returns the
+outputs and the gradients of the primals. Stage: aot, before functionalization and partitioning.
 """
 
 from __future__ import annotations

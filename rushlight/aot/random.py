@@ -2,8 +2,8 @@
 
 In: a graph of aten operators with fake values in `meta["val"]`, before functionalization. Out: the same distributions, by
 `_philox_seed` at its begin and pure operators of that seed, which fuse, and which a backward may calculate again. Operators
-with a generator of their own, and those without a rule here (`multinomial`, `randperm`, ...), go on drawing in eager. What eager
-refuses (a probability above 1) is left to eager. Stage: aot.
+with a generator of their own, and those without a rule here (`multinomial`, `randperm`, ...), go on drawing in eager. What
+eager refuses (a probability above 1) is left to eager. Stage: aot.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from rushlight.aot.decompose import decompose
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
-from rushlight.core.dtype import bool_, dtype, float32, float64
+from rushlight.core.dtype import bool_, dtype, float32, float64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.fx.fake_tensor import FakeTensorMode
@@ -150,7 +150,12 @@ def normal(draws: Draws, given: dict) -> object:
     tensor, mean, std = given["self"], given["mean"], given["std"]
     if not _floating(tensor) or not std >= 0:
         return NotImplemented
-    return tensor.copy_(draws.normal(tensor) * std + mean)
+    return tensor.copy_(_moved(draws.normal(tensor), mean, std))
+
+
+def _moved(number: Tensor, mean: float, std: float) -> Tensor:
+    number = number if std == 1 else number * std
+    return number if mean == 0 else number + mean
 
 
 @rule("log_normal_")
@@ -158,7 +163,7 @@ def log_normal(draws: Draws, given: dict) -> object:
     tensor, mean, std = given["self"], given["mean"], given["std"]
     if not _floating(tensor) or not std > 0:
         return NotImplemented
-    return tensor.copy_((draws.normal(tensor) * std + mean).exp())
+    return tensor.copy_(_moved(draws.normal(tensor), mean, std).exp())
 
 
 @rule("exponential_")
@@ -205,13 +210,13 @@ def integers(draws: Draws, given: dict) -> object:
     if tensor.dtype.is_complex:
         return NotImplemented
     largest = largest_random(tensor.dtype)
-    smallest = -largest if _floating(tensor) else 0 if tensor.dtype in (bool_,) else -largest - 1
+    smallest = -largest if _floating(tensor) else 0 if tensor.dtype in (bool_, uint8) else -largest - 1
     end = largest + 1 if end is None else end
-    if not smallest <= low < end <= largest + 1 or end - low >= 1 << 62 or tensor.dtype.name == "uint8" and low < 0:
+    if not smallest <= low < end <= largest + 1 or end - low >= 1 << 62:
         return NotImplemented
     span = end - low
     if span <= _WORD // 2:
         number = draws.bits(tensor) * span >> 32
     else:
         number = ((draws.bits(tensor) << 31) + (draws.bits(tensor) >> 1)) % span
-    return tensor.copy_(number + low)
+    return tensor.copy_(number if low == 0 else number + low)

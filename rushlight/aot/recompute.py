@@ -70,7 +70,8 @@ def is_cheap_to_repeat(node: Node) -> bool:
 
 @dataclass
 class Recomputation:
-    """`candidates` are in the graph's order; `read` are those that backward nodes read. Neither holds sizes, which cost nothing."""
+    """`candidates` are in the graph's order; `read` are those that backward nodes read. Sizes, which cost nothing, are not among
+    them."""
 
     candidates: Sequence[Node]
     read: Sequence[Node]

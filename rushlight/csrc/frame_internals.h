@@ -39,19 +39,31 @@ static inline int frame_is_fresh(InterpreterFrame *frame)
 #endif
 }
 
+/* 3.12 counts calls in C against a limit far below that of calls in Python. The hook, through which each call in Python is one
+   in C as well, looks at the stack itself. */
 static inline PyObject *frame_default(PyThreadState *thread, InterpreterFrame *frame, int throwing)
 {
+#if PY_VERSION_HEX >= 0x030C0000
+    thread->c_recursion_remaining++;
+    PyObject *result = _PyEval_EvalFrameDefault(thread, frame, throwing);
+    thread->c_recursion_remaining--;
+    return result;
+#else
     return _PyEval_EvalFrameDefault(thread, frame, throwing);
+#endif
 }
 
 /* Give up a fresh frame that will not run. From 3.12 on whoever evaluates a frame also clears it: throwing an exception into
-   it makes the interpreter do so. Before, the caller clears it. Keeps the current exception, if any. */
+   it makes the interpreter do so, which debuggers need not see. Before, the caller clears it. Keeps the current exception, if
+   any. */
 static inline void frame_discard(PyThreadState *thread, InterpreterFrame *frame)
 {
 #if PY_VERSION_HEX >= 0x030C0000
     PyObject *pending = PyErr_GetRaisedException();
     PyErr_SetNone(PyExc_RuntimeError);
+    PyThreadState_EnterTracing(thread);
     PyObject *nothing = _PyEval_EvalFrameDefault(thread, frame, 1);
+    PyThreadState_LeaveTracing(thread);
     Py_XDECREF(nothing);
     PyErr_Clear();
     if (pending)

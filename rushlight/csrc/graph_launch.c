@@ -38,6 +38,7 @@ typedef struct {
     PyObject *general, *reference;
     Prepared *prepared; /* NULL until the first call has packed the constants */
     int is_long;        /* whether it runs for so long that other threads should have the interpreter meanwhile */
+    int is_diverted;    /* whether every call goes the general way */
 } GraphLaunch;
 
 /* One call */
@@ -199,7 +200,8 @@ static PyObject *launch_call(PyObject *object, PyObject *const *args, size_t fla
     Prepared *prepared = (Prepared *)Py_XNewRef((PyObject *)self->prepared);
     PyObject *results = NULL;
     int failed = 0;
-    if (PyVectorcall_NARGS(flags) == self->input_count && (!names || !PyTuple_GET_SIZE(names)) && (prepared ? prepared_is_current(prepared) : !self->pointer_count))
+    if (PyVectorcall_NARGS(flags) == self->input_count && (!names || !PyTuple_GET_SIZE(names)) && !self->is_diverted &&
+        (prepared ? prepared_is_current(prepared) : !self->pointer_count))
         results = run(self, prepared, args, &failed);
     Py_XDECREF((PyObject *)prepared);
     if (results || PyErr_Occurred())
@@ -417,7 +419,17 @@ static PyGetSetDef launch_attributes[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+static PyObject *divert(GraphLaunch *self, PyObject *flag)
+{
+    int is_diverted = PyObject_IsTrue(flag);
+    if (is_diverted < 0)
+        return NULL;
+    self->is_diverted = is_diverted;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef launch_method_table[] = {
+    {"divert", (PyCFunction)divert, METH_O, "divert(flag, /)\n\nWhether every call goes to `general`."},
     {"use_constants", (PyCFunction)use_constants, METH_VARARGS,
      "use_constants(tensors, state, pointers, keep, /)\n\nThe addresses that stand between those of inputs and results, for as long\n"
      "as each tensor has its version, storage and generation of `state`; until then, and afterwards, the general way is gone.\n"

@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "guard_sizes.h"
 #include "tensor_impl.h"
 
 /* How a node's value is reached from its parent's. The numbers are those of rushlight.dynamo.sources. */
@@ -47,6 +48,7 @@ typedef struct {
     Node *nodes;
     GuardCheck *checks;
     RelationCheck *relations;
+    GuardSizes sizes;
     PyObject *rest; /* a callable that takes the frame's values, or NULL */
 } GuardTree;
 
@@ -149,6 +151,8 @@ static int native_holds(const GuardTree *tree, PyObject *const *values)
     int holds = nodes_hold(tree, values, slots);
     for (Py_ssize_t i = 0; i < tree->relation_count && holds > 0; i++)
         holds = relation_holds(&tree->relations[i], slots);
+    if (holds > 0)
+        holds = guard_sizes_hold(&tree->sizes, slots, values, tree->value_count);
     for (Py_ssize_t i = 0; i < tree->slot_count; i++)
         Py_XDECREF(slots[i]);
     if (slots != few)
@@ -324,10 +328,12 @@ static int set_relations(GuardTree *tree, PyObject *list)
 
 static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(names))
 {
-    PyObject *nodes, *relations, *rest;
+    PyObject *nodes, *relations, *rest, *sizes = Py_None;
     Py_ssize_t value_count, slot_count;
-    if (!PyArg_ParseTuple(args, "nnO!O!O:GuardTree", &value_count, &slot_count, &PyTuple_Type, &nodes, &PyTuple_Type, &relations,
-                          &rest))
+    if (!PyArg_ParseTuple(args, "nnO!O!O|O:GuardTree", &value_count, &slot_count, &PyTuple_Type, &nodes, &PyTuple_Type, &relations,
+                          &rest, &sizes))
+        return NULL;
+    if (sizes != Py_None && !is_tuple(sizes))
         return NULL;
     GuardTree *self = (GuardTree *)type->tp_alloc(type, 0);
     if (!self)
@@ -336,7 +342,8 @@ static PyObject *tree_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSE
     self->value_count = value_count;
     self->slot_count = slot_count < 0 ? 0 : slot_count;
     self->rest = rest == Py_None ? NULL : Py_NewRef(rest);
-    if (set_nodes(self, nodes) < 0 || set_relations(self, relations) < 0)
+    if (set_nodes(self, nodes) < 0 || set_relations(self, relations) < 0 ||
+        (sizes != Py_None && guard_sizes_set(&self->sizes, sizes, self->slot_count) < 0))
         Py_CLEAR(self);
     return (PyObject *)self;
 }
@@ -347,6 +354,7 @@ static int tree_traverse(GuardTree *self, visitproc visit, void *arg)
         Py_VISIT(self->nodes[i].key);
     for (Py_ssize_t i = 0; i < self->check_count; i++)
         Py_VISIT(self->checks[i].expected);
+    Py_VISIT(self->sizes.exact);
     Py_VISIT(self->rest);
     return 0;
 }
@@ -358,6 +366,7 @@ static int tree_clear(GuardTree *self)
     for (Py_ssize_t i = 0; i < self->check_count; i++)
         Py_CLEAR(self->checks[i].expected);
     Py_CLEAR(self->rest);
+    guard_sizes_clear(&self->sizes);
     self->value_count = -1; /* holds for no values any more */
     return 0;
 }
@@ -377,9 +386,11 @@ static void tree_dealloc(GuardTree *self)
 PyTypeObject GuardTree_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "rushlight._C.GuardTree",
-    .tp_doc = "GuardTree(value_count, slot_count, nodes, relations, rest, /)\n\nGuards of a frame; called with its values, it tells\n"
+    .tp_doc = "GuardTree(value_count, slot_count, nodes, relations, rest, sizes=None, /)\n\nGuards of a frame; called with its values, it tells\n"
               "whether all hold. `nodes` are tuples (access, key, end, slot, checks), parents before their children; `checks` are\n"
-              "tuples (kind, expected), `relations` tuples (kind, slots). `rest` is None or a function of the same values.",
+              "tuples (kind, expected), `relations` tuples (kind, slots). `rest` is None or a function of the same values.\n"
+              "`sizes` is None or (numbers, conditions, exact): tuples (kind, slot, dim), tuples (kind, code over them), and a\n"
+              "function of the frame's values that says the same where numbers do not fit 64 bits.",
     .tp_basicsize = sizeof(GuardTree),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_vectorcall_offset = offsetof(GuardTree, call),

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rushlight.core.algebra import Var
+from rushlight.core.algebra import Expr, Var, as_expr
 from rushlight.core.symbolic import ShapeEnv, SymInt
+from rushlight.core.symbolic.relations import Relation, at_least, below, equal
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.sources import Held, Source
 from rushlight.fx.symbolic_sizes import Geometry, symbolic_strides
@@ -111,12 +112,13 @@ def _differing(before: tuple[int, ...], now: tuple[int, ...]) -> frozenset[int]:
 
 
 class SizeOf(Source):
-    """A size or stride of the tensor at a source."""
+    """A size or stride of the tensor at a source: `reader` is "size" or "stride"."""
 
-    __slots__ = ()
+    __slots__ = ("reader",)
 
     def __init__(self, base: Source, reader: str, dim: int) -> None:
         super().__init__(base, dim, f"{base}.{reader}({dim})")
+        self.reader = reader
 
 
 def _is_held(source: Source) -> bool:
@@ -228,28 +230,36 @@ def all_fixed() -> OpenSizes:
 
 
 class Assumption(NamedTuple):
-    """Something that must hold of open sizes: an expression over the frame's values, where to look when it does not, and the
-    line that needed it."""
+    """Something that must hold of open sizes: a relation of variables, each of which `places` says how to reach, where to look
+    when it does not hold, and the line that needed it. Its text is an expression over the frame's values."""
 
-    text: str
+    relation: Relation
     source: Source
+    places: dict[Var, Source]
     location: str = ""
 
 
 def assumptions(sizes: OpenSizes) -> Iterator[Assumption]:
-    """What a capture has assumed of its open sizes, as expressions over the frame's values."""
+    """What a capture has assumed of its open sizes."""
     places = sizes.places()
-    at = {symbol: Var(source.text) for symbol, source in places.items()}
+    at = {symbol: Var(source.text, None, symbol.least) for symbol, source in places.items()}
+    reached = {at[symbol]: source for symbol, source in places.items()}
     for symbol, source in places.items():
         if symbol.least is not None:
-            yield Assumption(f"{source} >= {symbol.least}", source)
+            yield Assumption(at_least(at[symbol], as_expr(symbol.least)), source, reached)
         if symbol.extent is not None:
-            yield Assumption(f"{source} < {symbol.extent}", source)
+            yield Assumption(below(at[symbol], as_expr(symbol.extent)), source, reached)
     for binding in sizes.environment.bindings:
         if binding.source != places[binding.symbol]:
-            yield Assumption(f"{binding.source} == {places[binding.symbol]}", binding.source)
+            yield _equality(binding.source, at[binding.symbol], reached)
     for place, number in sizes.derived:
-        yield Assumption(f"{place} == {number.expr.substitute(at)}", place)
+        yield _equality(place, number.expr.substitute(at), reached)
     for guard in sizes.environment.relations():
         first = min(guard.relation.expression.free_variables())
-        yield Assumption(str(guard.relation.substitute(at)), places[first], guard.location)
+        yield Assumption(guard.relation.substitute(at), places[first], reached, guard.location)
+
+
+def _equality(source: Source, expression: Expr, reached: dict[Var, Source]) -> Assumption:
+    """That what is read at a place is the value of an expression."""
+    place = Var(source.text, None, None)
+    return Assumption(equal(place, expression), source, reached | {place: source})

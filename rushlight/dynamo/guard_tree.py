@@ -6,17 +6,30 @@ mention by name. Out: a `GuardTree`, which takes the frame's values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rushlight._C import GuardTree
+from rushlight.core.algebra import Var
+from rushlight.core.algebra.postfix import to_postfix
+from rushlight.core.symbolic.relations import DIFFERENT, EQUAL as EQUAL_TO_ZERO, NOT_NEGATIVE
+from rushlight.dynamo.dynamic import Assumption, SizeOf
 from rushlight.dynamo.sources import CLOSURE, GLOBALS, HELD, VALUE, Named, Source, parameter_text
 
 # Kinds of check, as csrc/guards.h numbers them.
 IS_TYPE, SAME, EQUAL, LENGTH, KEYS, EMPTY, LACKS, NO_ATTRIBUTE, TENSOR, THREAD, HAS = range(11)
 # Kinds of relation, as csrc/guard_tree.c numbers them.
 SAME_OBJECTS, DIFFERENT_OBJECTS, DIFFERENT_STORAGES = range(3)
+# Kinds of relation between sizes, in the order of csrc/size_program.h, and how an int is read, as csrc/guard_sizes.h numbers it.
+SIZE_RELATIONS = (EQUAL_TO_ZERO, DIFFERENT, NOT_NEGATIVE)
+NUMBER_VALUE = 2
+
+
+def has_native_form(assumption: Assumption) -> bool:
+    """Whether native code can test an assumption about sizes."""
+    variables = assumption.relation.expression.free_variables()
+    return to_postfix(assumption.relation.expression, dict.fromkeys(variables, 0)) is not None
 
 
 class Check(NamedTuple):
@@ -53,15 +66,38 @@ class TreeBuilder:
         self._nodes: dict[str, _Node] = {}
         self._slots = 0
 
-    def build(self, checks: Iterable[Check], relations: Iterable[Relation], rest: Callable | None) -> GuardTree:
-        """The tree; `rest`, a function of the frame's values, tests what has no native check."""
+    def build(
+        self, checks: Iterable[Check], relations: Iterable[Relation], rest: Callable | None,
+        sizes: Sequence[Assumption] = (), exact: Callable | None = None,
+    ) -> GuardTree:  # fmt: skip
+        """The tree; `rest`, a function of the frame's values, tests what has no native check, and `exact` says the same as
+        `sizes`, for numbers that do not fit 64 bits."""
         for check in checks:
             self._node(check.source).checks.append((check.kind, check.expected))
         found = tuple((relation.kind, tuple(map(self._slot, relation.sources))) for relation in relations)
+        on_sizes = (*self._on_sizes(sizes), exact) if sizes else None
         nodes: list[tuple] = []
         for root in self._roots:
             _flatten(root, nodes)
-        return GuardTree(len(self._values), self._slots, tuple(nodes), found, rest)
+        return GuardTree(len(self._values), self._slots, tuple(nodes), found, rest, on_sizes)
+
+    def _on_sizes(self, assumptions: Sequence[Assumption]) -> tuple[tuple, tuple]:
+        """The numbers that assumptions are about, and what must hold of them."""
+        numbers: dict[Var, tuple] = {}
+        conditions = []
+        for assumption in assumptions:
+            expression = assumption.relation.expression
+            for variable in sorted(expression.free_variables()):
+                if variable not in numbers:
+                    numbers[variable] = self._number(assumption.places[variable])
+            positions = {variable: position for position, variable in enumerate(numbers)}
+            conditions.append((SIZE_RELATIONS.index(assumption.relation.kind), to_postfix(expression, positions)))
+        return tuple(numbers.values()), tuple(conditions)
+
+    def _number(self, source: Source) -> tuple[int, int, int]:
+        if isinstance(source, SizeOf):
+            return int(source.reader == "stride"), self._slot(source.base), source.key
+        return NUMBER_VALUE, self._slot(source), 0
 
     def _node(self, source: Source) -> _Node:
         node = self._nodes.get(source.text)

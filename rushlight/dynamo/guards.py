@@ -19,7 +19,7 @@ from rushlight._C import GuardTree
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.dynamo.dynamic import OpenSizes, assumptions
+from rushlight.dynamo.dynamic import Assumption, OpenSizes, assumptions
 from rushlight.dynamo.guard_tree import (
     DIFFERENT_OBJECTS,
     DIFFERENT_STORAGES,
@@ -38,6 +38,7 @@ from rushlight.dynamo.guard_tree import (
     Check,
     Relation,
     TreeBuilder,
+    has_native_form,
 )
 from rushlight.dynamo.sources import GLOBALS, Attribute, Held, Item, Local, Member, OwnDict, Source, parameter_text
 from rushlight.dynamo.stability import is_stable
@@ -55,7 +56,7 @@ def is_referred_to_weakly(value: object) -> bool:
 class Guard:
     """One assumption: an expression that must be true, and where its value comes from.
 
-    `checks` and `relation` say the same to native code, which then tests it; an assumption without is tested in Python.
+    `checks`, `relation` and `sizes` say the same to native code, which then tests it; an assumption without is tested in Python.
     """
 
     expression: str
@@ -63,6 +64,12 @@ class Guard:
     reason: str
     checks: tuple[Check, ...] = ()
     relation: Relation | None = None
+    sizes: Assumption | None = None
+
+    @property
+    def is_native(self) -> bool:
+        """Whether native code tests it."""
+        return bool(self.checks) or self.relation is not None or self.sizes is not None
 
 
 @dataclass
@@ -216,8 +223,9 @@ class Guards:
     def open_sizes(self, sizes: OpenSizes) -> None:
         """What was assumed of the sizes and integers that the capture leaves open."""
         for assumption in assumptions(sizes):
-            place = f", for {assumption.location}" if assumption.location else ""
-            self.add(assumption.text, assumption.source, f"size{place}")
+            text, place = str(assumption.relation), f", for {assumption.location}" if assumption.location else ""
+            native = assumption if has_native_form(assumption) else None
+            self.guards.setdefault(text, Guard(text, assumption.source, f"size{place}", sizes=native))
 
     def _tensor_text(self, source: Source, value: Tensor, geometry: Geometry | None = None) -> str:
         impl = value._impl
@@ -284,10 +292,13 @@ class Guards:
     def build(self) -> GuardTree:
         """What answers as the function of `text` does, over the frame's values."""
         found = self.guards.values()
-        tests = [guard.expression for guard in found if not guard.checks and guard.relation is None]
+        tests = [guard.expression for guard in found if not guard.is_native]
         relations = [guard.relation for guard in found if guard.relation is not None]
+        sizes = [guard for guard in found if guard.sizes is not None]
         rest = self._in_python(tests) if tests else None
-        return TreeBuilder(self.parameters, self.names).build(_once(found), relations, rest)
+        exact = self._in_python([guard.expression for guard in sizes]) if sizes else None
+        builder = TreeBuilder(self.parameters, self.names)
+        return builder.build(_once(found), relations, rest, [guard.sizes for guard in sizes], exact)
 
     def _in_python(self, tests: list[str]) -> Callable[..., bool]:
         namespace = dict(self.names)

@@ -36,7 +36,8 @@ MOST_UNITS = 4
 class Library:
     """A loaded program: addresses of its functions, and the arena's size in bytes.
 
-    Where that depends on size symbols, `arena_bytes_for` gives it for an array of their values, and `arena_bytes` is 0.
+    Where that depends on size symbols, `arena_bytes_for` gives it for an array of their values, and `arena_bytes` is 0. `times`
+    is the address of the nanoseconds that each kernel took, in a program that was written to measure them.
     """
 
     path: Path
@@ -44,6 +45,7 @@ class Library:
     prepare: int | None
     arena_bytes: int
     arena_bytes_for: Callable[[ctypes.Array], int] | None
+    times: int | None
     from_cache: bool
 
 
@@ -122,8 +124,9 @@ def _compile(compiler: str | CompilerMissing, flags: tuple[str, ...], most: int,
         toolchain.run([link], str(source), folder)
 
 
-def _load(path: Path) -> tuple[int, int | None, int, Callable | None]:
-    """The addresses of a library's functions, and its arena's size in both forms; OSError when it cannot be loaded."""
+def _load(path: Path) -> tuple[int, int | None, int, Callable | None, int | None]:
+    """The addresses of a library's functions, its arena's size in both forms, and the address of its times; OSError when it
+    cannot be loaded."""
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:
@@ -135,7 +138,8 @@ def _load(path: Path) -> tuple[int, int | None, int, Callable | None]:
         size = symbolic or loaded.rushlight_arena_bytes
         size.restype = ctypes.c_long
         prepare = _address(getattr(loaded, "rushlight_prepare", None))
-        return _address(loaded.rushlight_entry), prepare, 0 if symbolic else size(), symbolic
+        times = _address(getattr(loaded, "rushlight_times", None))
+        return _address(loaded.rushlight_entry), prepare, 0 if symbolic else size(), symbolic, times
     except AttributeError as error:
         raise BuildError(f"{path} is no compiled program: {error}") from error
 

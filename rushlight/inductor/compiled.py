@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import rushlight._C as _C
+from rushlight.core.algebra import Var
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS, DispatchKey
 from rushlight.core.storage import StorageImpl, allocate
@@ -17,10 +18,10 @@ from rushlight.inductor.build import Library
 from rushlight.inductor.codegen.program import Program
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.launch import make_launch, reach
+from rushlight.inductor.profiling import Recorder, enlist
 from rushlight.inductor.sizes import Size, as_size
 
 SPARSE = 1 << DispatchKey.SparseCPU
-TILE_COLUMNS = 64  # upper bound of the padding of a packed matrix's columns
 
 
 class ConstantChanged(RuntimeError):
@@ -61,10 +62,20 @@ class CompiledGraph:
         self._prepared: _Prepared | None = None
         self._lock = threading.Lock()
         self._launch: _C.GraphLaunch | None = None
+        self.buffers = {buffer.name: buffer for buffer in lowered.buffers}
+        self._recorder: Recorder | None = None
+        enlist(self)
+
+    def divert(self, recorder: Recorder | None) -> None:
+        """Have a recorder measure all calls, or none."""
+        self._recorder = recorder
+        if self._launch is not None:
+            self._launch.divert(recorder is not None)
 
     def callable(self) -> Callable[..., tuple]:
         """What to call with inputs: native code as far as possible, which does the same as the graph itself."""
         self._launch = make_launch(self)
+        self.divert(self._recorder)
         return self._launch or self
 
     def _sizes_of_outputs(self, lowered: LoweredGraph) -> dict[str, Size]:
@@ -81,9 +92,18 @@ class CompiledGraph:
         pointers += prepared.pointers
         pointers += [storage.data_ptr for storage in made.values()]
         pointers.append(arena.data_ptr)
-        if _C.launch(self.library.entry, pointers):
+        if self._run(pointers, {}):
             return self.reference(*tensors)
         return tuple(self._output(view, made, tensors) for view in self.outputs)
+
+    def _run(self, pointers: list[int], sizes: dict[Var, int]) -> int:
+        """Run the program; anything but 0 where it failed."""
+        recorder = self._recorder
+        if recorder is None:
+            return _C.launch(self.library.entry, pointers)
+        failed = _C.launch(recorder.entry_for(self), pointers)
+        recorder.ran(self, sizes)
+        return failed
 
     def _check(self, tensors: tuple[Tensor, ...]) -> None:
         if len(tensors) != len(self.expected):
@@ -128,7 +148,7 @@ class CompiledGraph:
                 raise RuntimeError(f"{buffer.target} has a storage of {impl.storage.nbytes} bytes, which is too small for its size")
         pointers = [tensor._impl.data_ptr for tensor in self.constants]
         packed = [allocate(buffer.layout.numel * buffer.layout.dtype.itemsize) for buffer in self.program.folded]
-        packed += [allocate(4 * operand.depth * (operand.columns + TILE_COLUMNS)) for operand in self.program.packed]
+        packed += [allocate(operand.nbytes) for operand in self.program.packed]
         pointers += [storage.data_ptr for storage in packed]
         if packed:
             _C.launch(self.library.prepare, pointers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from rushlight.core.dtype import bool_, float32, int32, int64
+from rushlight.core.dtype import bfloat16, bool_, float16, float32, int32, int64
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
@@ -34,6 +34,10 @@ def _float32_result(node: Node) -> bool:
     return _first(node).dtype is float32
 
 
+def _small_float_result(node: Node) -> bool:
+    return _first(node).dtype in (float32, bfloat16, float16)
+
+
 def _first(node: Node) -> Tensor:
     value = node.meta["val"]
     return value[0] if isinstance(value, tuple) else value
@@ -41,10 +45,10 @@ def _first(node: Node) -> Tensor:
 
 def _attention(node: Node) -> bool:
     mask = _value(node, "attn_mask")
-    good_mask = mask is None or mask.dtype in (float32, bool_)
+    good_mask = mask is None or mask.dtype in (float32, bool_, bfloat16, float16)
     query, value = _value(node, "query"), _value(node, "value")
     same_depth = query.size(-1) == value.size(-1) and 0 < query.size(-1) <= 256
-    plain = _float32_result(node) and not _argument(node, "dropout_p") and query.numel() > 0 and value.numel() > 0
+    plain = _small_float_result(node) and not _argument(node, "dropout_p") and query.numel() > 0 and value.numel() > 0
     return plain and good_mask and same_depth and _only_first_used(node)
 
 
@@ -54,7 +58,7 @@ def _only_first_used(node: Node) -> bool:
 
 def _convolution(node: Node) -> bool:
     two_dimensional = _value(node, "input").dim() == 4 and _first(node).numel() > 0
-    return _float32_result(node) and two_dimensional and not _argument(node, "transposed")
+    return _small_float_result(node) and two_dimensional and not _argument(node, "transposed")
 
 
 def _max_pool(node: Node) -> bool:
@@ -105,9 +109,9 @@ def _first_argument(node: Node) -> Tensor:
 
 
 CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
-    aten("mm"): _float32_result,
-    aten("addmm"): _float32_result,
-    aten("bmm"): _float32_result,
+    aten("mm"): _small_float_result,
+    aten("addmm"): _small_float_result,
+    aten("bmm"): _small_float_result,
     aten("convolution"): _convolution,
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
     aten("_native_batch_norm_legit_no_training"): _only_first_used,

@@ -46,6 +46,7 @@ class SymbolicGraph(CompiledGraph):
         self._bind = make_binder(symbols)
         self._work_out = _make_sizing(symbols, program, self.outputs, self.output_bytes)
         self._sized: _Sized | None = None
+        self._symbols = list(symbols.definitions)
 
     def callable(self) -> Callable[..., tuple]:
         """The graph itself."""
@@ -66,7 +67,7 @@ class SymbolicGraph(CompiledGraph):
         pointers += [storage.data_ptr for storage in made.values()]
         pointers.append(arena.data_ptr)
         pointers += sizes
-        if _C.launch(self.library.entry, pointers):
+        if self._run(pointers, dict(zip(self._symbols, sizes, strict=True))):
             return self.reference(*inputs)
         return tuple(self._output(view, made, tensors) for view in sized.outputs)
 

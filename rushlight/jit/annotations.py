@@ -83,6 +83,7 @@ _GENERICS = (
     "RRef",
     "Final",
     "NamedTuple",
+    "Sequence",
 )
 FindClass = Callable[[str], Type | None]
 """Finds the type that a dotted name stands for; None where it is none."""
@@ -138,8 +139,21 @@ def _parse(text: str, where: SourceRange) -> Tree:
         raise ErrorReport(where, f"the annotation {text!r} is not a type") from None
 
 
+def broadcast_length(tree: Tree | None) -> int | None:
+    """How many times one number stands for a list, where an annotation says that: 2 for `BroadcastingList2[int]`."""
+    if isinstance(tree, Subscript):
+        name = (dotted_name(tree.value) or "").rpartition(".")[2]
+        if name[:-1] == "BroadcastingList" and name[-1].isdigit():
+            return int(name[-1])
+        if name == "Optional" and len(tree.subscripts) == 1:
+            return broadcast_length(tree.subscripts[0])
+    return None
+
+
 def _generic(tree: Subscript, find: FindClass) -> Type:
     name = (dotted_name(tree.value) or "").rpartition(".")[2]
+    if name[:-1] == "BroadcastingList":
+        name = "List"
     if name not in _GENERICS:
         raise ErrorReport(tree.range, f"Unknown type constructor {name}")
     arguments = tree.subscripts
@@ -161,7 +175,7 @@ def _construct(name: str, parts: list[Type], where: SourceRange | None) -> Type:
     if wanted is not None and len(parts) != wanted:
         problem = f"{name} expects {wanted} type argument{'s' if wanted > 1 else ''}, got {len(parts)}"
         raise ErrorReport(where, problem) if where is not None else RuntimeError(problem)
-    if name in ("List", "list"):
+    if name in ("List", "list", "Sequence"):
         return ListType(parts[0])
     if name in ("Dict", "dict"):
         return DictType(*parts)

@@ -82,7 +82,9 @@ def script_class(kind: type, frame: Lookup) -> type:
 
 
 def _is_compilable(kind: type) -> bool:
-    if issubclass(kind, _NOT_CLASSES) or kind.__module__.startswith(("rushlight.", "builtins", "typing", "collections")):
+    if issubclass(kind, _NOT_CLASSES) or kind.__module__.startswith(("builtins", "typing", "collections")):
+        return False
+    if kind.__module__.startswith("rushlight.") and not kind.__module__.startswith("rushlight.jit.library."):
         return False
     own = [getattr(each, "__func__", each) for name, each in vars(kind).items() if inspect.isroutine(each)]
     return bool(own) and all(inspect.isfunction(each) for each in own)

@@ -20,6 +20,7 @@ from rushlight.jit.errors import ErrorReport
 from rushlight.jit.frontend.definitions import get_jit_def
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
+from rushlight.jit.library import NAMES
 from rushlight.jit.overloads import overloaded_definition, overloads_of
 from rushlight.jit.passes.cleanup import run_cleanup_passes
 from rushlight.jit.source import SourceRange
@@ -35,6 +36,8 @@ CLASS_COMPILERS: list[Callable[[type], Type | None]] = []
 
 def qualified_name(definition: Callable | type) -> str:
     """The name of a function or class in graphs and archives: `__torch__.package.f`."""
+    if definition in NAMES:
+        return NAMES[definition]
     module = definition.__module__
     prefix = "__torch__" if module == "__main__" else f"__torch__.{module}"
     return f"{prefix}.{definition.__qualname__.replace('<locals>.', '').replace('<', '_').replace('>', '_')}"

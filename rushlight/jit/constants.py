@@ -68,7 +68,7 @@ def constant_type(value: object) -> Type | None:
     if isinstance(value, dict) and value:
         kinds = {(constant_type(key), constant_type(item)) for key, item in value.items()}
         return DictType(*kinds.pop()) if len(kinds) == 1 else None
-    return FunctionType(value, value.name) if isinstance(value, Function) else None
+    return FunctionType(value, value.short_name) if isinstance(value, Function) else None
 
 
 def insert_constant(graph: Graph, value: object, where: SourceRange | None = None) -> Value | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.schema import Argument, FunctionSchema
+from rushlight.jit.types.relations import unshaped
 
 _compiling = threading.RLock()
 """Compilation is one at a time: functions that call one another are compiled in turn."""
@@ -75,6 +76,6 @@ class Function:
 
 def schema_of_graph(name: str, graph: Graph) -> FunctionSchema:
     """A signature from a graph's inputs and outputs."""
-    arguments = tuple(Argument(value.debug_name, value.type) for value in graph.inputs)
-    returns = tuple(Argument("", value.type) for value in graph.outputs)
+    arguments = tuple(Argument(value.debug_name, unshaped(value.type)) for value in graph.inputs)
+    returns = tuple(Argument("", unshaped(value.type)) for value in graph.outputs)
     return FunctionSchema(name, "", arguments, returns)

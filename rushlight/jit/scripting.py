@@ -16,6 +16,7 @@ from rushlight.jit.emit.python_values import PythonResolver
 from rushlight.jit.emit.sugared import SugaredValue
 from rushlight.jit.frontend.definitions import definitions_of_text
 from rushlight.jit.function import Function
+from rushlight.jit.library import REPLACEMENTS
 from rushlight.jit.module import ScriptModule, script_module
 from rushlight.jit.script import ScriptFunction, script_function
 from rushlight.jit.settings import is_enabled
@@ -43,6 +44,7 @@ def script(
                 f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
             )
         return script_class(obj, _rcb or frame_lookup(sys._getframe(_frames_up + 1)))
+    obj = REPLACEMENTS.get(obj, obj) if inspect.isfunction(obj) else obj
     if inspect.isfunction(obj) or inspect.ismethod(obj):
         return script_function(obj, _rcb or frame_lookup(sys._getframe(_frames_up + 1)))
     raise RuntimeError(

@@ -298,6 +298,11 @@ def _tensor_arguments(machine: Pickler, value: Tensor, requires_grad: bool | Non
     )
 
 
+def write_plain_tensor(machine: Pickler, value: Tensor) -> None:
+    """Write a tensor, or a parameter as one, without the attributes that Python gave it."""
+    _write_tensor(machine, value)
+
+
 def _save_parameter(machine: Pickler, value: Parameter) -> None:
     arguments = (lambda: _write_tensor(machine, value, False), value.requires_grad, machine.write_ordered_dict)
     attributes = dict(value.__dict__)

@@ -20,6 +20,11 @@ def backend(request):
     return request.param
 
 
+@pytest.fixture(autouse=True)
+def eagers_random_numbers(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_FALLBACK_RANDOM", "1")
+
+
 def leaf(*shape: int, scale: float = 1.0) -> torch.Tensor:
     return (torch.randn(*shape) * scale).requires_grad_()
 

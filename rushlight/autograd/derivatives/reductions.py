@@ -72,7 +72,9 @@ def _var(grad, self, dim, correction, keepdim):
     degrees = max(count - (1 if correction is None else correction), 0)
     grad = restore_dims(grad, axes, keepdim)
     deviation = self - self.mean(axes, True) if axes else self - self
-    return grad * deviation * (2 / degrees if degrees else float("nan") if not count else float("inf"))
+    if not degrees:
+        return grad * deviation * (float("inf") if count else float("nan"))
+    return grad * deviation * 2 / degrees
 
 
 derivative("var.correction", self=_var)

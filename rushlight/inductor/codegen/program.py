@@ -10,7 +10,9 @@ arena, in the order of `Program.slots`, and then the values of the size symbols 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
 from rushlight.inductor.codegen.kernels import Kernel, LoopKernel
@@ -41,6 +43,8 @@ class Program:
     outputs: list[str] = field(default_factory=list)
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
+    calls: list[tuple[Group, str, Kernel]] = field(default_factory=list)
+    timed_source: Callable[[], str] = str  # the text of a program that says in `rushlight_times` how long each call took
 
 
 class ProgramWriter:
@@ -76,6 +80,8 @@ class ProgramWriter:
             *(buffer.name for buffer in folded), *(operand.name for operand in packed), *own_outputs,
         ]  # fmt: skip
         program.source = self._source(program)
+        program.calls = [call for call in self.calls if not call[0].constant]
+        program.timed_source = partial(self._source, program, timed=True)
         return program
 
     def _kernel(self, group: Group) -> None:
@@ -112,8 +118,7 @@ class ProgramWriter:
         orders = {argument: group.order for group, _, kernel in self.calls for argument in kernel.arguments}
         for name, operand in self.packed.items():
             if not operand.constant:
-                nbytes = as_size(operand.depth * (operand.columns + 64) * 4)
-                blocks.append(Lifetime(name, nbytes, orders[name], orders[name]))
+                blocks.append(Lifetime(name, operand.nbytes, orders[name], orders[name]))
         return blocks
 
     def _used_constants(self) -> list[ConstantBuffer]:
@@ -123,14 +128,15 @@ class ProgramWriter:
 
     # Text
 
-    def _source(self, program: Program) -> str:
+    def _source(self, program: Program, timed: bool = False) -> str:
         random = ("philox",) if any(kernel.streams for _, _, kernel in self.calls) else ()
-        includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *random))
+        clock = ("clock",) if timed else ()
+        includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *random, *clock))
         functions = []
         for text, name in self.functions.items():
             comment = "".join(f"// {line}\n" for line in self._comments(name))
             functions.append(comment + text.replace("@", name, 1))
-        parts = [includes, *functions, self._prepare(program), self._entry(program)]
+        parts = [includes, *functions, self._prepare(program), self._entry(program, timed)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _comments(self, name: str) -> list[str]:
@@ -153,7 +159,7 @@ class ProgramWriter:
         body = "\n".join(f"  {line}" for line in [*lines, *region, "return 0;"])
         return f'extern "C" int rushlight_prepare(void** buffers) {{\n{body}\n}}'
 
-    def _entry(self, program: Program) -> str:
+    def _entry(self, program: Program, timed: bool) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
         names: dict[str, str] = {}
         for index, slot in enumerate(program.slots):
@@ -161,9 +167,15 @@ class ProgramWriter:
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
         arena_size = self._place(program.arena, arena, names, lines)
-        calls = self._in_parallel(self._calls(names))
+        calls, times = self._calls(names), ""
+        if timed:
+            times = f'extern "C" {{ int64_t rushlight_times[{len(calls)}]; }}\n\n'
+            lines.append("rl::kernel_clock clock(rushlight_times);")
+            stops = [f"clock.stop({number});" for number in range(len(calls))]
+            calls = ["clock.start();", *(line for pair in zip(calls, stops, strict=True) for line in pair)]
+        calls = self._in_parallel(calls)
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
-        return f'{arena_size}\n\nextern "C" int rushlight_entry(void** buffers) {{\n{body}\n}}'
+        return f'{times}{arena_size}\n\nextern "C" int rushlight_entry(void** buffers) {{\n{body}\n}}'
 
     def _place(self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str]) -> str:
         """Declare what lies in the arena, and return the function that says how large it is."""
@@ -212,7 +224,7 @@ class ProgramWriter:
         return [f"#pragma omp parallel num_threads({self.threads}){condition}", "{", *(f"  {call}" for call in calls), "}"]
 
     def _declare(self, name: str, address: str, lines: list[str]) -> str:
-        kind = "float" if name in self.packed else c_type(self.buffers[name].layout.dtype)
+        kind = self.packed[name].element if name in self.packed else c_type(self.buffers[name].layout.dtype)
         called = f"{name}_" if name in self.symbols.names else name
         lines.append(f"{kind}* {called} = ({kind}*){address};")
         return called

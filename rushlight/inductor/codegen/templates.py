@@ -49,8 +49,9 @@ class TemplateKernel(ConvolutionWriter, KernelWriter):
         address = self.pointer_to(a)
         strides = "_".join(map(str, b.strides))
         arguments = texts(*b.strides, depth, template.columns)
+        stored = self.element_type(b.buffer)
         name = f"packed_{b.buffer}_{b.offset}_{strides}"
-        lines = self.pack(PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments))
+        lines = self.pack(PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments, stored))
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
         by_columns = a.strides[0] == 1 and a.strides[1] != 1
         function, count = _with_rows("rl::gemm_columns" if by_columns else "rl::gemm", template.rows)
@@ -70,11 +71,11 @@ class TemplateKernel(ConvolutionWriter, KernelWriter):
         """Takes the packed operand as the parameter `panels`; the statement that packs one which changes from run to run."""
         if operand.constant:
             self.packed = operand
-            self.extra("const float*", "panels", operand.name)
+            self.extra(f"const {operand.element}*", "panels", operand.name)
             return []
         self.packed = replace(operand, name=f"panels_{self.template.name}")
         source = self.pointer_to(operand.source)
-        return [operand.call(source, self.extra("float*", "panels", self.packed.name))]
+        return [operand.call(source, self.extra(f"{operand.element}*", "panels", self.packed.name))]
 
     def _bgemm(self) -> list[str]:
         template, parameters = self.template, self.template.parameters

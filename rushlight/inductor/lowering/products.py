@@ -1,15 +1,32 @@
-"""Lowering of matrix products and attention to templates; bias and activations become epilogues."""
+"""Lowering of matrix products and attention to templates; bias and activations become epilogues.
+
+All are calculated in float32. Of a product's factors the second stays in its own type until the kernel reads it; other
+operands in bfloat16 or float16 are widened by what makes them.
+"""
 
 from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import float32
+from rushlight.core.dtype import dtype, float32
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Operand
+from rushlight.inductor.lowering.builder import cast
 from rushlight.inductor.lowering.pointwise import add, scaled
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
+
+
+def in_float32(graph, box: TensorBox) -> TensorBox:
+    """The box with its elements as float32."""
+    if box.dtype is float32:
+        return box
+    return graph.pointwise(box.size, float32, lambda index: cast(box.value(index), float32))
+
+
+def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:
+    """The box with its elements rounded to `kind`."""
+    return box if box.dtype is kind else graph.pointwise(box.size, kind, lambda index: cast(box.value(index), kind))
 
 
 def _product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
@@ -19,7 +36,7 @@ def _product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
         return graph.pointwise((rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
     right = graph.strided_operand(mat2, (depth, columns))
     constant = graph.is_constant_buffer(right.buffer)
-    operands = {"a": _left(graph, self, (rows, depth)), "b": right}
+    operands = {"a": _left(graph, in_float32(graph, self), (rows, depth)), "b": right}
     return graph.template(
         "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant
     )
@@ -50,7 +67,7 @@ def bmm(graph, self, mat2):
     if not (batch and rows and columns and depth):
         return graph.pointwise((batch, rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
     operands = {
-        "a": graph.strided_operand(self, (batch, rows, depth)),
+        "a": graph.strided_operand(in_float32(graph, self), (batch, rows, depth)),
         "b": graph.strided_operand(mat2, (batch, depth, columns)),
     }
     return graph.template(
@@ -64,9 +81,9 @@ def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_
     batch, heads, rows, depth = query.size
     keys, depth = key.size[2], int(depth)  # the kernel is compiled for one depth
     operands = {
-        "q": graph.strided_operand(query, query.size),
-        "k": graph.strided_operand(key, key.size),
-        "v": graph.strided_operand(value, value.size),
+        "q": graph.strided_operand(in_float32(graph, query), query.size),
+        "k": graph.strided_operand(in_float32(graph, key), key.size),
+        "v": graph.strided_operand(in_float32(graph, value), value.size),
     }
     if attn_mask is not None:
         wide = (batch, heads, rows, keys)
@@ -81,4 +98,4 @@ def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_
         scale=1.0 / math.sqrt(depth) if scale is None else scale,
     )  # fmt: skip
     output = made.view((batch, heads, rows, depth), lambda index: [index[0], index[2], index[1], index[3]])
-    return output, None
+    return in_type(graph, output, query.dtype), None

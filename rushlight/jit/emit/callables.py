@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
+from rushlight.jit.enumerations import SCALAR_TYPES
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
+from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Return, Tree
-from rushlight.jit.types.kinds import INT, ClassType, InterfaceType, ListType, TupleType, Type
+from rushlight.jit.types.kinds import INT, TENSOR, ClassType, InterfaceType, ListType, TupleType, Type
 from rushlight.jit.types.relations import is_subtype
 
 if TYPE_CHECKING:
@@ -22,17 +24,24 @@ if TYPE_CHECKING:
 
 @dataclass
 class BuiltinFunction(SugaredValue):
-    """An operator by its name, `aten::add`."""
+    """An operator by its name, `aten::add`; with an overload, `aten.add.Tensor`, only that one."""
 
     name: str
+    overload: str | None = None
 
     def kind(self) -> str:
         return "builtin"
 
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        overload = "" if name == "default" else name
+        if self.overload is not None or all(each.schema.overload != overload for each in operators_named(self.name)):
+            raise ErrorReport(where, f"'{self.name}' has no overload '{name}'")
+        return BuiltinFunction(self.name, overload)
+
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        return emitter.emit_operator(self.name, where, args, keywords)
+        return emitter.emit_operator(self.name, where, args, keywords, overload=self.overload)
 
 
 @dataclass
@@ -75,6 +84,25 @@ class SpecialMethod(SugaredValue):
         if self.name == "__len__":
             return SimpleValue(emitter.simple.length(where, self.value))
         return emitter.emit_tolist(where, self.value)
+
+
+@dataclass
+class CastMethod(SugaredValue):
+    """`tensor.float()` and its kin: `to` another dtype."""
+
+    value: Value
+    dtype_name: str
+
+    def kind(self) -> str:
+        return "builtin method"
+
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        if args or keywords:
+            raise ErrorReport(where, "a conversion of a tensor takes no arguments here; use to(dtype)")
+        numbers = [emitter.constant(each, where) for each in (SCALAR_TYPES.index(self.dtype_name), False, False, None)]
+        return SimpleValue(emitter.insert("aten::to", [self.value, *numbers], TENSOR, where))
 
 
 @dataclass

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 
 from rushlight.jit.emit.builtin_functions import emit_number_first
 from rushlight.jit.emit.callables import SpecialForm
+from rushlight.jit.emit.callables import SpecialMethod
 from rushlight.jit.emit.iterables import EnumerateValue, RangeValue, ReversedValue, ZipValue
 from rushlight.jit.emit.matching import Match
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
-from rushlight.jit.operators.registry import Operator, operators_named
+from rushlight.jit.operators.registry import Operator, operators_named, with_out_forms
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Apply, Starred, StringLiteral, Tree, Var
 from rushlight.jit.types.kinds import (
+    BOOL,
+    COMPLEX,
+    FLOAT,
     INT,
     NONE,
     STRING,
@@ -30,6 +34,7 @@ from rushlight.jit.types.kinds import (
 )
 from rushlight.jit.types.relations import NoMatch, is_subtype, unshaped
 
+_TOLIST_KINDS = (INT, FLOAT, COMPLEX, BOOL)
 _FAMILIES = {"list": ListType, "tuple": TupleType, "dict": DictType}
 
 
@@ -45,6 +50,8 @@ class CallEmitter:
         callee = self.emit_sugared(tree.callee)
         if isinstance(callee, SpecialForm):
             return callee.emit(self, tree)
+        if isinstance(callee, SpecialMethod) and callee.name == "tolist":
+            return self.emit_tolist(tree.range, callee.value, hint)
         form = getattr(callee, "form", None)
         if form is not None:
             return _FORMS[form](self, tree, hint)
@@ -81,10 +88,13 @@ class CallEmitter:
 
     def emit_operator(
         self, name: str, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
-        self_value: NamedValue | None = None,
+        self_value: NamedValue | None = None, overload: str | None = None,
     ) -> SugaredValue:  # fmt: skip
-        """The overload of an operator that fits the arguments."""
-        operators = operators_named(name)
+        """The overload of an operator that fits the arguments; only the one of the name `overload`, if that is given."""
+        has_out = any(each.name == "out" for each in keywords)
+        operators = with_out_forms(name) if has_out else operators_named(name)
+        if overload is not None:
+            operators = [each for each in operators if each.schema.overload == overload]
         if not operators:
             raise ErrorReport(where, f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}")
         with self.graph.source(where):
@@ -151,9 +161,17 @@ class CallEmitter:
         node.source_range = where
         return SimpleValue(node.output.set_type(schema.return_type))
 
-    def emit_tolist(self, where: SourceRange, value: Value) -> SugaredValue:
+    def emit_tolist(self, where: SourceRange, value: Value, hint: Type | None = None) -> SugaredValue:
         """`tensor.tolist()`, which only stands where its type is annotated."""
-        raise ErrorReport(where, "Expected type hint for result of tolist(). Write e.g. x: List[float] = tensor.tolist()")
+        if hint is None:
+            raise ErrorReport(where, "Expected type hint for result of tolist(). Write e.g. x: List[float] = tensor.tolist()")
+        element, depth = hint, 0
+        while isinstance(element, ListType):
+            element, depth = element.element, depth + 1
+        if element not in _TOLIST_KINDS:
+            raise ErrorReport(where, f"Returned list element type {element} must be one of int, float, complex and bool")
+        numbers = [self.constant(number, where) for number in (depth, _TOLIST_KINDS.index(element))]
+        return SimpleValue(self.insert("prim::tolist", [value, *numbers], hint, where))
 
     def type_family(self, tree: Tree) -> type | None:
         """What isinstance tests for with `list`, `tuple` or `dict`."""

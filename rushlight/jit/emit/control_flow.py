@@ -235,6 +235,9 @@ class ExitRemover:
                 self._store_flag(f"{loop}.go", True)
             if returns:
                 self._store_flag(f"{loop}.return", False)
+        if breaks:
+            with self.graph.inserting(at_start_of=body), self.graph.source(node.source_range):
+                self._store_flag(f"{loop}.go", True)  # so that no round depends on the flag of the one before
         self._block(body, loop, None)
         if not returns:
             return Leaves.NEVER
@@ -319,6 +322,8 @@ def _continue_condition(graph: Graph, body: Block, check: Block, go: str | None)
             return _copy_into(graph, check)
     with graph.inserting(at_end_of=body):
         again = graph.insert("prim::Load").set("name", go).output.set_type(BOOL)
+        if all(each.kind == "prim::Constant" for each in check.nodes) and check.outputs[0].constant() is True:
+            return again
         node = graph.insert("prim::If", [again], 0)
     with graph.inserting(at_end_of=node.add_block()):
         node.blocks[0].add_output(_copy_into(graph, check))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rushlight.jit.annotations import type_from_tree
+from rushlight.jit.annotations import broadcast_length, type_from_tree
 from rushlight.jit.constants import insert_constant
 from rushlight.jit.emit.calls import CallEmitter
 from rushlight.jit.emit.control_flow import convert_to_ssa
@@ -206,7 +206,10 @@ def signature(
         else:
             kind = TENSOR if param.annotation is None else type_from_tree(param.annotation, find)
         default = defaults.get(param.ident.name, NO_DEFAULT)
-        arguments.append(Argument(param.ident.name, kind, default, param.kwarg_only))
+        length = broadcast_length(param.annotation)
+        if length is not None and isinstance(default, int | float):
+            default = [default] * length
+        arguments.append(Argument(param.ident.name, kind, default, param.kwarg_only, length=length))
     returns = ()
     if declaration.return_type is not None:
         returns = (Argument("", type_from_tree(declaration.return_type, find)),)

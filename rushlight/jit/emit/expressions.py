@@ -148,9 +148,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
         return self._operate(where, name, MAGIC.get(operator, ""), [left, right])
 
     def _percent_format(self, where: SourceRange, text: Value, values: Value) -> Value:
-        parts = [each.as_value(where, self) for each in self.simple.unpack(where, values, None)] if hasattr(
-            values.type, "elements") else [values]  # fmt: skip
-        return self.insert("aten::percentFormat", [text, *parts], STRING, where)
+        return self.insert("aten::percentFormat", [text, values], STRING, where)
 
     def _operate(self, where: SourceRange, name: str, magic: str, values: list[Value]) -> Value:
         if isinstance(values[0].type, ClassType) and magic:

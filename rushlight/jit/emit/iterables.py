@@ -103,7 +103,9 @@ class EnumerateValue(SugaredValue):
         return TupleOfSugared([SimpleValue(index), element])
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
-        return self.part.length(where, emitter)
+        endless = emitter.constant((1 << 63) - 1, where)  # the numbers, which are zipped with the elements
+        lengths = emitter.insert("prim::ListConstruct", [endless, self.part.length(where, emitter)], ListType(INT), where)
+        return emitter.insert("prim::min", [lengths], INT, where)
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         return self._pair(where, emitter, index, self.part.item(where, emitter, index))

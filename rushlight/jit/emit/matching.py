@@ -98,8 +98,6 @@ class Matcher:
         positional = [each for each in schema.arguments if not each.kwarg_only]
         if argument is not positional[-1] or not isinstance(argument.type, ListType) or argument.type.element != INT:
             return False
-        if not convert and len(rest) == 1:
-            return False
         return len(rest) > 0 and all(_type(each) in (INT,) or _is_tensor(each) for each in rest) and argument.length is None
 
     def _listed(self, values: Sequence[NamedValue], where: SourceRange) -> Value:

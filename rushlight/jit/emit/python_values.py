@@ -11,10 +11,12 @@ import enum
 import inspect
 import math
 import types
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
@@ -34,11 +36,13 @@ from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, Tu
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
+from rushlight.jit.library import REPLACEMENTS
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import BOOL, COMPLEX, FLOAT, INT, STRING, ClassType, EnumType, InterfaceType, TupleType, Type
+from rushlight.nn.functional import linear
 from rushlight.ops.dispatcher import OpOverload
-from rushlight.ops.packet import OpOverloadPacket
+from rushlight.ops.packet import Namespace, OpOverloadPacket
 
 if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
@@ -60,7 +64,9 @@ _MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "a
          "lgamma", "log",
          "log10", "log1p", "modf", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "remainder"}  # fmt: skip
 FUNCTIONS: dict[object, SugaredValue] = {
-    getattr(math, name): BuiltinFunction(f"aten::{'mathremainder' if name == 'remainder' else name}") for name in _MATH
+    warnings.warn: BuiltinFunction("aten::warn"), is_grad_enabled: BuiltinFunction("aten::is_grad_enabled"),
+    linear: BuiltinFunction("aten::linear"), set_grad_enabled: BuiltinFunction("aten::set_grad_enabled"), device: BuiltinFunction("aten::device"),
+    **{getattr(math, name): BuiltinFunction(f"aten::{'mathremainder' if name == 'remainder' else name}") for name in _MATH},
 }
 """What Python functions mean that are not compiled themselves. Other modules of the jit add to it when they are imported."""
 
@@ -79,17 +85,22 @@ class Compiler(Protocol):
 class PythonModule(SugaredValue):
     """A module of Python: its members are looked up when they are named."""
 
-    module: types.ModuleType
+    module: types.ModuleType | Namespace
     resolver: PythonResolver
 
     def kind(self) -> str:
-        return f"python module '{self.module.__name__}'"
+        return f"python module '{self.name}'"
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return getattr(self.module, "__name__", str(self.module))
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
         try:
             member = getattr(self.module, name)
         except AttributeError:
-            raise ErrorReport(where, f"module '{self.module.__name__}' has no attribute '{name}'") from None
+            raise ErrorReport(where, f"module '{self.name}' has no attribute '{name}'") from None
         return self.resolver.sugared(member, where, name)
 
 
@@ -244,6 +255,7 @@ class PythonResolver:
         try:
             if value in FUNCTIONS:
                 return FUNCTIONS[value]
+            value = REPLACEMENTS.get(value, value)
         except TypeError:
             pass
         if (
@@ -253,7 +265,7 @@ class PythonResolver:
             if isinstance(value, enum.Enum):
                 self.compiler.class_type(type(value))
             return ConstantValue(value)
-        if isinstance(value, types.ModuleType):
+        if isinstance(value, types.ModuleType | Namespace):
             return PythonModule(value, self)
         if isinstance(value, tuple) and not hasattr(value, "_fields"):
             return TupleOfSugared([self.sugared(item, where, name) for item in value])
@@ -281,7 +293,7 @@ class PythonResolver:
     def _callable(self, value: object, where: SourceRange, name: str) -> SugaredValue:
         operator = operator_name(value)
         if operator is not None:
-            return BuiltinFunction(operator)
+            return BuiltinFunction(operator, value._schema.overload if isinstance(value, OpOverload) else None)
         if is_ignored(value) or is_unused(value):
             return IgnoredFunction(value, is_unused(value))
         if isinstance(value, Function):

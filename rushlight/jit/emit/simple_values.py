@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rushlight.jit.emit.callables import BoundBuiltin, MethodValue, SpecialMethod
+from rushlight.jit.emit.callables import BoundBuiltin, CastMethod, MethodValue, SpecialMethod
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Value
@@ -45,6 +45,8 @@ _TENSOR_PROPERTIES = {
     "is_leaf": ("aten::is_leaf", BOOL), "itemsize": ("prim::itemsize", INT), "nbytes": ("prim::nbytes", INT),
     "real": ("aten::real", TENSOR), "imag": ("aten::imag", TENSOR), "name": ("prim::name", OptionalType(STRING)),
 }  # fmt: skip
+_CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64",
+          "short": "int16", "char": "int8", "byte": "uint8", "bool": "bool", "cfloat": "complex64", "cdouble": "complex128"}
 _ENUM = {"name": "prim::EnumName", "value": "prim::EnumValue"}
 _METHOD_NAMES = {"tolist", "__len__"}
 
@@ -100,6 +102,8 @@ class SimpleValues:
             return SimpleValue(self._insert(_ENUM[name], [value], result, where))
         if kind == DEVICE and name in ("type", "index"):
             return SimpleValue(self._insert(f"prim::{name}", [value], STRING if name == "type" else OptionalType(INT), where))
+        if isinstance(kind, TensorType) and name in _CASTS:
+            return CastMethod(value, _CASTS[name])
         return self._method(value, name)
 
     def _of_class(self, where: SourceRange, value: Value, kind: ClassType, name: str) -> SugaredValue | None:

@@ -222,8 +222,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     def _emit_augmented(self, tree: AugAssign) -> None:
         target, where = tree.target, tree.range
         if isinstance(target, Subscript):
-            right = self.emit_expression(tree.value)
-            self.augment_subscript(target, tree.operator, right, where)
+            self.augment_subscript(target, tree.operator, tree.value, where)
             return
         old = self.emit_expression(target)
         hint = old.type if isinstance(old.type, ListType) else None

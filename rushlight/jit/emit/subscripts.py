@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.core.dtype import int64
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Value
@@ -153,7 +154,10 @@ class SubscriptEmitter:
         if isinstance(value.type, TupleType):
             parts = [each.as_value(where, self) for each in self.simple.unpack(where, value, None)]
             value = self.insert("prim::ListConstruct", parts, ListType(INT), where)
-        return self.call_operator("aten::tensor", where, [value]).as_value(where, self)
+        keywords = []
+        if isinstance(value.type, ListType) and value.type.element == INT:
+            keywords = [NamedValue(where, self.constant(int64, where), "dtype")]
+        return self.emit_operator("aten::tensor", where, [NamedValue(where, value)], keywords).as_value(where, self)
 
     def _slice_dim(self, where: SourceRange, value: Value, dim: int, tree: SliceExpr) -> Value:
         bounds = [self._bound(each, where) for each in (tree.start, tree.stop)]
@@ -178,7 +182,7 @@ class SubscriptEmitter:
         elif isinstance(value.type, TupleType) or value.type == STRING:
             raise ErrorReport(where, f"'{value.type}' object does not support item assignment")
         elif isinstance(subscripts[0], SliceExpr):
-            raise ErrorReport(where, "assignment to a slice of a list is not supported; assign the elements one by one")
+            raise ErrorReport(where, "Sliced expression not yet supported for subscripted assignment; assign the elements one by one")
         else:
             index = self.emit_expression(subscripts[0])
             if isinstance(value.type, ListType):
@@ -187,7 +191,7 @@ class SubscriptEmitter:
 
     def _assign_tensor(self, where: SourceRange, value: Value, subscripts: list[Tree], right: Value) -> None:
         sliced, indices = self._select_and_slice(where, value, subscripts)
-        tensor = self._as_tensor(where, right, value)
+        tensor = self._as_tensor(where, right, sliced)
         if indices:
             arguments = [sliced, self._index_list(where, indices), tensor, self.constant(False, where)]
             self.insert("aten::index_put_", arguments, TENSOR, where)
@@ -202,12 +206,13 @@ class SubscriptEmitter:
         keywords = [NamedValue(where, kind, "dtype"), NamedValue(where, place, "device")]
         return self.emit_operator("aten::tensor", where, [NamedValue(where, value)], keywords).as_value(where, self)
 
-    def augment_subscript(self, target: Subscript, operator: str, right: Value, where: SourceRange) -> None:
-        """`value[subscripts] += right`: the container and its subscript are evaluated once."""
+    def augment_subscript(self, target: Subscript, operator: str, tree: Tree, where: SourceRange) -> None:
+        """`value[subscripts] += right`: the container and its subscript are evaluated once, before what is added."""
         value = self.emit_expression(target.value)
         subscripts = self._spread(target.subscripts)
         if isinstance(value.type, TensorType):
             sliced, indices = self._select_and_slice(where, value, subscripts)
+            right = self.emit_expression(tree)
             if not indices:
                 self.in_place(where, operator, sliced, right)
                 return
@@ -220,5 +225,6 @@ class SubscriptEmitter:
             raise ErrorReport(where, "augmented assignment to a slice of a list is not supported")
         index = self.emit_expression(subscripts[0])
         old = self.simple.item(where, value, index).as_value(where, self)
+        right = self.emit_expression(tree)
         new = self.emit_operation(where, operator, old, right)
         self.call_operator("aten::_set_item", where, [value, index, new])

@@ -194,7 +194,7 @@ def _generator(context: SourceContext, node: ast.ListComp | ast.DictComp) -> tup
         raise NotSupportedError(context.range(node), "only a single generator is supported in a comprehension")
     generator = node.generators[0]
     if generator.ifs:
-        raise NotSupportedError(context.range(generator.ifs[0]), "comprehension ifs are not supported yet")
+        raise NotSupportedError(context.range(generator.ifs[0]), "Comprehension ifs are not supported yet")
     return build_expression(context, generator.target), build_expression(context, generator.iter)
 
 

@@ -1,11 +1,13 @@
 """Operators: `registry.py` finds them; `numbers.py`, `strings.py`, `containers.py` and `special.py`, `tensors.py` define
-the jit's own, `archived.py` and `attention.py` those that torch's archives name beside them."""
+the jit's own, `archived.py` and `attention.py` those that torch's archives name beside
+them, `gradients.py` those of differentiated graphs."""
 
 from rushlight.jit.operators import (  # noqa: F401 (they register their operators)
     archived,
     attention,
     containers,
     conversions,
+    gradients,
     numbers,
     special,
     strings,

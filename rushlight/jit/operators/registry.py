@@ -9,21 +9,26 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_of_number, layout_of_number, memory_format_of_number
-from rushlight.jit.schema import FunctionSchema, from_aten, parse_schema
+from rushlight.jit.operators.declared import declared_schemas, refusal
+from rushlight.jit.schema import Argument, FunctionSchema, from_aten, parse_schema
+from rushlight.jit.types.kinds import TENSOR
+from rushlight.jit.types.kinds import ListType
 from rushlight.ops.dispatcher import OpOverload, all_operators
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operator:
     """An overload: its schema, and what computes it. `function` takes the arguments in the schema's order, by position; it
-    gives
-    the result, or a tuple of several. `has_side_effects`: it can't be dropped, repeated or moved."""
+    gives the result, or a tuple of several. `has_side_effects`: it can't be dropped, repeated or moved. `is_missing`: torch has
+    it and the library does not, so that it raises."""
 
     schema: FunctionSchema
     function: Callable
     has_side_effects: bool = False
     op: OpOverload | None = None
+    is_missing: bool = False
 
     @property
     def is_pure(self) -> bool:
@@ -64,11 +69,45 @@ def operators_named(name: str) -> tuple[Operator, ...]:
     found = _found.get(name)
     if found is None:
         with _lock:
-            made = [*_from_dispatcher(name), *_own.get(name, ())]
+            made = [*_from_dispatcher(name), *_own.get(name, ())] or _declared(name)
             found = tuple(made)
             if found:
                 _found[name] = found
     return found
+
+
+def _declared(name: str) -> list[Operator]:
+    """Overloads that raise, for an operator of torch that is missing."""
+    return [Operator(parse_schema(text), refusal(name), True, is_missing=True) for text in declared_schemas(name)]
+
+
+def with_out_forms(name: str) -> tuple[Operator, ...]:
+    """All overloads of a name, and forms of those that give one tensor which write it into an argument `out`."""
+    found = operators_named(name)
+    if not any("out" in each.schema.positions for each in found):
+        with _lock:
+            _own.setdefault(name, []).extend(_out_form(each) for each in found if _gives_a_tensor(each.schema))
+            _found.pop(name, None)
+    return operators_named(name)
+
+
+def _gives_a_tensor(schema: FunctionSchema) -> bool:
+    return not schema.is_mutable and not schema.is_vararg and schema.return_type == TENSOR
+
+
+def _out_form(operator: Operator) -> Operator:
+    schema = operator.schema
+    overload = f"{schema.overload}_out" if schema.overload else "out"
+    arguments = (*schema.arguments, Argument("out", TENSOR, kwarg_only=True, alias="a!"))
+    made = FunctionSchema(schema.name, overload, arguments, (Argument("", TENSOR, alias="a!"),))
+
+    def write(*args: object) -> Tensor:
+        result, out = operator.function(*args[:-1]), args[-1]
+        if out.shape != result.shape:
+            out.resize_(list(result.shape))
+        return out.copy_(result)
+
+    return Operator(made, write)
 
 
 def _from_dispatcher(name: str) -> list[Operator]:
@@ -79,7 +118,7 @@ def _from_dispatcher(name: str) -> list[Operator]:
         for op in operators:
             _of_dispatcher.setdefault(f"{op.namespace}::{op._opname}", []).append(op)
         _dispatcher_count = len(operators)
-    return [_wrap(op) for op in _of_dispatcher.get(name, ())]
+    return [_wrap(op) for op in sorted(_of_dispatcher.get(name, ()), key=lambda op: bool(op._schema.overload))]
 
 
 def _wrap(op: OpOverload) -> Operator:
@@ -92,7 +131,13 @@ def _wrap(op: OpOverload) -> Operator:
     count = op._schema.positional_count
     keywords = [argument.name for argument in op._schema.arguments[count:]]
     function = op if not keywords and not converters else _adapted(op, count, keywords, converters)
+    if len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType):
+        function = _giving_list(function)
     return Operator(schema, function, not schema.returns, op)
+
+
+def _giving_list(function: Callable) -> Callable:
+    return lambda *args: list(function(*args))
 
 
 def _adapted(op: OpOverload, count: int, keywords: Sequence[str], converters: Sequence[tuple[int, Callable]]) -> Callable:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rushlight.jit.operators.registry import register_operator
 
-_BLANKS = " \\n\\t\\f\\v"
+_BLANKS = " \n\t\f\v"
 
 
 def _register_tests() -> None:
@@ -56,6 +56,10 @@ def _register_splits() -> None:
     register("aten::expandtabs(str self, int tabsize=8) -> str", str.expandtabs)
 
 
+def _percent_format(text: str, *values: object) -> str:
+    return text % (values[0] if len(values) == 1 and isinstance(values[0], tuple) else values)
+
+
 def _strip(method: Callable) -> Callable:
     return lambda self, chars: method(self, " \n\t\f\v" if chars == _BLANKS else chars)
 
@@ -77,7 +81,7 @@ def _register_conversions() -> None:
     register("prim::StringIndex(str string, int index) -> str", _character)
     register("aten::slice.str(str string, int? start=None, int? end=None, int step=1) -> str", _slice)
     register("aten::format(str self, ...) -> str", format_text)
-    register("aten::percentFormat(str self, ...) -> str", lambda self, *values: self % values)
+    register("aten::percentFormat(str self, ...) -> str", _percent_format)
     register("aten::_print(str s) -> ()", print, has_side_effects=True)
     register("prim::Print(...) -> ()", print_values, has_side_effects=True)
     register("aten::warn(str message, int stacklevel=2) -> ()", _warn, has_side_effects=True)

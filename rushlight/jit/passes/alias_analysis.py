@@ -36,12 +36,13 @@ _CONSTRUCTS = frozenset(("prim::ListConstruct", "prim::TupleConstruct", "prim::D
 _UNPACKS = frozenset(("prim::ListUnpack", "prim::TupleUnpack", "prim::TupleIndex", "aten::unbind_list"))
 _SAME = frozenset(("prim::unchecked_cast", "prim::unchecked_unwrap_optional", "aten::_unwrap_optional", "prim::profile",
                    "prim::TypeCheck", "prim::RequiresGradCheck", "prim::IfThenElse", "prim::TupleSlice", "prim::AutogradAdd",
-                   "prim::BroadcastSizes", "prim::Guard", "prim::profile_ivalue", "prim::data"))  # fmt: skip
+                   "prim::Guard", "prim::profile_ivalue", "prim::data"))  # fmt: skip
 _FRESH = frozenset(("prim::Constant", "prim::Uninitialized", "prim::CreateObject", "prim::AutogradZero", "prim::isinstance",
                     "prim::Print", "prim::RaiseException", "aten::format", "prim::AutogradAnyNonZero",
                     "prim::AutogradAllNonZero", "prim::AutogradAllZero", "prim::MMTreeReduce", "prim::FusionGroup",
-                    "prim::TensorExprGroup", "aten::warn", "prim::SumToSize"))  # fmt: skip
-_VIEWS = frozenset(("prim::ConstantChunk", "prim::MMBatchSide"))
+                    "prim::TensorExprGroup", "aten::warn", "prim::SumToSize", "prim::NumToTensor",
+                    "prim::ImplicitTensorToNum", "prim::BroadcastSizes", "prim::ReturnTensorSizes"))  # fmt: skip
+_VIEWS = frozenset(("prim::ConstantChunk", "prim::MMBatchSide", "aten::_grad_sum_to_size"))
 
 
 def is_mutable(kind: Type) -> bool:

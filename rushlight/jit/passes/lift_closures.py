@@ -1,7 +1,7 @@
 """LiftClosures: what `fork` was called with becomes a graph of its own.
 
-Requires: SSA, with each forked call in the block of a `prim::forkClosure`. Guarantees: every such node is a `prim::fork` with the
-graph as its attribute `Subgraph`, and the values that the block took from outside as its inputs.
+Requires: SSA, with each forked call in the block of a `prim::forkClosure`. Guarantees: every such node is a `prim::fork` with
+the graph as its attribute `Subgraph`, and the values that the block took from outside as its inputs.
 """
 
 from __future__ import annotations

@@ -93,11 +93,12 @@ def _unroll_by_factor(node: Node) -> None:
     trips = node.input()
     factor = constant_before(node, _FACTOR)
     groups = insert_before(node, "aten::__round_to_zero_floordiv", [trips, factor], INT)
+    done = insert_before(node, "aten::mul", [groups, factor], INT)
+    left = insert_before(node, "aten::sub", [trips, done], INT)
     unrolled = node.graph.clone_node(node, lambda value: value).insert_before(node)
     unrolled.replace_input(0, groups)
     _repeat_body(unrolled.blocks[0])
-    done = insert_before(node, "aten::mul", [groups, constant_before(node, _FACTOR)], INT)
-    node.replace_input(0, insert_before(node, "aten::sub", [trips, done], INT))
+    node.replace_input(0, left)
     for index, value in enumerate(unrolled.outputs):
         node.replace_input(index + 2, value)
 

@@ -37,6 +37,12 @@ def lower_all_tuples(graph: Graph) -> None:
     eliminate_dead_code(graph)
 
 
+def forward_elements(graph: Graph) -> None:
+    """Replace elements taken from tuples that are made in the same or an outer block; ifs and loops stay as they are."""
+    _take_apart(graph.block)
+    eliminate_dead_code(graph)
+
+
 def _take_apart(block: Block) -> None:
     for node in block.nodes:
         for inner in node.blocks:

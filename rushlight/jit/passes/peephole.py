@@ -15,7 +15,7 @@ from rushlight.jit.enumerations import dtype_number
 from rushlight.jit.ir.graph import Graph, Node, Value
 from rushlight.jit.passes.alias_analysis import AliasDb
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
-from rushlight.jit.passes.helpers import constant_before, constant_ints, insert_before, int_list_before, nodes_inside_out
+from rushlight.jit.passes.helpers import constant_before, insert_before, int_list_before, nodes_inside_out
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.peephole_alias_sensitive import peephole_optimize_alias_sensitive
 from rushlight.jit.passes.peephole_dict_idioms import peephole_optimize_dict_idioms
@@ -98,7 +98,7 @@ def _twice_transposed(node: Node) -> Value | None:
 def _expand(node: Node) -> Value | None:
     """An expansion to the size that a tensor has."""
     kind = node.input().type
-    sizes = constant_ints(node.input(1))
+    sizes = node.input(1).constant()
     known = isinstance(kind, TensorType) and kind.sizes is not None and None not in kind.sizes
     return node.input() if known and sizes == list(kind.sizes) else None
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes import (  # noqa: F401 (each registers its passes)
+    canonicalize,
+    canonicalize_modified_loops,
     canonicalize_ops,
     check_inplace,
     clear_profiling,
@@ -17,18 +19,27 @@ from rushlight.jit.passes import (  # noqa: F401 (each registers its passes)
     constant_propagation,
     dead_code_elimination,
     decompose_ops,
+    erase_number_types,
+    functional_activations,
+    fuse_linear,
     inline,
+    inline_fork_wait,
     lift_closures,
     loop_unrolling,
     lower_grad_of,
     lower_tuples,
+    normalize_ops,
     peephole,
     peephole_alias_sensitive,
     peephole_dict_idioms,
     peephole_list_idioms,
     peephole_non_tensor,
+    remove_dropout,
     remove_expands,
+    remove_inplace_ops,
+    remove_mutation,
     specialize_autogradzero,
+    subgraph_rewrite,
 )
 from rushlight.jit.passes.registry import PASSES
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rushlight.core.dtype import bool_
+from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Node
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.type_checks import to_script
@@ -36,6 +38,25 @@ def _constant_chunk(node: Node) -> Callable:
     return lambda value: tuple(value.chunk(count, dim))
 
 
+def _tolist(node: Node) -> Callable:
+    wanted = node.output.type
+
+    def to_list(value: Tensor, depth: int, kind: int) -> object:
+        if value.dim() != depth:
+            raise RuntimeError(
+                f"Output annotation list dimension and runtime tensor dimension must match for tolist(): got a tensor of "
+                f"{value.dim()} dimensions for {wanted}"
+            )
+        fits = (not value.is_floating_point() and not value.is_complex() and value.dtype is not bool_, value.is_floating_point(),
+                value.is_complex(), value.dtype is bool_)  # fmt: skip
+        if not fits[kind]:
+            raise RuntimeError(f"Output annotation element type and runtime tensor element type must match for tolist(): got "
+                               f"{value.dtype} for {wanted}")  # fmt: skip
+        return value.tolist()
+
+    return to_list
+
+
 def _python_op(node: Node) -> Callable:
     function, result = node["function"], node.output.type
     kinds = [value.type for value in node.inputs]
@@ -53,4 +74,5 @@ PRIMITIVES: dict[str, Callable[[Node], Callable]] = {
     "prim::profile": _profile,
     "prim::ConstantChunk": _constant_chunk,
     "prim::PythonOp": _python_op,
+    "prim::tolist": _tolist,
 }

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
     from rushlight.jit.serialization.importer import Importer
 
-_CASTS = ("int", "float", "bool", "complex", "str")
 _FORMS = ("annotate", "fork", "unchecked_cast")
 _NUMBERS = {"inf": math.inf, "nan": math.nan, "infj": complex(0, math.inf), "nanj": complex(0, math.nan)}
 
@@ -40,7 +39,7 @@ class ArchiveResolver:
 
     def __init__(self, importer: Importer):
         self.importer = importer
-        self._values: dict[str, SugaredValue] = {name: BUILTIN_NAMES[name] for name in _CASTS}
+        self._values: dict[str, SugaredValue] = dict(BUILTIN_NAMES)
         self._values |= {name: FormValue(name) for name in _FORMS}
         self._values |= {name: ConstantValue(value) for name, value in _NUMBERS.items()}
         self._values |= {"torch": Operators("aten"), "ops": OperatorNamespaces(), "CONSTANTS": Constants(self),
@@ -77,6 +76,8 @@ class Operators(SugaredValue):
         return f"operators of {self.namespace}"
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        if self.namespace == "aten" and name == "autograd":
+            return self  # torch.autograd.grad is aten::grad
         return BuiltinFunction(f"{self.namespace}::{name}")
 
 

@@ -10,14 +10,19 @@ import difflib
 import warnings
 
 from rushlight.core.tensor import Tensor
-from rushlight.jit.ir.graph import Graph
+from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.ir.printer import graph_text, node_text
-from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.tracing.warning import TracerWarning
 from rushlight.testing import assert_close
 
 _SAME_CONSTANT = (
     "Node:\n{node}\nSource Location:\n{place}\nComparison exception: {error}"
+)
+
+
+_RANDOM = frozenset(
+    "bernoulli binomial multinomial native_dropout normal poisson rand rand_like randint randint_like randn randn_like randperm "
+    "rrelu rrelu_with_noise cauchy exponential geometric log_normal random uniform".split()
 )
 
 
@@ -116,13 +121,10 @@ def _warn_of_chance(graph: Graph, has_warned: list[bool]) -> None:
     )  # fmt: skip
 
 
-def _is_random(node: object) -> bool:
-    operator = operator_of(node) if node.kind.startswith("aten::") else None
-    if operator is None or operator.op is None:
-        return False
-    if node.kind in ("aten::dropout", "aten::feature_dropout", "aten::alpha_dropout"):
+def _is_random(node: Node) -> bool:
+    if node.kind.endswith("dropout"):
         return node.input(2).constant() is not False
-    return "nondeterministic_seeded" in operator.op.tags
+    return node.kind.removeprefix("aten::").removesuffix("_") in _RANDOM
 
 
 def _tensors(value: object):

@@ -11,6 +11,7 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.tracing.state import TracingState, complete_type, suspended
 from rushlight.jit.tracing.warning import CONTAINER, warn
 from rushlight.jit.types.kinds import BOOL, FLOAT, INT, STRING, TENSOR, DictType, ListType, TupleType, Type
+from rushlight.jit.types.relations import unshaped
 
 _NO_TENSORS = (
     "cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
@@ -42,19 +43,16 @@ def input_type(value: object) -> Type | None:
             return None
         return TupleType(parts)
     if isinstance(value, list):
-        parts = {_general(part) for part in map(input_type, value)} or {TENSOR}
+        parts = {_unshaped(part) for part in map(input_type, value)} or {TENSOR}
         return ListType(parts.pop()) if len(parts) == 1 and None not in parts else None
     if isinstance(value, dict) and value:
-        kinds = {(_KEYS.get(type(key)), _general(input_type(item))) for key, item in value.items()}
+        kinds = {(_KEYS.get(type(key)), _unshaped(input_type(item))) for key, item in value.items()}
         return DictType(*kinds.pop()) if len(kinds) == 1 and not any(None in pair for pair in kinds) else None
     return None
 
 
-def _general(kind: Type | None) -> Type | None:
-    """A type without what is known of particular tensors."""
-    if isinstance(kind, type(TENSOR)):
-        return TENSOR
-    return kind.with_contained(tuple(map(_general, kind.contained()))) if kind is not None and kind.contained() else kind
+def _unshaped(kind: Type | None) -> Type | None:
+    return None if kind is None else unshaped(kind)
 
 
 def check_inputs(inputs: tuple) -> None:
@@ -104,7 +102,7 @@ def output_value(tracing: TracingState, result: object) -> Value:
         if tracing.strict:
             warn(f"Encountering a list{CONTAINER}")
         parts = [output_value(tracing, item) for item in result]
-        kinds = {_general(part.type) for part in parts} or {TENSOR}
+        kinds = {unshaped(part.type) for part in parts} or {TENSOR}
         if len(kinds) > 1:
             raise RuntimeError(f"A list at the output of a trace must have elements of one type, got {_names(kinds)}")
         return graph.insert("prim::ListConstruct", parts).output.set_type(ListType(kinds.pop()))
@@ -126,7 +124,7 @@ def _output_dict(tracing: TracingState, result: dict) -> Value:
     parts = []
     for key, item in result.items():
         parts += [insert_constant(graph, key), output_value(tracing, item)]
-    kinds = {(_general(key.type), _general(item.type)) for key, item in zip(parts[::2], parts[1::2], strict=True)}
+    kinds = {(unshaped(key.type), unshaped(item.type)) for key, item in zip(parts[::2], parts[1::2], strict=True)}
     if len(kinds) > 1 or any(key not in _KEYS.values() for key, _ in kinds):
         raise RuntimeError("A dict at the output of a trace must have keys and values of one type each")
     return graph.insert("prim::DictConstruct", parts).output.set_type(DictType(*kinds.pop()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from rushlight.jit.emit.python_values import FUNCTIONS, FormValue
 from rushlight.jit.scripting import script
 from rushlight.jit.tracing.state import is_tracing
 
@@ -21,3 +22,6 @@ def script_if_tracing(fn: Callable) -> Callable:
     wrapper.__original_fn = fn
     wrapper.__script_if_tracing_wrapper = True
     return wrapper
+
+
+FUNCTIONS[is_tracing] = FormValue("is_tracing")

@@ -15,7 +15,8 @@ from rushlight.jit.module import ScriptModule
 from rushlight.jit.module_types import ConcreteModule, unique_name
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.tracing.state import TracingState, complete_type
-from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, OptionalType, TensorType, TupleType, Type
+from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, OptionalType, TupleType, Type
+from rushlight.jit.types.relations import unshaped
 from rushlight.nn import Module
 
 Path = tuple[str, ...]
@@ -25,6 +26,9 @@ _MADE = "made_by_tracing"
 
 class TracedModule(ScriptModule):
     """A module inside a traced one."""
+
+    def _get_name(self) -> str:
+        return self.original_name
 
 
 class TopLevelTracedModule(TracedModule):
@@ -104,14 +108,7 @@ def make_methods(graph: Graph, scripted: ScriptModule, root: Value) -> None:
     for each in made:
         for node in each.find_all_nodes("prim::CallMethod"):
             if node.attributes.pop(_MADE, False):
-                node.output.set_type(_general(node.output.type))
-
-
-def _general(kind: Type) -> Type:
-    """A result's type without what the examples' sizes were."""
-    if isinstance(kind, TensorType):
-        return TENSOR
-    return kind.with_contained(tuple(map(_general, kind.contained()))) if isinstance(kind, TupleType) else kind
+                node.output.set_type(unshaped(node.output.type))
 
 
 def _make_methods(block: Block, scripted: ScriptModule, made: list[Graph]) -> None:

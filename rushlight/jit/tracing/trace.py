@@ -9,12 +9,14 @@ import inspect
 import warnings
 from collections.abc import Callable
 
+from rushlight.amp.autocast_mode import clear_autocast_cache
 from rushlight.jit.compiler import qualified_name
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
+from rushlight.jit.passes.normalize_ops import normalize_ops
 from rushlight.jit.script import ScriptFunction
 from rushlight.jit.tracing import record  # noqa: F401 (registers the kernel of the Tracer key)
 from rushlight.jit.tracing.check import cloned, compare_graphs, compare_results
@@ -110,6 +112,7 @@ def _record(
 ) -> Graph:  # fmt: skip
     """The graph of one run, with modules' methods made."""
     check_inputs(inputs)
+    clear_autocast_cache()  # casts of parameters that were not recorded
     tracing = TracingState(strict)
     root = None if module is None else tracing.graph.add_input("self", module[1]._c.type)
     taken = [
@@ -128,6 +131,7 @@ def _record(
     graph = tracing.graph
     if module is not None:
         make_methods(graph, module[1], root)
+    normalize_ops(graph)
     eliminate_dead_code(graph)
     return graph
 

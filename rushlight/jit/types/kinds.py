@@ -279,6 +279,9 @@ class NominalType(Type):
 
     name: str
 
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __str__(self) -> str:
         return self.name
 

@@ -38,7 +38,8 @@ def stream(seed: int, offset: int, count: int) -> np.ndarray:
     groups = -(-count // 64)
     blocks = np.arange(16 * groups, dtype=np.uint64)
     zero = np.zeros_like(blocks)
-    words = philox((blocks & _LOW, blocks >> _HALF, zero + np.uint64(offset), zero), (seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF))
+    counter = (blocks & _LOW, blocks >> _HALF, zero + np.uint64(offset), zero)
+    words = philox(counter, (seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF))
     return np.stack([word.reshape(groups, 16) for word in words], axis=1).reshape(-1)[:count]
 
 

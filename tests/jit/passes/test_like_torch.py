@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.jit.passes.support import check_like_torch
+from tests.jit.passes.support import like_torch
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.oracle
@@ -260,17 +260,94 @@ WHILE = """
           -> (%r, %c)
       return (%a)
 """
+IN_PLACE = """
+    graph(%x : Tensor, %y : Tensor):
+      %0 : int = prim::Constant[value=0]()
+      %1 : int = prim::Constant[value=1]()
+      %a : Tensor = aten::mul(%x, %y)
+      %b : Tensor = aten::add_(%a, %y, %1)
+      %c : Tensor = aten::relu_(%a)
+      %d : Tensor = aten::sub(%a, %c, %1)
+      %e : Tensor = aten::add_(%x, %d, %1)
+      %v : Tensor = aten::select(%d, %0, %0)
+      %f : Tensor = aten::mul_(%v, %1)
+      %g : Tensor = aten::sigmoid(%y)
+      %h : Tensor = aten::zero_(%g)
+      %l : Tensor[] = prim::ListConstruct(%h, %g)
+      %m : Tensor[] = aten::append(%l, %d)
+      %n : Tensor = aten::stack(%l, %0)
+      %o : Tensor[] = aten::append(%l, %d)
+      return (%c, %e, %d, %n)
+"""
+LIST_WRITES = """
+    graph(%x : Tensor, %y : Tensor):
+      %0 : int = prim::Constant[value=0]()
+      %1 : int = prim::Constant[value=1]()
+      %l : Tensor[] = prim::ListConstruct(%x)
+      %m : Tensor[] = aten::append(%l, %y)
+      %n : Tensor[] = aten::append(%l, %x)
+      %a : Tensor = aten::cat(%l, %0)
+      %o : Tensor[] = aten::append(%l, %a)
+      %b : Tensor = aten::cat(%l, %0)
+      return (%a, %b)
+"""
+LINEAR = """
+    graph(%x : Tensor, %w : Tensor, %b : Tensor):
+      %1 : int = prim::Constant[value=1]()
+      %2 : int = prim::Constant[value=2]()
+      %t : Tensor = aten::t(%w)
+      %a : Tensor = aten::addmm(%b, %x, %t, %1, %1)
+      %u : Tensor = aten::t(%w)
+      %c : Tensor = aten::matmul(%a, %u)
+      %d : Tensor = aten::add(%c, %b, %1)
+      %v : Tensor = aten::t(%w)
+      %e : Tensor = aten::matmul(%d, %v)
+      %f : Tensor = aten::relu(%e)
+      %z : Tensor = aten::t(%w)
+      %g : Tensor = aten::addmm(%b, %f, %z, %1, %2)
+      return (%g)
+"""
+DROPOUT = """
+    graph(%x : Tensor):
+      %p : float = prim::Constant[value=0.5]()
+      %false : bool = prim::Constant[value=0]()
+      %a : Tensor = aten::dropout(%x, %p, %false)
+      %b : Tensor = aten::feature_dropout(%a, %p, %false)
+      return (%b)
+"""
+NUMBERS = """
+    graph(%x : Tensor, %n : int):
+      %1 : int = prim::Constant[value=1]()
+      %2 : float = prim::Constant[value=2.5]()
+      %a : Tensor = prim::NumToTensor(%n)
+      %b : int = aten::Int(%a)
+      %c : Tensor = aten::add(%x, %2, %1)
+      %d : Tensor = aten::add(%c, %b, %1)
+      return (%d)
+"""
+RELUS = """
+    graph(%x : Tensor, %y : Tensor):
+      %1 : int = prim::Constant[value=1]()
+      %a : Tensor = aten::add(%x, %y, %1)
+      %b : Tensor = aten::relu(%a)
+      %c : Tensor = aten::relu(%x)
+      %d : Tensor = aten::mul(%b, %c)
+      %e : Tensor = aten::relu_(%d)
+      return (%e)
+"""
 
 CASES = [
+    ("_jit_pass_remove_mutation", IN_PLACE),
+    ("_jit_pass_remove_mutation", LIST_WRITES),
+    ("_jit_pass_remove_inplace_ops", IN_PLACE),
+    ("_jit_pass_fuse_linear", LINEAR),
+    ("_jit_pass_erase_number_types", NUMBERS),
+    ("_jit_pass_inplace_to_functional_activation", RELUS),
     ("_jit_pass_peephole", IDIOMS),
     ("_jit_pass_peephole", SHAPES),
-    ("_jit_pass_peephole", CONDITIONS),
-    ("_jit_pass_peephole_list_idioms", IDIOMS),
-    ("_jit_pass_loop_unrolling", COUNTED),
     ("_jit_pass_loop_unrolling", RANGE),
     ("_jit_pass_loop_unrolling", UNREAD_RANGE),
     ("_jit_pass_loop_unrolling", WHILE),
-    ("_jit_pass_constant_loop_unrolling", COUNTED),
     ("_jit_pass_constant_loop_unrolling", RANGE),
     ("_jit_pass_constant_propagation", ARITHMETIC),
     ("_jit_pass_constant_propagation", BRANCHES),
@@ -295,6 +372,20 @@ CASES = [
 ]
 
 
+CLEANED_CASES = [
+    ("_jit_pass_peephole_list_idioms", IDIOMS),
+    ("_jit_pass_loop_unrolling", COUNTED),
+    ("_jit_pass_constant_loop_unrolling", COUNTED),
+]
+
+
 @pytest.mark.parametrize(("name", "text"), CASES)
 def test_a_pass_gives_what_torch_gives(name, text):
-    check_like_torch(name, text)
+    found, wanted = like_torch(name, text)
+    assert found == wanted
+
+
+@pytest.mark.parametrize(("name", "text"), CLEANED_CASES)
+def test_a_pass_gives_what_torch_gives_but_for_what_is_left_to_clean(name, text):
+    found, wanted = like_torch(name, text, cleaned=True)
+    assert found == wanted

@@ -1,5 +1,5 @@
-// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N], B packed once (pack.h), and batched products of unpacked
-// operands. Results go to an epilogue, a functor that stores them itself, so that bias, activation and residual need no
+// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N], B packed once (pack.h; in float, bfloat16, half or int8_t), and
+// batched products of unpacked operands. Results go to an epilogue, a functor that stores them itself, so that bias, activation and residual need no
 // pass of their own:
 //
 //     rl::gemm<128>(a, 384, packed, 1536, 384, [&](auto lane, long row, long column, auto value) {
@@ -28,14 +28,14 @@ RL_INLINE long group_size(long count, long limit) {
 
 // One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue.
 // `next` is the panel that comes after all row blocks had this one; each brings a share of it into the cache.
-template <long M, class E>
+template <long M, class S, class E>
 RL_INLINE void multiply_group(long m, long first, long last, const float* a, long a_row, long a_column,
-                              const float* panel, const float* next, long first_column, long columns, long depth,
+                              const S* panel, const S* next, long first_column, long columns, long depth,
                               const E& emit) {
   using split = row_split<M>;
   alignas(64) float sums[group_limit * tile_rows * tile_columns];
   const long parts = depth > depth_block ? (depth + depth_block - 1) / depth_block : 1;
-  const long step = tile_columns * (long)sizeof(float) / split::count(m);
+  const long step = tile_columns * (long)sizeof(S) / split::count(m);
   for (long part = 0; part < parts; ++part) {
     const long k = depth * part / parts, k_end = depth * (part + 1) / parts;
     for (long i = first; i < last; ++i) {
@@ -48,8 +48,8 @@ RL_INLINE void multiply_group(long m, long first, long last, const float* a, lon
   }
 }
 
-template <long M, class E>
-RL_INLINE void gemm_rows(long m, const float* a, long a_row, const float* packed, long columns, long depth,
+template <long M, class S, class E>
+RL_INLINE void gemm_rows(long m, const float* a, long a_row, const S* packed, long columns, long depth,
                          const E& emit) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(m);
   const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
@@ -63,15 +63,15 @@ RL_INLINE void gemm_rows(long m, const float* a, long a_row, const float* packed
 }
 
 // emit(lane, row, column, value) for C = A * packed B; A has unit stride along K. M is the number of rows.
-template <long M, class E>
-RL_INLINE void gemm(const float* a, long a_row, const float* packed, long columns, long depth, const E& emit) {
+template <long M, class S, class E>
+RL_INLINE void gemm(const float* a, long a_row, const S* packed, long columns, long depth, const E& emit) {
   static_assert(M > 0, "for a row count known only at run time, call gemm(m, ...)");
   gemm_rows<M>(M, a, a_row, packed, columns, depth, emit);
 }
 
 // The same with the number of rows given at run time.
-template <class E>
-RL_INLINE void gemm(long m, const float* a, long a_row, const float* packed, long columns, long depth, const E& emit) {
+template <class S, class E>
+RL_INLINE void gemm(long m, const float* a, long a_row, const S* packed, long columns, long depth, const E& emit) {
   gemm_rows<0>(m, a, a_row, packed, columns, depth, emit);
 }
 
@@ -95,8 +95,8 @@ RL_INLINE void pack_row_blocks(long m, long first, long last, const float* a, lo
     }
 }
 
-template <long M, class E>
-RL_INLINE void gemm_columns_rows(long m, const float* a, long a_column, const float* packed, long columns, long depth,
+template <long M, class S, class E>
+RL_INLINE void gemm_columns_rows(long m, const float* a, long a_column, const S* packed, long columns, long depth,
                                  void* scratch, const E& emit) {
   using split = row_split<M>;
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = split::count(m);
@@ -129,15 +129,15 @@ RL_INLINE void gemm_columns_rows(long m, const float* a, long a_column, const fl
 
 // Like gemm, of a matrix A with unit stride along its rows' direction, as the transposed of a row-major one has.
 // scratch: gemm_columns_scratch_bytes(K) per thread.
-template <long M, class E>
-RL_INLINE void gemm_columns(const float* a, long a_column, const float* packed, long columns, long depth, void* scratch,
+template <long M, class S, class E>
+RL_INLINE void gemm_columns(const float* a, long a_column, const S* packed, long columns, long depth, void* scratch,
                             const E& emit) {
   static_assert(M > 0, "for a row count known only at run time, call gemm_columns(m, ...)");
   gemm_columns_rows<M>(M, a, a_column, packed, columns, depth, scratch, emit);
 }
 
-template <class E>
-RL_INLINE void gemm_columns(long m, const float* a, long a_column, const float* packed, long columns, long depth,
+template <class S, class E>
+RL_INLINE void gemm_columns(long m, const float* a, long a_column, const S* packed, long columns, long depth,
                             void* scratch, const E& emit) {
   gemm_columns_rows<0>(m, a, a_column, packed, columns, depth, scratch, emit);
 }
@@ -156,13 +156,13 @@ RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_c
   const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
   const long group = group_size(blocks, share < limit ? share : limit), groups = (blocks + group - 1) / group;
   float* panel_data = (float*)((char*)scratch + thread_index() * bgemm_scratch_bytes(depth));
-  const float* held = nullptr;
+  decltype(b(0)) held = nullptr;
 #pragma omp for schedule(static)
   for (long task = 0; task < panels * batches * groups; ++task) {
     const long first = task % groups * group, batch = task / groups % batches;
     const long column = task / groups / batches * tile_columns, left = columns - column;
     const long last = first + group < blocks ? first + group : blocks;
-    const float* source = b(batch) + column * b_column;
+    const auto* source = b(batch) + column * b_column;
     if (source != held) {
       pack_panel(source, b_row, b_column, depth, left < tile_columns ? left : tile_columns, panel_data);
       held = source;
@@ -172,8 +172,8 @@ RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_c
   }
 }
 
-// Batched products of operands that lie anywhere: a(batch) and b(batch) give the matrices' first elements, the strides
-// are in elements, emit(lane, batch, row, column, value) takes the results. scratch: bgemm_scratch_bytes(K) per thread,
+// Batched products of operands that lie anywhere: a(batch) and b(batch) give the matrices' first elements, a's in float
+// and b's in any storage type, the strides are in elements, emit(lane, batch, row, column, value) takes the results. scratch: bgemm_scratch_bytes(K) per thread,
 // aligned to a vector.
 template <long M, class A, class B, class E>
 RL_INLINE void bgemm(long batches, const A& a, long a_row, long a_column, const B& b, long b_row, long b_column,

@@ -1,4 +1,5 @@
 // Packing of matrices into the panels that tile.h reads: [ceil(N / NR)][K][NR], zero padded, NR = rl::tile_columns.
+// T is the type of the matrix and S that of the panels: T itself, or float.
 #pragma once
 
 #include <rushlight/vec.h>
@@ -7,12 +8,20 @@ namespace rl {
 
 constexpr int tile_columns = 2 * lanes;
 
-// Floats in a packed K x N matrix.
+// Elements of a packed K x N matrix.
 constexpr long packed_size(long depth, long columns) {
   return (columns + tile_columns - 1) / tile_columns * tile_columns * depth;
 }
 
-template <class Lane, class T> RL_INLINE auto load_float(Lane lane, const T* p) { return cast<float, T>(lane.load(p)); }
+template <class Lane, class T> RL_INLINE auto load_float(Lane lane, const T* p) {
+  if constexpr (same<T, int8_t>) return cast<float, int32_t>(cast<int32_t, int8_t>(lane.load(p)));
+  else return cast<float, T>(lane.load(p));
+}
+
+template <class Lane, class S, class V> RL_INLINE void store_float(Lane lane, S* p, V value) {
+  if constexpr (same<S, int8_t>) lane.store(p, cast<int8_t, float>(value));
+  else lane.store(p, value);
+}
 
 RL_INLINE vec<float> interleave(vec<float> low, vec<float> high, vec<int32_t> pick) {
 #ifdef __clang__
@@ -40,8 +49,8 @@ RL_INLINE void transpose(vec<float> (&block)[lanes]) {
 }
 
 // out[k][j] = b[j][k] for `rows` <= lanes rows of b with unit stride along k; the other columns of out become zero.
-template <class T>
-__attribute__((noinline)) void pack_transposed(const T* b, long row_stride, long rows, long depth, float* out,
+template <class T, class S>
+__attribute__((noinline)) void pack_transposed(const T* b, long row_stride, long rows, long depth, S* out,
                                                long out_stride) {
   const vector_lane lane;
   long k = 0;
@@ -56,16 +65,16 @@ __attribute__((noinline)) void pack_transposed(const T* b, long row_stride, long
       }
     }
     transpose(block);
-    RL_UNROLL for (int j = 0; j < lanes; ++j) lane.store(out + (k + j) * out_stride, block[j]);
+    RL_UNROLL for (int j = 0; j < lanes; ++j) store_float(lane, out + (k + j) * out_stride, block[j]);
   }
   for (; k < depth; ++k)
     for (long j = 0; j < lanes; ++j)
-      out[k * out_stride + j] = j < rows ? load_float(scalar_lane{}, b + j * row_stride + k) : 0.0f;
+      store_float(scalar_lane{}, out + k * out_stride + j, j < rows ? load_float(scalar_lane{}, b + j * row_stride + k) : 0.0f);
 }
 
 // One panel: out[k][j] = b[k * k_stride + j * n_stride] for j < columns, zero up to NR.
-template <class T>
-__attribute__((noinline)) void pack_panel(const T* b, long k_stride, long n_stride, long depth, long columns, float* out) {
+template <class T, class S>
+__attribute__((noinline)) void pack_panel(const T* b, long k_stride, long n_stride, long depth, long columns, S* out) {
   if (k_stride == 1 && n_stride != 1) {
     for (long j = 0; j < tile_columns; j += lanes) {
       const long rows = columns - j < 0 ? 0 : columns - j < lanes ? columns - j : lanes;
@@ -74,21 +83,21 @@ __attribute__((noinline)) void pack_panel(const T* b, long k_stride, long n_stri
   } else if (n_stride == 1 && columns == tile_columns) {
     const vector_lane lane;
     for (long k = 0; k < depth; ++k, b += k_stride, out += tile_columns) {
-      lane.store(out, load_float(lane, b));
-      lane.store(out + lanes, load_float(lane, b + lanes));
+      store_float(lane, out, load_float(lane, b));
+      store_float(lane, out + lanes, load_float(lane, b + lanes));
     }
   } else {
     for (long k = 0; k < depth; ++k, b += k_stride, out += tile_columns) {
-      for (long j = 0; j < columns; ++j) out[j] = load_float(scalar_lane{}, b + j * n_stride);
-      for (long j = columns; j < tile_columns; ++j) out[j] = 0.0f;
+      for (long j = 0; j < tile_columns; ++j)
+        store_float(scalar_lane{}, out + j, j < columns ? load_float(scalar_lane{}, b + j * n_stride) : 0.0f);
     }
   }
 }
 
 // Packs all of B[k][n] = b[k * k_stride + n * n_stride] (of any type). Called by every thread of a parallel
 // region, or by one outside.
-template <class T>
-__attribute__((noinline)) void pack_b(const T* b, long k_stride, long n_stride, long depth, long columns, float* packed) {
+template <class T, class S>
+__attribute__((noinline)) void pack_b(const T* b, long k_stride, long n_stride, long depth, long columns, S* packed) {
   const long panels = (columns + tile_columns - 1) / tile_columns;
 #pragma omp for schedule(static)
   for (long panel = 0; panel < panels; ++panel) {

@@ -3,7 +3,8 @@
 // B comes in panels (pack.h): NR = 2 vectors of columns, K rows, contiguous ([K][NR]), padded with zeros. A lies
 // anywhere in memory, by a row and a column stride. A tile is `rows` x NR results held in registers over the whole loop
 // over K. The tile functions know nothing of what happens to the results, so every product of a unit shares them; an
-// epilogue is applied afterwards from a small buffer that is still in the first-level cache.
+// epilogue is applied afterwards from a small buffer that is still in the first-level cache. Panels may be stored in
+// fewer bits than they are computed in (S: float, bfloat16, half or int8_t); A and the results are float.
 #pragma once
 
 #include <rushlight/pack.h>
@@ -25,15 +26,16 @@ struct read_ahead {
 
 // c[r][0..NR) (=, or += when `accumulate`) the sum over k of a[r * a_row + k * a_column] * b[k][0..NR), r < Rows.
 // c has rows of NR floats. Few rows are computed over several k at once, or each sum would wait for the one before.
-template <int Rows>
-__attribute__((noinline)) void tile(const float* a, long a_row, long a_column, const float* b, long depth, float* c,
+template <int Rows, class S>
+__attribute__((noinline)) void tile(const float* a, long a_row, long a_column, const S* b, long depth, float* c,
                                     bool accumulate, read_ahead ahead) {
+  const vector_lane lane;
   constexpr int steps = Rows >= 4 ? 1 : Rows >= 2 ? 2 : 4;
   vec<float> sum[steps][Rows][2] = {};
   long k = 0;
   for (; k + steps <= depth; k += steps) {
     RL_UNROLL for (int s = 0; s < steps; ++s) {
-      const vec<float> b0 = load_bytes<vec<float>>(b), b1 = load_bytes<vec<float>>(b + lanes);
+      const vec<float> b0 = load_float(lane, b), b1 = load_float(lane, b + lanes);
       RL_UNROLL for (int r = 0; r < Rows; ++r) {
         const float x = a[r * a_row];
         sum[s][r][0] += x * b0;
@@ -48,8 +50,8 @@ __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, c
   if constexpr (steps > 1) {
     for (; k < depth; ++k, a += a_column, b += tile_columns) {
       RL_UNROLL for (int r = 0; r < Rows; ++r) {
-        sum[0][r][0] += a[r * a_row] * load_bytes<vec<float>>(b);
-        sum[0][r][1] += a[r * a_row] * load_bytes<vec<float>>(b + lanes);
+        sum[0][r][0] += a[r * a_row] * load_float(lane, b);
+        sum[0][r][1] += a[r * a_row] * load_float(lane, b + lanes);
       }
     }
     RL_UNROLL for (int s = 1; s < steps; ++s)
@@ -70,9 +72,9 @@ __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, c
   }
 }
 
-template <int Rows>
-RL_INLINE void tile(const float* a, long a_row, long a_column, const float* b, long depth, float* c, bool accumulate) {
-  tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(float)});
+template <int Rows, class S>
+RL_INLINE void tile(const float* a, long a_row, long a_column, const S* b, long depth, float* c, bool accumulate) {
+  tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
 }
 
 // Rows [first, first + rows) of a product; the first `done` of them belong to the block before and are not emitted.
@@ -107,7 +109,8 @@ template <long M> struct row_split {
   }
 
   // a is the matrix's beginning.
-  static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const float* b, long depth,
+  template <class S>
+  static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth,
                             float* c, bool accumulate, read_ahead ahead) {
     a += block.first * a_row;
     if constexpr (M > 0) {
@@ -125,9 +128,10 @@ template <long M> struct row_split {
     }
   }
 
-  static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const float* b, long depth,
+  template <class S>
+  static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth,
                             float* c, bool accumulate) {
-    run(block, a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(float)});
+    run(block, a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
   }
 };
 

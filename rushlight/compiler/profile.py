@@ -1,0 +1,138 @@
+"""`torch.compiler.profile`: what each kernel of compiled code costs, and how near that is to what the machine can do.
+
+In: a `with` block that runs compiled code. Out: a record per kernel, and a table of them when printed.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.dtype import float32
+from rushlight.inductor.profiling import KernelTimes, Recorder
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+_COPIED = 1 << 24  # float32 numbers: 64 MB, which no cache holds
+_SIDE = 1024  # of the matrices of a product that keeps all units busy
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """What this machine can do with the present number of threads: bytes and floating-point operations per second."""
+
+    bandwidth: float
+    flops: float
+
+
+@functools.cache
+def measured_peaks() -> Peaks:
+    """The bandwidth of a copy into memory that was used before, reads and writes counted, and the speed of a large product."""
+    with no_grad():
+        source, target = (aten.full.default([_COPIED], 1.0, dtype=float32) for _ in range(2))
+        copying = _best(lambda: aten.copy_.default(target, source))
+        matrix = aten.full.default([_SIDE, _SIDE], 1.0, dtype=float32)
+        multiplying = _best(lambda: aten.mm.default(matrix, matrix))
+    return Peaks(2 * 4 * _COPIED / copying, 2 * _SIDE**3 / multiplying)
+
+
+def _best(function: Callable[[], object]) -> float:
+    times = []
+    for _ in range(6):
+        begin = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+@dataclass(frozen=True)
+class KernelProfile:
+    """One kernel: its calls, and for all of them the seconds, the bytes that it has to read and write, and its operations.
+
+    `share` is how much of the time the machine would need for these bytes or these operations, whichever takes longer; above 1
+    where what it reads lies in a cache. `lines` are the user's source lines that it comes from.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    lines: tuple[str, ...]
+    calls: int
+    seconds: float
+    bytes: int
+    flops: int
+    share: float
+
+
+class profile:
+    """Context manager: measures the kernels of the compiled code that runs in its block, on all threads.
+
+        with torch.compiler.profile() as p:
+            model(x)
+        print(p)
+
+    `p.kernels` are the records, the one that took longest first; `p.peaks` what the machine can do, as measured. The first run
+    of a graph in the block builds a program that looks at the clock after each kernel; that is not counted. RuntimeError when
+    blocks are nested.
+    """
+
+    def __init__(self):
+        self._recorder = Recorder()
+
+    def __enter__(self) -> profile:
+        self._recorder.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._recorder.stop()
+
+    @property
+    def peaks(self) -> Peaks:
+        """What the machine can do; measured at the first use in a process."""
+        with _lock:
+            return measured_peaks()
+
+    @property
+    def kernels(self) -> list[KernelProfile]:
+        """What ran up to now."""
+        peaks = self.peaks
+        return sorted((_described(times, peaks) for times in self._recorder.kernels), key=lambda kernel: -kernel.seconds)
+
+    def __str__(self) -> str:
+        kernels, peaks = self.kernels, self.peaks
+        total = sum(kernel.seconds for kernel in kernels)
+        rows = [_HEAD, *(_row(kernel, total) for kernel in kernels)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)) + f"  {row[-1]}" for row in rows]
+        lines.append(f"{total * 1e3:.3f} ms in {len(kernels)} kernels; a copy moves {peaks.bandwidth / 1e9:.1f} GB/s, "
+                     f"a product does {peaks.flops / 1e9:.0f} GFLOP/s")  # fmt: skip
+        return "\n".join(lines)
+
+
+def _described(times: KernelTimes, peaks: Peaks) -> KernelProfile:
+    seconds = times.nanoseconds * 1e-9
+    needed = max(times.bytes / peaks.bandwidth, times.flops / peaks.flops)
+    return KernelProfile(
+        times.name, times.operators, times.lines, times.calls, seconds, times.bytes, times.flops, needed / seconds if seconds else 0.0
+    )
+
+
+_HEAD = ("kernel", "calls", "time ms", "of all", "us/call", "MB", "GB/s", "GFLOP/s", "of peak", "what and where")
+
+
+def _row(kernel: KernelProfile, total: float) -> tuple[str, ...]:
+    per_second = 1 / kernel.seconds if kernel.seconds else 0.0
+    return (
+        kernel.name, str(kernel.calls), f"{kernel.seconds * 1e3:.3f}", f"{kernel.seconds / total:.0%}" if total else "",
+        f"{kernel.seconds / kernel.calls * 1e6:.1f}", f"{kernel.bytes / 1e6:.2f}", f"{kernel.bytes * per_second / 1e9:.1f}",
+        f"{kernel.flops * per_second / 1e9:.1f}", f"{kernel.share:.0%}", _source(kernel),
+    )  # fmt: skip
+
+
+def _source(kernel: KernelProfile) -> str:
+    more = f" and {len(kernel.lines) - 1} more lines" if len(kernel.lines) > 1 else ""
+    return "; ".join(filter(None, [", ".join(kernel.operators), *kernel.lines[-1:]])) + more

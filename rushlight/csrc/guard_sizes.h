@@ -1,0 +1,34 @@
+/* Guards on open sizes: relations of integers that are read off the values of a frame. */
+#ifndef RUSHLIGHT_GUARD_SIZES_H
+#define RUSHLIGHT_GUARD_SIZES_H
+
+#include "size_program.h"
+
+enum NumberKind { NUMBER_SIZE, NUMBER_STRIDE, NUMBER_VALUE, NUMBER_KINDS };
+
+/* A number: a size or stride of the tensor in a slot, or the int there. */
+typedef struct {
+    int kind;
+    Py_ssize_t slot, dim;
+} SizeNumber;
+
+typedef struct {
+    int kind;
+    SizeProgram program;
+} SizeCondition;
+
+typedef struct {
+    Py_ssize_t number_count, condition_count;
+    SizeNumber *numbers;
+    SizeCondition *conditions;
+    PyObject *exact; /* owned: says the same of the frame's values, however large the numbers; or NULL where there is nothing */
+} GuardSizes;
+
+/* From (numbers, conditions, exact), the numbers as (kind, slot, dim) and the conditions as (kind, code); -1 with an exception
+   set. What was set before a failure is cleared by guard_sizes_clear. */
+int guard_sizes_set(GuardSizes *sizes, PyObject *description, Py_ssize_t slot_count);
+void guard_sizes_clear(GuardSizes *sizes);
+/* Whether all conditions hold of the values in the slots: 1, 0, or -1 with an exception set. */
+int guard_sizes_hold(const GuardSizes *sizes, PyObject **slots, PyObject *const *values, Py_ssize_t value_count);
+
+#endif

@@ -1,0 +1,28 @@
+/* Integer expressions of sizes as postfix code, as rushlight.core.algebra.postfix writes them. */
+#ifndef RUSHLIGHT_SIZE_PROGRAM_H
+#define RUSHLIGHT_SIZE_PROGRAM_H
+
+#include <stdint.h>
+
+#include "module.h"
+
+typedef struct {
+    int64_t *code;
+    Py_ssize_t length;
+} SizeProgram;
+
+/* From a tuple of ints that may read `number_count` numbers; -1 with an exception set. Cleared or zeroed before. */
+int size_program_set(SizeProgram *program, PyObject *code, Py_ssize_t number_count);
+void size_program_clear(SizeProgram *program);
+/* Whether there is a value: none where it does not fit 64 bits, nor where something is divided by zero. */
+int size_program_run(const SizeProgram *program, const int64_t *numbers, int64_t *result);
+
+/* A relation of a value to zero. The numbers are those of rushlight.core.algebra.postfix. */
+enum { RELATION_EQUAL, RELATION_DIFFERENT, RELATION_NOT_NEGATIVE, SIZE_RELATION_KINDS };
+
+static inline int relation_to_zero(int kind, int64_t value)
+{
+    return kind == RELATION_EQUAL ? value == 0 : kind == RELATION_DIFFERENT ? value != 0 : value >= 0;
+}
+
+#endif

@@ -1,0 +1,36 @@
+"""Operators of torch that the library does not have: their schemas, so that code which names them compiles, and an error for
+those who run it. Archives name many such operators in branches that are never taken.
+
+In: `declared.txt`, read when an unknown operator is first asked for. Out: overloads that raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+_FILE = Path(__file__).with_name("declared.txt")
+
+
+@cache
+def _schemas() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for line in _FILE.read_text().splitlines():
+        name = line.partition("(")[0].partition(".")[0]
+        found[name] = (*found.get(name, ()), line)
+    return found
+
+
+def declared_schemas(name: str) -> tuple[str, ...]:
+    """The schemas of an operator of torch that is missing here; none for a name that torch does not have either."""
+    return _schemas().get(name, ())
+
+
+def refusal(name: str) -> Callable:
+    """What runs in the place of a missing operator: it raises RuntimeError."""
+
+    def refuse(*args: object) -> None:
+        raise RuntimeError(f"{name} is an operator of torch that rushlight does not have, and the scripted code calls it")
+
+    return refuse

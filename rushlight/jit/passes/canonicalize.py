@@ -1,0 +1,33 @@
+"""Canonicalize: an equal graph whose values are numbered in order, so that graphs can be compared as text.
+
+Requires: SSA. Guarantees: values have numbers from 0 in the order in which they are made; names go unless they are asked for;
+the given graph stays as it is.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.ir.graph import Block, Graph, Value
+from rushlight.jit.passes.registry import graph_pass
+
+
+@graph_pass("Canonicalize", "_jit_pass_canonicalize")
+def canonicalize(graph: Graph, keep_unique_names: bool = True) -> Graph:
+    """The graph with its values numbered anew."""
+    made = graph.copy()
+    values = list(_values(made.block))
+    if not keep_unique_names:
+        for value in values:
+            made.names.release(value)
+    for number, value in enumerate(values):
+        value.unique = number
+    made.reserve_numbers()
+    return made
+
+
+def _values(block: Block) -> list[Value]:
+    found = list(block.inputs)
+    for node in block.nodes:
+        found += node.outputs
+        for inner in node.blocks:
+            found += _values(inner)
+    return found

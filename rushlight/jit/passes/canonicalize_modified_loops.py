@@ -1,0 +1,46 @@
+"""CanonicalizeModifiedLoops: a loop with a trip count and a condition has only the condition.
+
+Requires: SSA. Guarantees: every loop either runs its trip count (its condition is always true) or runs while its condition is
+true (its trip count is the largest int): one that had both, as `for` with `break` has, counts its rounds itself.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.ir.graph import Graph, Node, Value
+from rushlight.jit.passes.helpers import constant_before, insert_before
+from rushlight.jit.passes.loop_unrolling import is_for_loop
+from rushlight.jit.passes.pass_log import PassLog
+from rushlight.jit.passes.registry import graph_pass
+from rushlight.jit.types.kinds import BOOL, INT
+
+_LOG = PassLog(__file__)
+LARGEST_INT = 9223372036854775807
+
+
+@graph_pass("CanonicalizeModifiedLoops")
+def canonicalize_modified_loops(graph: Graph) -> None:
+    """Give loops one reason to end."""
+    for node in graph.find_all_nodes("prim::Loop"):
+        trips = node.input().constant()
+        is_while = type(trips) is int and trips == LARGEST_INT
+        if not is_while and not is_for_loop(node) and _LOG.permits("{} ends by its condition alone", node):
+            _canonicalize(node)
+
+
+def _canonicalize(node: Node) -> None:
+    body, trips = node.blocks[0], node.input()
+    begins = _and(node, insert_before(node, "aten::lt", [constant_before(node, 0), trips], BOOL), node.input(1))
+    node.replace_input(1, begins)
+    node.replace_input(0, constant_before(node, LARGEST_INT))
+    node.insert_input(2, constant_before(node, 0))
+    counted = body.insert_input(1, None, INT)
+    body.inputs[0].replace_all_uses_with(counted)
+    node.insert_output(0, INT)
+    following = insert_before(body.result, "aten::add", [counted, constant_before(body.result, 1)], INT)
+    goes_on = insert_before(body.result, "aten::lt", [following, trips], BOOL)
+    body.replace_output(0, _and(body.result, goes_on, body.outputs[0]))
+    body.insert_output(1, following)
+
+
+def _and(before: Node, first: Value, second: Value) -> Value:
+    return insert_before(before, "aten::__and__", [first, second], BOOL)

@@ -1,0 +1,136 @@
+"""Whole programs as code: the files of an archive, with every class and function that a module or function refers to.
+
+In: types and functions. Out: texts by their qualified prefixes, such as `__torch__.torch.nn`. Stage: jit, printing.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.constants import simplified
+from rushlight.jit.function import Function
+from rushlight.jit.serialization.code_constants import ConstantTable, constant_text, plain_text
+from rushlight.jit.serialization.code_expressions import is_plain
+from rushlight.jit.serialization.code_names import TypeTable
+from rushlight.jit.serialization.code_printer import FunctionPrinter
+from rushlight.jit.serialization.reachable import compile_reachable
+from rushlight.jit.types.kinds import ANY, ClassType, EnumType, InterfaceType, TupleType, Type
+
+
+class Program:
+    """What an archive's code is made of. Adding a type or function prints it, and then whatever it refers to."""
+
+    def __init__(self) -> None:
+        self.constants = ConstantTable()
+        self.types = TypeTable(self._note)
+        self.pending: list[tuple[object, str]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.operators: set[str] = set()
+
+    def _note(self, item: object, name: str) -> None:
+        self.pending.append((item, name))
+
+    def add(self, item: Type | Function) -> str:
+        """Print a type or function and all that it refers to; its name in the program."""
+        compile_reachable(item)
+        name = self.types.name_of(item)
+        self.finish()
+        return name
+
+    def finish(self) -> None:
+        """Print what was referred to since."""
+        while self.pending:
+            found, full = self.pending.pop(0)
+            prefix, _, last = full.rpartition(".")
+            self.texts.setdefault(prefix, [])
+            self.texts[prefix].append(self._definition(found, last))
+
+    def files(self) -> dict[str, str]:
+        """The texts by the names of their files, `__torch__/torch/nn.py`."""
+        return {f"{prefix.replace('.', '/')}.py": "".join(parts) for prefix, parts in self.texts.items()}
+
+    def function(self, function: Function, name: str, level: int = 0, self_type: Type | None = None) -> str:
+        """A function's definition."""
+        graph = function.graph
+        self.operators.update(node.kind for node in graph.all_nodes())
+        return FunctionPrinter(self.types, self.constants, level).function(graph, function.schema, name, self_type)
+
+    def _definition(self, item: object, name: str) -> str:
+        if isinstance(item, Function):
+            return self.function(item, name)
+        if isinstance(item, ClassType):
+            return self._class(item, name)
+        if isinstance(item, EnumType):
+            return self._lines(f"class {name}(Enum):", [f"{member} = {plain_text(value)}" for member, value in item.members])
+        if isinstance(item, TupleType):
+            return self._lines(f"class {name}(NamedTuple):", self._fields(item))
+        return self._interface(item, name)
+
+    def _lines(self, head: str, lines: list[str]) -> str:
+        return "\n".join([head, *(f"  {line}" for line in lines or ["pass"])]) + "\n"
+
+    def _fields(self, kind: TupleType) -> list[str]:
+        defaults = dict(zip(kind.fields[len(kind.fields) - len(kind.defaults) :], kind.defaults, strict=True))
+        lines = []
+        for field, element in zip(kind.fields, kind.elements, strict=True):
+            default = f" = {self._constant(defaults[field], element)}" if field in defaults else ""
+            lines.append(f"{field} : {self.types.text(element)}{default}")
+        return lines
+
+    def _constant(self, value: object, kind: Type) -> str:
+        return constant_text(simplified(value), kind, self.constants, self.types)
+
+    def _interface(self, kind: InterfaceType, name: str) -> str:
+        lines = []
+        for method, schema in kind.methods.items():
+            parameters = "".join(f", {each.name}: {self.types.text(each.type)}" for each in schema.arguments[1:])
+            lines += [f"def {method}(self{parameters}) -> {self.types.text(schema.return_type)}:", "  pass"]
+        return self._lines(f"class {name}({'ModuleInterface' if kind.is_module else 'Interface'}):", lines)
+
+    # Classes
+
+    def _class(self, kind: ClassType, name: str) -> str:
+        head = f"class {name}(Module):" if kind.is_module else f"class {name}:"
+        lines = self._module_lists(kind) if kind.is_module else []
+        for attribute in kind.attributes.values():
+            text = self.types.text(attribute.type)
+            plain = is_plain(attribute.name)
+            lines.append(f"{attribute.name} : {text}" if plain else f'__annotations__["{attribute.name}"] = {text}')
+        for constant, value in kind.constants.items():
+            lines += self._final(constant, value)
+        methods = "".join(self._method(kind, each) for each in self._methods(kind))
+        body = self._lines(head, lines) if lines or not methods else head + "\n"
+        return body + methods
+
+    def _module_lists(self, kind: ClassType) -> list[str]:
+        parameters = "".join(f'"{each.name}", ' for each in kind.attributes.values() if each.is_parameter)
+        buffers = "".join(f'"{each.name}", ' for each in kind.attributes.values() if each.is_buffer)
+        return [f"__parameters__ = [{parameters}]", f"__buffers__ = [{buffers}]"]
+
+    def _final(self, name: str, value: object) -> list[str]:
+        """A constant of a class; it stands in no code, so that those which have no plain type are left out."""
+        kind = literal_type(value)
+        return [] if kind is None or not is_plain(name) else [f"{name} : Final[{kind}] = {self._constant(value, ANY)}"]
+
+    def _methods(self, kind: ClassType) -> list[Function]:
+        accessors = [each for pair in kind.properties.values() for each in pair if each is not None]
+        found = {each.short_name: each for each in (*kind.methods.values(), *accessors)}
+        return list(found.values())
+
+    def _method(self, kind: ClassType, function: Function) -> str:
+        return self.function(function, function.short_name, 1, kind)
+
+
+def literal_type(value: object) -> str | None:
+    """The type of a constant of numbers and strings, as an annotation; None for any other value."""
+    if type(value) in (bool, int, float, str):
+        return type(value).__name__ if type(value) is not str or value.isascii() else None
+    if isinstance(value, tuple) and value:
+        parts = [literal_type(item) for item in value]
+        return None if None in parts else f"Tuple[{', '.join(parts)}]"
+    return None
+
+
+def code_of(function: Function, self_type: Type | None = None) -> tuple[str, dict[str, object]]:
+    """One function as code, and the constants that the code names: `{"c0": tensor}`."""
+    program = Program()
+    text = program.function(function, function.short_name, 0, self_type)
+    return text, {f"c{number}": value for number, (value, _) in enumerate(program.constants.values)}

@@ -1,0 +1,204 @@
+"""Nodes to expressions of printed code: operators, calls, containers, casts.
+
+In: a node, and the texts of its inputs. Out: text that means the same when it is parsed again. Stage: jit, printing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit.ir.graph import Node, Value
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.operators.registry import Operator
+from rushlight.jit.serialization.code_constants import needs_annotation
+from rushlight.jit.serialization.code_names import is_named_tuple
+from rushlight.jit.types.kinds import INT, DictType, ListType
+from rushlight.jit.types.relations import unshaped
+
+if TYPE_CHECKING:
+    from rushlight.jit.serialization.code_printer import FunctionPrinter
+
+_CASTS = {"aten::Int": "int", "aten::Float": "float", "aten::Bool": "bool", "aten::Complex": "complex", "aten::str": "str"}
+_IMPLICIT = {"aten::IntImplicit": "int", "aten::FloatImplicit": "float", "aten::ComplexImplicit": "complex",
+             "aten::ScalarImplicit": "number"}  # fmt: skip
+_NEVER_SAVED = {"prim::IgnoredPythonOp", "prim::PythonOp"}
+Write = Callable[["FunctionPrinter", Node], str]
+
+
+def expression(printer: FunctionPrinter, node: Node) -> str:
+    """A node's result, or its only result, as an expression. RuntimeError for one that only this process can run."""
+    if node.kind in _NEVER_SAVED:
+        raise RuntimeError(f"Couldn't export Python operator {node.attributes.get('name', node.kind)}: it is a function of Python, "
+                           "which archives can't hold. Mark it with @unused, or script it")  # fmt: skip
+    write = _WRITERS.get(node.kind)
+    if write is not None:
+        return write(printer, node)
+    if node.kind in _CASTS and node.input_count == 1:
+        return f"{_CASTS[node.kind]}({printer.text(node.input())})"
+    if node.kind in _IMPLICIT:
+        return f"annotate({_IMPLICIT[node.kind]}, {printer.text(node.input())})"
+    return _operator(printer, node)
+
+
+def operator_name(kind: str) -> str:
+    """How code names an operator: `torch.add`, `ops.prim.min`."""
+    namespace, _, name = kind.partition("::")
+    return f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
+
+
+def _operator(printer: FunctionPrinter, node: Node) -> str:
+    operator = operator_of(node)
+    values = list(node.inputs)
+    if operator is None or operator.schema.is_vararg:
+        arguments = [printer.text(value) for value in values]
+    else:
+        arguments = _arguments(printer, operator, values[: _needed(operator, values)])
+    return f"{operator_name(node.kind)}({', '.join(arguments)})"
+
+
+def _arguments(printer: FunctionPrinter, operator: Operator, values: list[Value]) -> list[str]:
+    pairs = zip(operator.schema.arguments, values, strict=False)
+    return [f"{argument.name}={printer.text(value)}" if argument.kwarg_only else printer.text(value) for argument, value in pairs]
+
+
+def _needed(operator: Operator, values: list[Value]) -> int:
+    """How many arguments must be written: not those at the end that have their defaults."""
+    arguments = operator.schema.arguments
+    count = len(values)
+    while count and arguments[count - 1].has_default and _is_default(values[count - 1], arguments[count - 1].default):
+        count -= 1
+    return count
+
+
+def _is_default(value: Value, default: object) -> bool:
+    if not value.is_constant:
+        return False
+    held = value.constant()
+    if isinstance(held, Tensor) or isinstance(held, list) or isinstance(default, list | tuple):
+        return False
+    return type(held) is type(default) and held == default
+
+
+# Attributes, calls and objects
+
+
+def _get_attribute(printer: FunctionPrinter, node: Node) -> str:
+    name, owner = node["name"], printer.text(node.input())
+    return f"{owner}.{name}" if is_plain(name) else f'getattr({owner}, "{name}")'
+
+
+def is_plain(name: str) -> bool:
+    """Whether an attribute can be written with a dot."""
+    return name.isidentifier() and name.isascii()
+
+
+def _call_function(printer: FunctionPrinter, node: Node) -> str:
+    arguments = "".join(f"{printer.text(value)}, " for value in node.inputs[1:])
+    return f"{printer.text(node.input())}({arguments})"
+
+
+def _call_method(printer: FunctionPrinter, node: Node) -> str:
+    arguments = "".join(f"{printer.text(value)}, " for value in node.inputs[1:])
+    return f"({printer.text(node.input())}).{node['name']}({arguments})"
+
+
+def _create(printer: FunctionPrinter, node: Node) -> str:
+    name = printer.types.text(node.output.type)
+    return f"{name}.__new__({name})"
+
+
+def _enum(field: str) -> Write:
+    return lambda printer, node: f"({printer.text(node.input())}).{field}"
+
+
+# Types
+
+
+def _cast(word: str) -> Write:
+    return lambda printer, node: f"{word}({', '.join([printer.types.text(node.output.type), *map(printer.text, node.inputs)])})"
+
+
+def _isinstance(printer: FunctionPrinter, node: Node) -> str:
+    kinds = [printer.types.text(kind) for kind in node["types"]]
+    shown = kinds[0] if len(kinds) == 1 else f"({', '.join(kinds)})"
+    return f"isinstance({printer.text(node.input())}, {shown})"
+
+
+def _to_list(printer: FunctionPrinter, node: Node) -> str:
+    return f"annotate({printer.types.text(node.output.type)}, ({printer.text(node.input())}).tolist())"
+
+
+# Containers
+
+
+def _list(printer: FunctionPrinter, node: Node) -> str:
+    kind = node.output.type
+    text = f"[{', '.join(map(printer.text, node.inputs))}]"
+    if isinstance(kind, ListType) and (not node.inputs or needs_annotation(kind.element) or _differs(node.inputs, kind.element)):
+        return f"annotate({printer.types.text(kind)}, {text})"
+    return text
+
+
+def _differs(values: tuple[Value, ...], kind: object) -> bool:
+    return any(unshaped(value.type) != kind for value in values)
+
+
+def _dict(printer: FunctionPrinter, node: Node) -> str:
+    kind = node.output.type
+    keys, values = node.inputs[::2], node.inputs[1::2]
+    pairs = [f"{printer.text(key)}: {printer.text(value)}" for key, value in zip(keys, values, strict=True)]
+    text = f"{{{', '.join(pairs)}}}"
+    if not pairs or needs_annotation(kind.value) or _differs(values, kind.value) or _differs(keys, kind.key):
+        return f"annotate({printer.types.text(kind)}, {text})"
+    return text
+
+
+def _tuple(printer: FunctionPrinter, node: Node) -> str:
+    parts = [printer.text(value) for value in node.inputs]
+    kind = node.output.type
+    if is_named_tuple(kind):
+        return f"{printer.types.text(kind)}({', '.join(parts)})"
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def _tuple_item(printer: FunctionPrinter, node: Node) -> str:
+    return f"({printer.text(node.input())})[{printer.text(node.input(1))}]"
+
+
+def _tuple_slice(printer: FunctionPrinter, node: Node) -> str:
+    return f"({printer.text(node.input())})[{node['beg']}:{node['end']}]"
+
+
+def _item(printer: FunctionPrinter, node: Node) -> str:
+    owner = node.input()
+    if isinstance(owner.type, ListType | DictType) and (isinstance(owner.type, DictType) or node.input(1).type == INT):
+        text = printer.text(owner)
+        return f"{text if text.isidentifier() else f'({text})'}[{printer.text(node.input(1))}]"
+    return _operator(printer, node)
+
+
+def _print(printer: FunctionPrinter, node: Node) -> str:
+    return f"print({', '.join(map(printer.text, node.inputs))})"
+
+
+def _raise(printer: FunctionPrinter, node: Node) -> str:
+    given = [value for value in node.inputs if not value.is_none]
+    return f"ops.prim.RaiseException({', '.join(map(printer.text, given))})"
+
+
+def _sorted(printer: FunctionPrinter, node: Node) -> str:
+    return f"sorted({printer.text(node.input())})"
+
+
+_WRITERS: dict[str, Write] = {
+    "prim::GetAttr": _get_attribute, "prim::CallFunction": _call_function, "prim::CallMethod": _call_method,
+    "prim::CreateObject": _create, "prim::EnumName": _enum("name"), "prim::EnumValue": _enum("value"),
+    "prim::unchecked_cast": _cast("unchecked_cast"), "prim::Uninitialized": _cast("uninitialized"),
+    "prim::isinstance": _isinstance, "prim::tolist": _to_list, "prim::ListConstruct": _list, "prim::DictConstruct": _dict,
+    "prim::TupleConstruct": _tuple, "prim::TupleIndex": _tuple_item, "prim::TupleSlice": _tuple_slice,
+    "aten::__getitem__": _item, "prim::Print": _print, "prim::RaiseException": _raise, "aten::sorted": _sorted,
+}  # fmt: skip
+
+

@@ -1,0 +1,72 @@
+"""Which nodes are printed inside the expression that uses them, and which as statements of their own.
+
+A result may stand inside its only use if that comes at the point where it is calculated anyway: what is read from the end of a
+block backwards, argument by argument, meets the nodes in their order. In: a block. Out: a set of nodes. Stage: jit, printing.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.ir.graph import Block, Node, Value
+
+_NEVER = frozenset(("prim::isinstance", "prim::fork", "prim::Uninitialized", "prim::Enter", "prim::CreateObject"))
+_DEEPEST = 50  # expressions that are longer than a line are split anyway
+
+
+def inlined_nodes(block: Block) -> set[Node]:
+    """The nodes of a block, and of the blocks inside, that are printed within expressions."""
+    scanner = _Scanner()
+    scanner.block(block)
+    return scanner.inlined
+
+
+class _Scanner:
+    def __init__(self) -> None:
+        self.inlined: set[Node] = set()
+
+    def block(self, block: Block) -> None:
+        """Scan a block from its end."""
+        self.node(block.result)
+        for node in block.reversed_nodes:
+            self.node(node)
+
+    def node(self, node: Node) -> None:
+        """Scan a statement."""
+        if node in self.inlined or node.kind == "prim::Constant":
+            return
+        for block in node.blocks:
+            self.block(block)
+        point = _before(node)
+        for value in reversed(node.inputs):
+            if value.is_constant:
+                continue
+            if value.node is point and _can_stand_inside(value):
+                self.inlined.add(value.node)
+                point = self._inside(value.node, 0)
+
+    def _inside(self, node: Node, depth: int) -> Node | None:
+        point = _before(node)
+        for value in reversed(node.inputs):
+            if depth < _DEEPEST and not value.is_constant and value.node is point and _can_stand_inside(value):
+                self.inlined.add(value.node)
+                point = self._inside(value.node, depth + 1)
+        return point
+
+
+def _before(node: Node) -> Node | None:
+    """The last node before one that is no constant."""
+    before = node.previous
+    while before.kind == "prim::Constant":
+        before = before.previous
+    return None if before.kind in ("prim::Param", "prim::Return") else before
+
+
+def _can_stand_inside(value: Value) -> bool:
+    node = value.node
+    if len(node.outputs) != 1 or len(value.uses) != 1 or node.blocks or node.kind in _NEVER:
+        return False
+    user, offset = value.uses[0]
+    if user.block is not node.block and user is not node.block.result:
+        return False
+    if value.has_debug_name and user.kind != "prim::Return":
+        return False
+    return not (user.kind == "prim::Loop" and offset >= 2) and user.kind not in ("prim::fork", "prim::Enter", "prim::Exit")

@@ -1,0 +1,275 @@
+"""Functions as TorchScript's code: from a graph to the text that archives hold and `.code` shows.
+
+In: a graph and its signature. Out: `def f(x: Tensor) -> Tensor:` and statements, one for each node that is not part of an
+expression. Parsed again, the text gives a graph of the same meaning. Stage: jit, printing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.schema import FunctionSchema
+from rushlight.jit.serialization.code_constants import ConstantTable, constant_text
+from rushlight.jit.serialization.code_expressions import expression, is_plain
+from rushlight.jit.serialization.code_inlining import inlined_nodes
+from rushlight.jit.serialization.code_names import LocalNames, TypeTable, identifier
+from rushlight.jit.types.kinds import Type
+from rushlight.jit.types.relations import unshaped
+
+_LONG = 40  # characters of an expression, with its indentation, from which on it becomes a statement
+_ENDLESS = 9223372036854775807
+
+
+class FunctionPrinter:
+    """Prints one function; constants and types are those of the whole program."""
+
+    def __init__(self, types: TypeTable, constants: ConstantTable, level: int):
+        self.types = types
+        self.constants = constants
+        self.names = LocalNames()
+        self.inlined: set[Node] = set()
+        self.expressions: dict[Value, str] = {}
+        self.lines: list[str] = []
+        self.level = level
+
+    def function(self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None = None) -> str:
+        """The whole definition, with an end of line."""
+        self.inlined = inlined_nodes(graph.block)
+        for value, argument in zip(graph.inputs, schema.arguments, strict=True):
+            self.names.share(value, self.names.fresh(identifier(argument.name)))
+        self._line(self._header(graph, schema, name, self_type))
+        self.level += 1
+        self._name_long_constants(graph)
+        self.block(graph.block)
+        self._return(graph.outputs)
+        return "\n".join(self.lines) + "\n"
+
+    def _header(self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None) -> str:
+        parts = []
+        for index, (value, argument) in enumerate(zip(graph.inputs, schema.arguments, strict=True)):
+            kind = self_type if index == 0 and self_type is not None else argument.type
+            default = ""
+            if argument.has_default:
+                default = f"={constant_text(argument.default, argument.type, self.constants, self.types)}"
+            parts.append(f"{self.names[value]}: {self.types.text(kind)}{default}")
+        separator = f",\n{'  ' * (self.level + 2)}"
+        return f"def {name}({separator.join(parts)}) -> {self.types.text(schema.return_type)}:"
+
+    def _line(self, text: str) -> None:
+        self.lines.append("  " * self.level + text)
+
+    # Values
+
+    def text(self, value: Value) -> str:
+        """A value as an expression: its name, a literal, or the expression that was kept for its only use."""
+        if value in self.expressions:
+            return self.expressions[value]
+        if value.is_constant:
+            return constant_text(value.constant(), value.type, self.constants, self.types)
+        return self.names[value]
+
+    def _is_long(self, text: str) -> bool:
+        return len(text) + 2 * self.level >= _LONG
+
+    def _split(self, values: Sequence[Value]) -> None:
+        """Give names to long expressions among a statement's inputs, and to those that are calculated before them."""
+        last = -1
+        for index, value in enumerate(values):
+            if self._is_expression(value) and self._is_long(self.text(value)):
+                last = index
+        for value in values[: last + 1]:
+            if self._is_expression(value):
+                text = self.expressions.pop(value)
+                self._line(f"{self.names.give(value)} = {text}")
+
+    def _is_expression(self, value: Value) -> bool:
+        return value in self.expressions and not value.is_constant
+
+    def _name_long_constants(self, graph: Graph) -> None:
+        """Long strings and functions get names at the beginning, where every block sees them."""
+        for node in graph.all_nodes():
+            if node.kind == "prim::Constant" and isinstance(node.output.constant(), str | Function) and node.output.uses:
+                text = self.text(node.output)
+                if self._is_long(text):
+                    self.expressions[node.output] = self.names.fresh("_")
+                    self._line(f"{self.expressions[node.output]} = {text}")
+
+    # Nodes
+
+    def block(self, block: Block) -> None:
+        """The nodes of a block."""
+        for node in block.nodes:
+            if node.kind != "prim::Constant":
+                self._node(node)
+
+    def _node(self, node: Node) -> None:
+        special = _STATEMENTS.get(node.kind)
+        if special is not None:
+            special(self, node)
+            return
+        self._split(node.inputs)
+        text = expression(self, node)
+        if node in self.inlined:
+            self.expressions[node.output] = text
+        elif node.outputs:
+            names = [self.names.give(value) for value in node.outputs]
+            self._line(f"{', '.join(names)} = {text}")
+        else:
+            self._line(text)
+
+    def _unpack(self, node: Node) -> None:
+        self._split(node.inputs)
+        names = "".join(f"{self.names.give(value)}, " for value in node.outputs)
+        self._line(f"{names}= {self.text(node.input())}" if names else self.text(node.input()))
+
+    def _set_attribute(self, node: Node) -> None:
+        self._split(node.inputs)
+        owner, value = map(self.text, node.inputs)
+        name = node["name"]
+        self._line(f"{owner}.{name} = {value}" if is_plain(name) else f'setattr({owner}, "{name}", {value})')
+
+    def _enter(self, node: Node) -> None:
+        named = f" as {self.names.give(node.output)}" if node.output.uses else ""
+        self._line(f"with {self.text(node.input())}{named}:")
+        self.level += 1
+        if _next(node).kind == "prim::Exit":
+            self._line("pass")
+
+    def _exit(self, node: Node) -> None:
+        self.level -= 1
+
+    def _fork(self, node: Node) -> None:
+        body: Graph = node["Subgraph"]
+        name = self.names.fresh("__forked_function")
+        for inside, value in zip(body.inputs, node.inputs, strict=True):
+            self.names.share(inside, self.text(value))
+        self.inlined |= inlined_nodes(body.block)
+        self._line(f"def {name}():")
+        self.level += 1
+        self.block(body.block)
+        self._return(body.outputs)
+        self.level -= 1
+        self._line(f"{self.names.give(node.output)} = fork({name})")
+
+    def _return(self, outputs: Sequence[Value]) -> None:
+        self._split(outputs)
+        parts = [self.text(value) for value in outputs]
+        self._line(f"return {', '.join(parts) if parts else 'None'}")
+
+    # Control flow
+
+    def _if(self, node: Node) -> None:
+        self._split(node.inputs[:1])
+        condition = self.text(node.input())
+        outputs = [self.names.give(value) for value in node.outputs]
+        for word, block in ((f"if {condition}:", node.blocks[0]), ("else:", node.blocks[1])):
+            self._line(word)
+            self.level += 1
+            before = len(self.lines)
+            self.block(block)
+            self._split(block.outputs)
+            self._assign_all(outputs, node.outputs, block.outputs)
+            if len(self.lines) == before:
+                self._line("pass")
+            self.level -= 1
+
+    def _assign_all(self, names: list[str], targets: Sequence[Value], values: Sequence[Value]) -> None:
+        """Assign values to names. What would be taken to be of a narrower type is annotated, in a line of its own."""
+        texts = [self.text(value) for value in values]
+        plain = []
+        for name, target, value, text in zip(names, targets, values, texts, strict=True):
+            if _is_wider(target, value):
+                self._line(f"{name} : {self.types.text(target.type)} = {text}")
+            else:
+                plain.append((name, text))
+        if plain:
+            self._line(f"{', '.join(name for name, _ in plain)} = {', '.join(text for _, text in plain)}")
+
+    def _loop(self, node: Node) -> None:
+        body = node.blocks[0]
+        self._split(node.inputs)
+        first = [self.names.fresh(_base_of(output, value)) for output, value in zip(node.outputs, body.inputs[1:], strict=True)]
+        self._assign_all(first, node.outputs, node.inputs[2:])
+        for name, output, value in zip(first, node.outputs, body.inputs[1:], strict=True):
+            self.names.share(output, name)
+            self.names.share(value, name)
+        if _is_true(node.input(1)) and _is_true(body.outputs[0]):
+            self._for(node, first)
+        else:
+            self._while(node, first)
+
+    def _for(self, node: Node, names: list[str]) -> None:
+        body = node.blocks[0]
+        self._line(f"for {self.names.give(body.inputs[0])} in range({self.text(node.input())}):")
+        self.level += 1
+        before = len(self.lines)
+        self.block(body)
+        self._next_round(names, body.outputs[1:], [])
+        if len(self.lines) == before:
+            self._line("pass")
+        self.level -= 1
+
+    def _while(self, node: Node, names: list[str]) -> None:
+        """A loop with a condition; where its count matters, too, that is counted and tested beside it."""
+        body = node.blocks[0]
+        counts = node.input().constant() != _ENDLESS
+        condition, count = self.names.fresh("_"), ""
+        if counts or body.inputs[0].uses:
+            count = self.names.give(body.inputs[0])
+            self._line(f"{count} = 0")
+        first = self.text(node.input(1))
+        if counts:
+            limit = self.names.fresh("_")
+            self._line(f"{limit} = {self.text(node.input())}")
+            first = f"torch.__and__(torch.lt(0, {limit}), {first})"
+        self._line(f"{condition} = {first}")
+        self._line(f"while {condition}:")
+        self.level += 1
+        self.block(body)
+        further = [(condition, self.text(body.outputs[0]))]
+        if count:
+            following = self.names.fresh("_")
+            self._line(f"{following} = torch.add({count}, 1)")
+            if counts:
+                further = [(condition, f"torch.__and__(torch.lt({following}, {limit}), {further[0][1]})")]
+            further.append((count, following))
+        self._next_round(names, body.outputs[1:], further)
+        self.level -= 1
+
+    def _next_round(self, names: list[str], values: Sequence[Value], further: list[tuple[str, str]]) -> None:
+        """Assign at once what the next round begins with."""
+        self._split(values)
+        pairs = further + [(name, self.text(value)) for name, value in zip(names, values, strict=True)]
+        changed = [(name, text) for name, text in pairs if name != text]
+        if changed:
+            self._line(f"{', '.join(name for name, _ in changed)} = {', '.join(text for _, text in changed)}")
+
+
+_STATEMENTS = {
+    "prim::If": FunctionPrinter._if, "prim::Loop": FunctionPrinter._loop, "prim::TupleUnpack": FunctionPrinter._unpack,
+    "prim::ListUnpack": FunctionPrinter._unpack, "prim::SetAttr": FunctionPrinter._set_attribute,
+    "prim::Enter": FunctionPrinter._enter, "prim::Exit": FunctionPrinter._exit, "prim::fork": FunctionPrinter._fork,
+}  # fmt: skip
+
+
+def _next(node: Node) -> Node:
+    following = node.next
+    while following.kind == "prim::Constant":
+        following = following.next
+    return following
+
+
+def _is_wider(target: Value, value: Value) -> bool:
+    wanted, own = unshaped(target.type), unshaped(value.type)
+    return wanted != own
+
+
+def _is_true(value: Value) -> bool:
+    return value.is_constant and value.constant() is True
+
+
+def _base_of(output: Value, inside: Value) -> str:
+    named = inside if inside.has_debug_name else output
+    return identifier(named.debug_name) if named.has_debug_name else "_"
