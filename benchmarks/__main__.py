@@ -7,7 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import eager, hook
+from benchmarks import capture, eager, hook
 from benchmarks.contenders import CONTENDERS
 from benchmarks.machine import description, import_costs
 from benchmarks.quiet import Patience
@@ -66,6 +66,11 @@ def measure_hook(options: argparse.Namespace) -> list[str]:
     return ["", *hook.section(hook.run("rushlight", options.rounds, options.budget / 4), "Rushlight")]
 
 
+def measure_capture(options: argparse.Namespace) -> list[str]:
+    """The report's part on what calls and captures cost."""
+    return ["", *capture.section(capture.run(options.rounds, options.budget / 4))]
+
+
 def main(arguments: list[str]) -> int:
     """0 when every result agrees with the reference, 1 otherwise, 2 for a wrong command line."""
     options = parse_arguments(arguments)
@@ -92,7 +97,7 @@ def main(arguments: list[str]) -> int:
             )
     results = [outcomes for outcomes in results if outcomes]
     chosen = bool(options.only or options.contenders)
-    operators = [] if chosen else [*measure_eager(options, patience), *measure_hook(options)]
+    operators = [] if chosen else [*measure_eager(options, patience), *measure_capture(options), *measure_hook(options)]
     page = report(results, description(options.threads, options.rounds), import_costs(options.rounds), operators)
     print(page)
     if options.output or not chosen:

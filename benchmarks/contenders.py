@@ -70,6 +70,7 @@ class TorchLike(Contender):
         self.torch.set_num_threads(threads)
         if self.freezing:
             importlib.import_module("torch._inductor.config").freezing = True
+        self.trains = workload.trains
         with self.torch.no_grad():
             self.function = workload.torch_function(self.torch, weights)
         self.inputs = [self.torch.from_numpy(array) for array in inputs.values()]
@@ -79,11 +80,13 @@ class TorchLike(Contender):
         return functools.partial(function, *self.inputs)
 
     def mode(self) -> contextlib.AbstractContextManager:
+        if self.trains:
+            return contextlib.nullcontext()
         # Freezing takes weights for constants only where no gradient can be asked for later.
         return self.torch.no_grad() if self.freezing else self.torch.inference_mode()
 
     def to_numpy(self, result: object) -> np.ndarray:
-        return result.numpy()
+        return result.detach().numpy()
 
 
 class OnnxRuntime(Contender):
@@ -146,8 +149,11 @@ class Jax(Contender):
         self.function = lambda weights, *inputs: workload.array_function(numpy, weights)(*inputs)
         self.weights = {name: numpy.asarray(array) for name, array in weights.items()}
         self.inputs = [numpy.asarray(array) for array in inputs.values()]
+        self.own = workload.jax_function(self.jax, self.weights)
 
     def start(self) -> Callable[[], object]:
+        if self.own is not None:
+            return functools.partial(self.own, *self.inputs)
         function, weights, inputs = self.jax.jit(self.function), self.weights, self.inputs
         return lambda: function(weights, *inputs).block_until_ready()
 

@@ -67,7 +67,7 @@ def measure(
         watch = Watch()
         samples = sample(call, budget)
         others = watch.others()
-        output = contender.to_numpy(call())
+        output = workload.collect(contender.to_numpy(call()))
     memory = peak_memory()
     reference = np.load(folder / "reference.npy")
     if output.shape != reference.shape:

@@ -16,8 +16,10 @@ class Workload:
 
     name: for the command line; title: for the tables.
     tolerance: the largest absolute difference from the float64 reference that counts as agreement.
-    default: whether it runs when no workload is asked for by name.
+    default: whether it runs when no workload is asked for by name. trains: whether calls ask for gradients.
     """
+
+    trains = False
 
     def __init__(self, name: str, title: str, tolerance: float, default: bool = True) -> None:
         self.name = name
@@ -40,6 +42,14 @@ class Workload:
     def torch_function(self, torch: ModuleType, weights: Arrays) -> Callable:
         """The computation in torch's vocabulary, for PyTorch and Rushlight alike."""
         raise NotImplementedError
+
+    def jax_function(self, jax: ModuleType, weights: Arrays) -> Callable | None:
+        """The computation as JAX's users write it, compiled; None where it is `array_function` of weights and inputs."""
+        return None
+
+    def collect(self, result: np.ndarray) -> np.ndarray:
+        """What is compared, of the result of the last call. Its time does not count."""
+        return result
 
     def onnx_model(self, weights: Arrays) -> bytes | None:
         """The computation as an ONNX model, or None where there is none."""

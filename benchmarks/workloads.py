@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.encoder import EncoderWorkload
 from benchmarks.small import SMALL_WORKLOADS
+from benchmarks.training import TRAINING_WORKLOADS
 from benchmarks.vision import VISION_WORKLOADS
 from benchmarks.workload import Workload
 
@@ -15,5 +16,6 @@ WORKLOADS: list[Workload] = [
         "bert_base", "BERT-base encoder, batch 1, 128 tokens", layers=12, hidden=768, tokens=128, default=False
     ),
     *VISION_WORKLOADS,
+    *TRAINING_WORKLOADS,
     *SMALL_WORKLOADS,
 ]

@@ -152,7 +152,10 @@ __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.st
 
 def __getattr__(name: str):
     if name in _PACKAGES:
-        return _import_module(f"{__name__}.{name}")
+        found = _import_module(f"{__name__}.{name}")
+        if name == "jit":  # which does not know who makes native code
+            found.set_native_provider("rushlight.compiler.scripted.native")
+        return found
     if name in _FUNCTIONS:
         found = globals()[name] = getattr(_import_module(_FUNCTIONS[name]), name)
         return found

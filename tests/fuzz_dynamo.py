@@ -20,7 +20,11 @@ def program_of(seed: int) -> Program:
     """The program of a seed with its arguments; its source is found by tracebacks."""
     name = f"tests.random_program_{seed}"
     module = types.ModuleType(name)
-    exec(compile(random_source(seed), f"<random program {seed}>", "exec"), vars(module))
+    sys.modules[name] = module  # where dataclasses look
+    try:
+        exec(compile(random_source(seed), f"<random program {seed}>", "exec"), vars(module))
+    finally:
+        del sys.modules[name]
     a, b = torch.tensor([1.0, -2.0, 3.0]), torch.tensor([0.5, 2.0, -1.0])
     if seed % 2:
         b.requires_grad_()

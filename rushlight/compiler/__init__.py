@@ -9,13 +9,15 @@ from rushlight.compiler.compile import OptimizedModule, compile
 from rushlight.compiler.control import allow_in_graph, disable, graph_break, is_compiling, reset, substitute_in_graph
 from rushlight.compiler.profile import profile
 from rushlight.compiler.settings import Settings, from_environment
+from rushlight.compiler.verify import CompiledResultDiffers
 from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 from rushlight.inductor.artifacts import CacheInfo, load_cache_artifacts, save_cache_artifacts
 
 is_dynamo_compiling = is_compiling
 
 __all__ = [
-    "CacheInfo", "OptimizedModule", "Settings", "allow_in_graph", "checkpointing", "compile", "disable", "from_environment",
+    "CacheInfo", "CompiledResultDiffers", "OptimizedModule", "Settings", "allow_in_graph", "checkpointing", "compile",
+    "disable", "from_environment",
     "graph_break", "is_compiling", "is_dynamo_compiling", "list_backends", "load_cache_artifacts", "mark_dynamic",
     "mark_static", "maybe_mark_dynamic", "profile", "register_backend", "reset", "save_cache_artifacts", "substitute_in_graph",
 ]  # fmt: skip

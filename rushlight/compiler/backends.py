@@ -16,6 +16,7 @@ from rushlight.compiler.aten import compile_to_aten
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.settings import Settings
+from rushlight.compiler.verify import Verified
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
@@ -49,7 +50,11 @@ def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
         log("graph_breaks", lambda: f"run as eager kernels: {reason}")
         return interpreted(module, [])
     try:
-        return compile_fx(module, Options(settings.threads or get_num_threads(), settings.debug_cpp), log)
+        options = Options(settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune)
+        made = compile_fx(module, options, log)
+        if not settings.verify:
+            return made
+        return Verified(log.name, module, made, lambda part: compile_fx(part, options, StageLog(Settings(), log.name)))
     except CompilerMissing as error:
         _warn_once(str(error))
     except BuildError as error:

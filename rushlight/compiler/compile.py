@@ -98,6 +98,7 @@ def compile(
     mode: str | None = None,
     options: dict | None = None,
     disable: bool = False,
+    verify: bool = False,
 ) -> Callable | Module:
     """`model` (a callable or an nn.Module), whose calls, and the Python functions that they call, are captured and compiled.
 
@@ -106,24 +107,30 @@ def compile(
     it between two graphs; with `fullgraph` that is an error, which says what, where, and what to do.
 
     `backend` is a name of `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
-    settings by name. `mode` is one of torch's, which compile alike. `dynamic` says which sizes, and ints, a capture leaves open
+    settings by name. `mode` is one of torch's: "max-autotune" times several ways to run
+    products and convolutions, the others compile alike. `dynamic` says which sizes, and ints, a capture leaves open
     to other values: None those that have changed since an earlier capture, True all of inputs, False none. Usable as a
     decorator, also of a class, whose instances' calls are compiled then. A graph through which gradients are needed is compiled
     together with its backward graph.
+
+    With `verify`, the interpreter runs beside native code at each call; where the results differ, `CompiledResultDiffers` (a
+    RuntimeError) names the first node that does, with the user's line.
 
     Raises TypeError for what cannot be called, ValueError for an unknown backend or mode, RuntimeError for an unknown option.
     """
     if model is None:
         return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
-                                 disable=disable)  # fmt: skip
+                                 disable=disable, verify=verify)  # fmt: skip
     if not callable(model):
         raise TypeError(f"compile expects a function or an nn.Module, got {type(model).__name__}")
     check_backend(backend)
     settings = _settings(mode, options)
+    settings = replace(settings, verify=True) if verify else settings
     if disable:
         return model
     if inspect.isclass(model):
-        decorate = functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, options=options)
+        decorate = functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, options=options,
+                                     verify=verify)  # fmt: skip
         return _compile_class(model, decorate)
     model = innermost(model)
     callback = CompileCallback(model, backend, settings, fullgraph, dynamic)
@@ -160,4 +167,5 @@ def _settings(mode: str | None, options: dict | None) -> Settings:
     unknown = [name for name in options or {} if name not in known]
     if unknown:
         raise RuntimeError(f"Unexpected optimization option {unknown[0]}, known options are {known}")
-    return replace(from_environment(), **(options or {}))
+    settings = replace(from_environment(), **(options or {}))
+    return replace(settings, max_autotune=True) if mode is not None and mode.startswith("max-autotune") else settings

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rushlight.compiler.settings import Settings
 
-_SUFFIX = {"graph": "py", "guards": "py", "bytecode": "py", "joint": "py", "partition": "py", "code": "cpp"}
+_SUFFIX = {"graph": "py", "guards": "py", "bytecode": "py", "joint": "py", "partition": "py", "code": "cpp", "module": "py"}
 _numbers = itertools.count()
 
 

@@ -107,7 +107,7 @@ class profile:
         total = sum(kernel.seconds for kernel in kernels)
         rows = [_HEAD, *(_row(kernel, total) for kernel in kernels)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-        lines = ["  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False)) + f"  {row[-1]}" for row in rows]
+        lines = ["  ".join([*map(str.rjust, row[:-1], widths[:-1]), row[-1]]) for row in rows]
         lines.append(f"{total * 1e3:.3f} ms in {len(kernels)} kernels; a copy moves {peaks.bandwidth / 1e9:.1f} GB/s, "
                      f"a product does {peaks.flops / 1e9:.0f} GFLOP/s")  # fmt: skip
         return "\n".join(lines)
@@ -116,9 +116,8 @@ class profile:
 def _described(times: KernelTimes, peaks: Peaks) -> KernelProfile:
     seconds = times.nanoseconds * 1e-9
     needed = max(times.bytes / peaks.bandwidth, times.flops / peaks.flops)
-    return KernelProfile(
-        times.name, times.operators, times.lines, times.calls, seconds, times.bytes, times.flops, needed / seconds if seconds else 0.0
-    )
+    share = needed / seconds if seconds else 0.0
+    return KernelProfile(times.name, times.operators, times.lines, times.calls, seconds, times.bytes, times.flops, share)
 
 
 _HEAD = ("kernel", "calls", "time ms", "of all", "us/call", "MB", "GB/s", "GFLOP/s", "of peak", "what and where")

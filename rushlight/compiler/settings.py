@@ -12,7 +12,7 @@ class Settings:
 
     logs: frozenset[str] = frozenset()
     """RUSHLIGHT_LOGS: stages to print, comma-separated, from: graph, guards, graph_breaks, recompiles, bytecode, joint,
-    partition, loops, fusion, memory, code, library."""
+    partition, autotune, loops, fusion, memory, code, library, module."""
 
     dump: str = ""
     """RUSHLIGHT_DUMP: a folder for numbered files of every stage of every graph."""
@@ -22,6 +22,9 @@ class Settings:
 
     threads: int = 0
     """RUSHLIGHT_THREADS: threads of compiled code; 0 for `get_num_threads()` at the time of compilation."""
+
+    max_autotune: bool = False
+    """RUSHLIGHT_MAX_AUTOTUNE: time several ways to run products and convolutions, and keep the fastest one in the cache."""
 
     recompile_limit: int = 16
     """RUSHLIGHT_RECOMPILE_LIMIT: how often one function is captured; calls that no guard fits then run in eager."""
@@ -36,10 +39,13 @@ class Settings:
     fallback_random: bool = False
     """RUSHLIGHT_FALLBACK_RANDOM: compiled code draws the random numbers that eager would draw, by eager's kernels."""
 
+    verify: bool = False
+    """RUSHLIGHT_VERIFY: run the interpreter beside native code at each call, and name the first node that differs."""
+
 
 STAGES = frozenset((
-    "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "loops", "fusion", "memory", "code",
-    "library",
+    "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "autotune", "loops", "fusion", "memory", "code",
+    "library", "module",
 ))  # fmt: skip
 
 
@@ -54,10 +60,12 @@ def from_environment() -> Settings:
         dump=os.environ.get("RUSHLIGHT_DUMP", ""),
         debug_cpp=_flag("RUSHLIGHT_DEBUG_CPP"),
         threads=int(os.environ.get("RUSHLIGHT_THREADS") or 0),
+        max_autotune=_flag("RUSHLIGHT_MAX_AUTOTUNE"),
         recompile_limit=int(os.environ.get("RUSHLIGHT_RECOMPILE_LIMIT") or 16),
         partitioner=os.environ.get("RUSHLIGHT_PARTITIONER") or "min_cut",
         memory_budget=float(os.environ.get("RUSHLIGHT_MEMORY_BUDGET") or 1.0),
         fallback_random=_flag("RUSHLIGHT_FALLBACK_RANDOM"),
+        verify=_flag("RUSHLIGHT_VERIFY"),
     )
 
 

@@ -6,6 +6,8 @@ static Py_ssize_t slot_index = -1;
 static void slot_free(void *pointer)
 {
     CodeSlot *slot = pointer;
+    if (!slot) /* CPython also frees the slots of code objects that others gave one, and we did not */
+        return;
     Py_XDECREF(slot->entries);
     Py_XDECREF(slot->frame_state);
     PyMem_Free(slot);

@@ -8,6 +8,7 @@ function goes on behind it.
 from __future__ import annotations
 
 import builtins
+import dis
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,6 +45,11 @@ class GuardedCode:
     source: str = ""
     graph: GraphModule | None = None
     break_reason: GraphBreak | None = None
+
+    def text(self) -> str:
+        """The source, and, as comments, the bytecode that it became."""
+        instructions = dis.Bytecode(self.code).dis().splitlines()
+        return "\n".join([self.source, *(f"# {line}".rstrip() for line in instructions)])
 
 
 @dataclass

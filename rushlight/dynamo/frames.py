@@ -120,7 +120,7 @@ class FrameCallback:
             found.guards.when_an_object_dies(functools.partial(_remove, weakref.ref(code), weakref.ref(found)))
             self.finished(code, found)
             log("guards", found.guards.text)
-            log("bytecode", lambda: found.source)
+            log("bytecode", found.text)
             if found.break_reason is not None:
                 log("graph_breaks", lambda: found.break_reason.text())
         return found

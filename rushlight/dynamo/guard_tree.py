@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from rushlight._C import GuardTree
 from rushlight.core.algebra import Var
 from rushlight.core.algebra.postfix import to_postfix
-from rushlight.core.symbolic.relations import DIFFERENT, EQUAL as EQUAL_TO_ZERO, NOT_NEGATIVE
+from rushlight.core.symbolic.relations import DIFFERENT, NOT_NEGATIVE
+from rushlight.core.symbolic.relations import EQUAL as EQUAL_TO_ZERO
 from rushlight.dynamo.dynamic import Assumption, SizeOf
 from rushlight.dynamo.sources import CLOSURE, GLOBALS, HELD, VALUE, Named, Source, parameter_text
 
@@ -21,7 +22,7 @@ from rushlight.dynamo.sources import CLOSURE, GLOBALS, HELD, VALUE, Named, Sourc
 IS_TYPE, SAME, EQUAL, LENGTH, KEYS, EMPTY, LACKS, NO_ATTRIBUTE, TENSOR, THREAD, HAS = range(11)
 # Kinds of relation, as csrc/guard_tree.c numbers them.
 SAME_OBJECTS, DIFFERENT_OBJECTS, DIFFERENT_STORAGES = range(3)
-# Kinds of relation between sizes, in the order of csrc/size_program.h, and how an int is read, as csrc/guard_sizes.h numbers it.
+# Kinds of relation between sizes, in the order of csrc/size_program.h; how an int is read, as csrc/guard_sizes.h numbers it.
 SIZE_RELATIONS = (EQUAL_TO_ZERO, DIFFERENT, NOT_NEGATIVE)
 NUMBER_VALUE = 2
 

@@ -56,7 +56,7 @@ def is_referred_to_weakly(value: object) -> bool:
 class Guard:
     """One assumption: an expression that must be true, and where its value comes from.
 
-    `checks`, `relation` and `sizes` say the same to native code, which then tests it; an assumption without is tested in Python.
+    `checks`, `relation` and `sizes` say the same to native code, which then tests it; without them it is tested in Python.
     """
 
     expression: str

@@ -20,6 +20,8 @@ class HandledText(str):
 
 
 END = "__end"
+# What numbers begin with: `-1 ** 2` and `1.real` would be read in another way.
+_NUMBERS = frozenset("-0123456789")
 
 
 @dataclass
@@ -37,6 +39,7 @@ class Native:
 def native(instruction: Instruction, index: int, stack: list[str], keyword_names: tuple[str, ...]) -> Native | None:
     """The instruction at `index` as text; None where there is no such form."""
     name = instruction.opname
+    stack = [f"({text})" if text[:1] in _NUMBERS else text for text in stack]
     rest, following = stack, index + 1
     if name in ("CALL", "CALL_KW", "PRECALL", "CALL_FUNCTION_EX"):
         return _call(instruction, following, stack, keyword_names)

@@ -1,7 +1,7 @@
 """The driver of inductor: a GraphModule of aten operators to a callable over flat tensors.
 
 Nodes without native rules stay eager: the graph is cut around them, and each piece between is lowered, built and called on
-its own. `observe(stage, text)` is called with the stages "loops", "fusion", "memory" and "code".
+its own. `observe(stage, text)` is called with the stages "loops", "fusion", "memory", "code", "library" and "module".
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.passes.split import split_by_support
+from rushlight.inductor.autotune import tune
 from rushlight.inductor.build import build
+from rushlight.inductor.codegen.module import module_text
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.graph import GraphLowering
@@ -29,10 +31,12 @@ Observer = Callable[[str, Callable[[], str]], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What compilation depends on besides the graph: the number of threads, and whether to build for a debugger."""
+    """What compilation depends on besides the graph: the number of threads, whether to build for a debugger, and whether to
+    time several ways to run a template."""
 
     threads: int
     debug: bool = False
+    autotune: bool = False
 
 
 def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Callable[..., tuple]:
@@ -118,6 +122,8 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer) -> 
         return Interpreter(module).run(*tensors)
 
     lowered = GraphLowering(module).run()
+    if options.autotune:
+        tune(lowered, options.threads, observe)
     observe("loops", lambda: str(lowered))
     program = ProgramWriter(lowered, options.threads).write()
     observe("fusion", lambda: "\n\n".join(map(str, program.groups)))
@@ -127,6 +133,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer) -> 
     observe("code", lambda: program.source)
     library = build(program.source, options.debug)
     observe("library", lambda: f"{'loaded' if library.from_cache else 'built'} {library.path}")
+    observe("module", lambda: module_text(lowered, program))
     constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
     kind = SymbolicGraph if lowered.symbols else CompiledGraph
     return kind(lowered, program, library, constants, reference).callable()

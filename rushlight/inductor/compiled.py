@@ -121,7 +121,7 @@ class CompiledGraph:
             needed = impl.storage_offset * kind.itemsize + reach(size, stride, kind)
             if needed > impl.storage.nbytes:
                 raise RuntimeError(
-                    f"input {position} of the compiled graph needs a storage of {needed} bytes, got one of {impl.storage.nbytes}"
+                    f"input {position} of the compiled graph needs a storage of {needed} bytes, got {impl.storage.nbytes}"
                 )
 
     def _prepare(self) -> _Prepared:
@@ -145,7 +145,7 @@ class CompiledGraph:
                 )
             impl = tensor._impl
             if impl.storage_offset * impl.dtype.itemsize + reach(*expected) > impl.storage.nbytes:
-                raise RuntimeError(f"{buffer.target} has a storage of {impl.storage.nbytes} bytes, which is too small for its size")
+                raise RuntimeError(f"{buffer.target} has a storage of {impl.storage.nbytes} bytes, too small for its size")
         pointers = [tensor._impl.data_ptr for tensor in self.constants]
         packed = [allocate(buffer.layout.numel * buffer.layout.dtype.itemsize) for buffer in self.program.folded]
         packed += [allocate(operand.nbytes) for operand in self.program.packed]

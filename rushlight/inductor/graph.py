@@ -61,6 +61,7 @@ class GraphLowering:
         self.boxes: dict[Node, object] = {}
         self._root: dict[StorageImpl, Node] = {}
         self._placed: dict[Node, Operand] = {}
+        self._owners: dict[str, StorageImpl] = {}
 
     def run(self) -> LoweredGraph:
         """Lower every node; NotImplementedError when an operator has no rule, UnsupportedSize where it needs a known size.
@@ -72,7 +73,7 @@ class GraphLowering:
             lowered = self._lower_all()
             if self._version() == version:
                 return lowered
-            self.builder, self.boxes, self._root, self._placed = GraphBuilder(), {}, {}, {}
+            self.builder, self.boxes, self._root, self._placed, self._owners = GraphBuilder(), {}, {}, {}, {}
 
     def _version(self) -> int:
         """How often sizes have been found equal."""
@@ -162,13 +163,16 @@ class GraphLowering:
         """Where the elements of a node lie in memory with the strides of its fake value, after a copy if need be."""
         found = self._placed.get(node)
         if found is None:
-            found = self._placed[node] = self._find_or_copy(self.boxes[node], as_sizes(node.meta["val"].stride()))
+            found = self._placed[node] = self._find_or_copy(node, as_sizes(node.meta["val"].stride()))
         return found
 
-    def _find_or_copy(self, box: TensorBox, stride: tuple[Size, ...]) -> Operand:
+    def _find_or_copy(self, node: Node, stride: tuple[Size, ...]) -> Operand:
+        box = self.boxes[node]
         found, size = self.builder.operand(box, box.size), as_sizes(box.size)
         if found is not None and same_strides(size, found.strides, stride) and not self.builder.is_folded(found.buffer):
-            return found
+            # A template's results may lie in one buffer; outputs that do not share memory in eager do not here.
+            if self._owners.setdefault(found.buffer, _storage(node)) is _storage(node):
+                return found
         order = _outermost_first(size, stride)
         moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
         copied = self.builder.copy(moved).view(box.size, lambda index: [index[dim] for dim in order])

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class KernelTimes:
-    """One kernel of one program. `lines` are the user's, as `path:line in function: code`; the numbers are those of all calls."""
+    """One kernel of one program, and the sums over its calls. `lines` are the user's, as `path:line in function: code`."""
 
     name: str
     operators: tuple[str, ...]

@@ -236,6 +236,6 @@ def _fits_epilogue(buffer: ComputedBuffer, group: Group) -> bool:
 
 
 def _mark_stored(groups: list[Group], outputs: set[str]) -> None:
+    wanted = outputs.union(*(group.reads() for group in groups))  # no group counts its own members among its reads
     for group in groups:
-        elsewhere = outputs.union(*(other.reads() for other in groups if other is not group))
-        group.stored = {name for name in group.names if name in elsewhere}
+        group.stored = group.names & wanted

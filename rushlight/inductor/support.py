@@ -30,10 +30,6 @@ def _value(node: Node, name: str) -> Tensor | None:
     return argument.meta["val"] if isinstance(argument, Node) else None
 
 
-def _float32_result(node: Node) -> bool:
-    return _first(node).dtype is float32
-
-
 def _small_float_result(node: Node) -> bool:
     return _first(node).dtype in (float32, bfloat16, float16)
 
@@ -44,12 +40,20 @@ def _first(node: Node) -> Tensor:
 
 
 def _attention(node: Node) -> bool:
+    return _attention_backward(node) and _is_used(node, 0)
+
+
+def _attention_backward(node: Node) -> bool:
     mask = _value(node, "attn_mask")
     good_mask = mask is None or mask.dtype in (float32, bool_, bfloat16, float16)
     query, value = _value(node, "query"), _value(node, "value")
     same_depth = query.size(-1) == value.size(-1) and 0 < query.size(-1) <= 256
     plain = _small_float_result(node) and not _argument(node, "dropout_p") and query.numel() > 0 and value.numel() > 0
-    return plain and good_mask and same_depth and _only_first_used(node)
+    return plain and good_mask and same_depth
+
+
+def _is_used(node: Node, item: int) -> bool:
+    return any(user.args[1] == item for user in node.users if user.target is operator.getitem)
 
 
 def _only_first_used(node: Node) -> bool:
@@ -114,6 +118,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("bmm"): _small_float_result,
     aten("convolution"): _convolution,
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
+    aten("_scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
     aten("_native_batch_norm_legit_no_training"): _only_first_used,
     aten("max_pool2d_with_indices"): _max_pool,
     aten("avg_pool2d"): _avg_pool,

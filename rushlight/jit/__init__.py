@@ -11,14 +11,18 @@ from typing import Final
 from rushlight.jit.classes import interface
 from rushlight.jit.decorators import export, ignore, unused
 from rushlight.jit.errors import JitException as Error
+from rushlight.jit.freezing import freeze, optimize_for_inference, run_frozen_optimizations
 from rushlight.jit.language import Attribute, annotate, fork, is_scripting, wait
 from rushlight.jit.language import jit_isinstance as isinstance
 from rushlight.jit.module import RecursiveScriptModule, ScriptModule, script_method
 from rushlight.jit.overloads import overload as _overload
 from rushlight.jit.overloads import overload as _overload_method
 from rushlight.jit.runtime.futures import Future
+from rushlight.jit.runtime.native import set_native_provider
 from rushlight.jit.script import ScriptFunction
 from rushlight.jit.scripting import CompilationUnit, script
+from rushlight.jit.serialization.loading import load
+from rushlight.jit.serialization.saving import save, save_to_buffer
 from rushlight.jit.tracing.check import TracingCheckError
 from rushlight.jit.tracing.language import is_tracing, script_if_tracing
 from rushlight.jit.tracing.modules import TopLevelTracedModule, TracedModule

@@ -23,7 +23,7 @@ from rushlight.jit.emit.module_values import ModuleResolver
 from rushlight.jit.frontend.definitions import get_jit_def
 from rushlight.jit.function import Function
 from rushlight.jit.language import Attribute
-from rushlight.jit.library import script_methods
+from rushlight.jit.library import has_constants, script_methods
 from rushlight.jit.overloads import overloaded_definition, overloads_of
 from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, InterfaceType, OptionalType, Type
 from rushlight.nn import Module
@@ -117,7 +117,7 @@ def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
         if isinstance(value, Attribute):
             attributes[name] = (type_from_python(value.type, compiler.class_type), "attribute")
             continue
-        if name in constant_names:
+        if name in constant_names or (has_constants(type(module)) and _is_plain(value)):
             constants[name] = simplified(value) if not isinstance(value, list | tuple) else value
             continue
         kind = _annotated(annotations, name) or _infer(value)
@@ -133,6 +133,12 @@ def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
     attributes["training"] = (BOOL, "attribute")
     attributes["_is_full_backward_hook"] = (OptionalType(BOOL), "attribute")
     return attributes, constants, functions, failed
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _annotations(kind: type) -> dict[str, object]:

@@ -16,6 +16,7 @@ from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import executor_of, run_function
 from rushlight.jit.runtime.type_checks import CannotConvert, to_script
 from rushlight.jit.schema import FunctionSchema
+from rushlight.jit.serialization.class_printer import ConstantMap, code_of
 
 
 class ScriptFunction:
@@ -53,6 +54,17 @@ class ScriptFunction:
     def schema(self) -> FunctionSchema:
         """Its signature."""
         return self._function.schema
+
+    @property
+    def code(self) -> str:
+        """Its graph as TorchScript's Python."""
+        return code_of(self._function)[0]
+
+    @property
+    def code_with_constants(self) -> tuple[str, ConstantMap]:
+        """Its graph as TorchScript's Python, and the constants that the code names, as in `constants.c0`."""
+        text, constants = code_of(self._function)
+        return text, ConstantMap(constants)
 
     def graph_for(self, *args: object, **kwargs: object) -> Graph:
         """The optimised graph that runs for such arguments."""

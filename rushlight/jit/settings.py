@@ -8,3 +8,13 @@ import os
 def is_enabled() -> bool:
     """Whether `script` and `trace` compile: not with RUSHLIGHT_JIT=0 or PYTORCH_JIT=0."""
     return "0" not in (os.environ.get("RUSHLIGHT_JIT"), os.environ.get("PYTORCH_JIT"))
+
+
+def native_seconds() -> float:
+    """How long the interpreter may take for one kind of arguments before native code is made for it, all runs together.
+
+    RUSHLIGHT_JIT_NATIVE_AFTER says so in seconds; RUSHLIGHT_JIT_NATIVE=0: it is never made.
+    """
+    if os.environ.get("RUSHLIGHT_JIT_NATIVE") == "0":
+        return float("inf")
+    return float(os.environ.get("RUSHLIGHT_JIT_NATIVE_AFTER", "0.02"))

@@ -79,3 +79,55 @@ def test_graphs_print():
     with redirect_stdout(io.StringIO()) as printed:
         graphs[0].graph.print_tabular()
     assert "call_function" in printed.getvalue() and "relu" in printed.getvalue()
+
+
+def broken_by_print(torch, x):
+    x = x + 1
+    print(end="")
+    return x * 2
+
+
+def item(torch, x):
+    return x * 2 + x.sum().item()
+
+
+def branch(torch, x):
+    if x.sum() > 0:
+        return x + 1
+    return x - 1
+
+
+def loop_over_data(torch, x):
+    while x.sum() < 10:
+        x = x + 1
+    return x
+
+
+def broken_in_no_grad(torch, x):
+    with torch.no_grad():
+        y = x + 1
+        torch._dynamo.graph_break()
+        z = y * 2
+    return z
+
+
+def disabled_inside(torch, x):
+    return torch._dynamo.disable(lambda value: value + 5)(x + 1) + 1
+
+
+def plain(torch, x):
+    return torch.nn.functional.softmax(torch.sin(x), -1) + sorted({"b": x, "a": 1}).index("b")
+
+
+ORACLE = [broken_by_print, item, branch, loop_over_data, broken_in_no_grad, disabled_inside, plain]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("program", ORACLE, ids=lambda program: program.__name__)
+def test_graphs_and_breaks_are_as_many_as_torch_finds(program):
+    peer = pytest.importorskip("torch")
+    ours = torch._dynamo.explain(program)(torch, torch.ones(2, 3))
+    theirs = peer._dynamo.explain(program)(peer, peer.ones(2, 3))
+    assert (ours.graph_count, ours.graph_break_count) == (theirs.graph_count, theirs.graph_break_count)
+    lines = [[frame.lineno for frame in reason.user_stack][-1:] for reason in (*ours.break_reasons, *theirs.break_reasons)]
+    assert {line for (line,) in lines[: len(ours.break_reasons)]} == {line for (line,) in lines[len(ours.break_reasons) :]}

@@ -74,3 +74,10 @@ def test_dump_writes_every_stage_as_numbered_files(run, tmp_path):
     assert 'extern "C" int rushlight_entry(void** buffers)' in code
     graph = next((folder / "000_attend").glob("*graph.py")).read_text()
     assert "scores = x @ w" in graph
+
+
+def test_the_bytecode_log_has_the_text_and_its_instructions(run):
+    text = run(RUSHLIGHT_LOGS="bytecode,guards")
+    assert "def attend(x, w, __globals, __closure):" in text and "__results = __graph(x, w)" in text
+    assert any(line.startswith("# ") and "LOAD_GLOBAL" in line and "__graph" in line for line in text.splitlines())
+    assert "def guard(x, w, __globals, __closure):" in text and "(4, 8)" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import inspect
 import os
@@ -509,3 +510,16 @@ set_eval_frame(callback)
 print("end")
 """
     assert run_apart(text) == ["end"]
+
+
+def test_code_objects_to_which_others_attach_data_are_freed():
+    api, name = ctypes.pythonapi, "PyUnstable_" if sys.version_info >= (3, 12) else "_Py"
+    index = getattr(api, f"{name}Eval_RequestCodeExtraIndex")(None)
+    assert index >= 0
+    attach = getattr(api, f"{name}Code_SetExtra")
+    attach.argtypes = [ctypes.py_object, ctypes.c_ssize_t, ctypes.c_void_p]
+    code = compile("1 + 1", "nowhere", "eval")
+    assert attach(code, index, 64) == 0
+    gone = weakref.ref(code)
+    del code
+    assert gone() is None

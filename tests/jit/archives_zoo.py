@@ -1,4 +1,4 @@
-"""Modules that torch scripts or traces, for archives: each entry of `ZOO` makes (what is saved, the arguments of a call)."""
+"""Modules that torch or rushlight scripts or traces, for archives: each entry of `ZOO` makes (what is saved, the arguments of a call)."""
 
 # ruff: noqa: UP006, UP007, UP035, UP045 (scripted code as people write it; annotations must not be postponed)
 
@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip(globals().get("LIBRARY", "torch"))  # rushlight, where a test says so
 nn, F, jit = torch.nn, torch.nn.functional, torch.jit
 
 ZOO = {}

@@ -131,7 +131,7 @@ def first_line(error: Exception) -> str:
 def last_line(error: Exception) -> str:
     """The message of an error of execution."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return re.sub(r"^(\w+(Error|Exception): )+", "", lines[-1]).replace("'", "") if lines else type(error).__name__
+    return re.sub(r"^((builtins\.)?\w+(Error|Exception): )+", "", lines[-1]).replace("'", "") if lines else type(error).__name__
 
 
 def same(first: object, second: object) -> bool:

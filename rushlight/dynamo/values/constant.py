@@ -52,6 +52,8 @@ class ConstantValue(Value):
         raise raised(TypeError(f"'{type(self.value).__name__}' object is not iterable"))
 
     def attribute(self, tx: Translator, name: str) -> Value:
+        if name == "__class__":
+            return tx.wrap_class(type(self.value))
         if isinstance(getattr(self.value, name, None), types.BuiltinMethodType | types.MethodWrapperType):
             return tx.bound_method(self, name)
         return fold(getattr, self, ConstantValue(name))

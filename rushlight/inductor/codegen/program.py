@@ -30,6 +30,8 @@ PARALLEL_WORK = 200_000
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "attention", "conv", "image", "winograd", "checks")
 
+SPECIAL_HEADERS = ("attention_backward",)  # of the templates of their names
+
 
 @dataclass
 class Program:
@@ -131,7 +133,9 @@ class ProgramWriter:
     def _source(self, program: Program, timed: bool = False) -> str:
         random = ("philox",) if any(kernel.streams for _, _, kernel in self.calls) else ()
         clock = ("clock",) if timed else ()
-        includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *random, *clock))
+        kinds = {group.template.kind for group, _, _ in self.calls if group.template is not None}
+        special = [kind for kind in SPECIAL_HEADERS if kind in kinds]
+        includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *special, *random, *clock))
         functions = []
         for text, name in self.functions.items():
             comment = "".join(f"// {line}\n" for line in self._comments(name))

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rushlight.core.algebra import to_cpp
+from rushlight.inductor.codegen.attentions import AttentionWriter
 from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
 from rushlight.inductor.codegen.packing import PackedOperand, texts
-from rushlight.inductor.codegen.types import c_type, size_operand, size_text
+from rushlight.inductor.codegen.types import size_operand, size_text
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, row_variables
 from rushlight.inductor.sizes import Size, as_size
 
 
-class TemplateKernel(ConvolutionWriter, KernelWriter):
+class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
     """Writes a template and its epilogues. `packed` says what memory it needs besides that of its threads.
 
     The number of rows is a template argument of the native kernel where it is known, and its first argument otherwise.
@@ -53,7 +54,7 @@ class TemplateKernel(ConvolutionWriter, KernelWriter):
         name = f"packed_{b.buffer}_{b.offset}_{strides}"
         lines = self.pack(PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments, stored))
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
-        by_columns = a.strides[0] == 1 and a.strides[1] != 1
+        by_columns, rows_at_once = a.strides[0] == 1 and a.strides[1] != 1, template.parameters.get("rows_at_once", 0)
         function, count = _with_rows("rl::gemm_columns" if by_columns else "rl::gemm", template.rows)
         stride, scratch = size_text(a.strides[1 if by_columns else 0]), ""
         if by_columns:
@@ -63,7 +64,7 @@ class TemplateKernel(ConvolutionWriter, KernelWriter):
             f"{function}({count}{address}, {stride}, panels, {texts(template.columns, depth)},{scratch}",
             "    [&](auto lane, long x, long r, auto value) {",
             *[f"  {line}" for line in self.epilogue()],
-            "});",
+            f"}}, {texts(rows_at_once)});" if rows_at_once else "});",
         ]
         return lines
 
@@ -95,31 +96,6 @@ class TemplateKernel(ConvolutionWriter, KernelWriter):
             *[f"  {line}" for line in self.epilogue()],
             "});",
         ]
-
-    def _attention(self) -> list[str]:
-        template, parameters = self.template, self.template.parameters
-        depth, heads, rows = parameters["depth"], parameters["heads"], parameters["rows_each"]
-        arguments = []
-        for name in ("q", "k", "v"):
-            operand = template.operands[name]
-            arguments.append(f"{self.pointer_to(operand)}, {{{texts(*operand.strides)}}}")
-        out = self.pointer(template.name, write=True)
-        out_strides = f"{{{texts(rows * heads * depth, depth, heads * depth, 1)}}}"
-        sizes = texts(parameters["batch"], heads, rows, parameters["keys"])
-        causal = "true" if parameters["causal"] else "false"
-        mask = self._mask()
-        self.kernel.work = as_size(template.rows * template.columns * parameters["keys"] * 4)
-        return [
-            f"rl::attention<{depth}>({', '.join(arguments)},",
-            f"    {out}, {out_strides}, nullptr, {sizes}, {parameters['scale']!r}f, {causal}{mask});",
-        ]
-
-    def _mask(self) -> str:
-        operand = self.template.operands.get("mask")
-        if operand is None:
-            return ""
-        kind = c_type(self.element_type(operand.buffer))
-        return f", rl::attention_mask<{kind}>{{{self.pointer_to(operand)}, {texts(*operand.strides)}}}"
 
     def epilogue(self) -> list[str]:
         """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""

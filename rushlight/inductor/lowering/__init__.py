@@ -2,6 +2,7 @@
 
 from rushlight.inductor.lowering import (
     arithmetic,
+    attention,
     convolutions,
     creation,
     fallbacks,
@@ -17,6 +18,6 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "arithmetic", "convolutions", "creation", "fallback", "fallbacks", "indexing", "lowering",
+    "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolutions", "creation", "fallback", "fallbacks", "indexing", "lowering",
     "normalization", "pointwise", "pooling", "products", "random", "reductions", "views",
 ]  # fmt: skip

@@ -101,11 +101,17 @@ def _is_product(source: Operand, shape: tuple) -> bool:
     return same_strides((images, channels, height, width), source.strides, wanted)
 
 
+def can_be_winograd(source: Operand, shape: tuple) -> bool:
+    """Whether Winograd's algorithm covers a convolution: of 3 x 3, without steps, over channels that lie side by side."""
+    kernel_and_steps = tuple(map(hint, shape[5:]))
+    return (*kernel_and_steps[:4], *kernel_and_steps[6:8]) == (3, 3, 1, 1, 1, 1) and source.strides[1] == 1
+
+
 def _is_winograd(source: Operand, shape: tuple, out_height: int, out_width: int) -> bool:
-    images, channels, _, _, outputs, *kernel_and_steps, _ = map(hint, shape)
-    out_height, out_width = hint(out_height), hint(out_width)
-    if (*kernel_and_steps[:4], *kernel_and_steps[6:]) != (3, 3, 1, 1, 1, 1) or source.strides[1] != 1:
+    if not can_be_winograd(source, shape):
         return False
+    images, channels, outputs = (hint(shape[place]) for place in (0, 1, 4))
+    out_height, out_width = hint(out_height), hint(out_width)
     blocks = images * -(-out_height // 4) * -(-out_width // 4)
     multiplications = 36 * max(blocks, WINOGRAD_FEWEST_BLOCKS)
     worthwhile = multiplications * WINOGRAD_ADVANTAGE < 9 * images * out_height * out_width

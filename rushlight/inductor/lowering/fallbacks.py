@@ -19,7 +19,7 @@ fallback("scatters: needs atomics or an ordered loop", "index_put", "scatter.src
 fallback("part of a backward pass, which runs in eager", "gelu_backward", "_softmax_backward_data",
          "_log_softmax_backward_data", "convolution_backward", "embedding_dense_backward", "native_layer_norm_backward",
          "native_batch_norm_backward", "max_pool2d_with_indices_backward", "avg_pool2d_backward", "nll_loss_forward",
-         "nll_loss_backward", "_scaled_dot_product_flash_attention_for_cpu_backward")  # fmt: skip
+         "nll_loss_backward")  # fmt: skip
 fallback("needs a scan", "cumprod", "cummax", "cummin", "logcumsumexp")
 fallback("needs a sort or a search", "median", "nanmedian", "mode", "searchsorted.Tensor")
 fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecutive")
@@ -28,6 +28,7 @@ fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_fa
          "linalg_qr", "geqrf", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd",
          "linalg_solve_ex", "linalg_solve_triangular", "cholesky_solve", "linalg_ldl_solve", "linalg_lstsq", "linalg_inv_ex",
          "linalg_pinv.atol_rtol_tensor", "linalg_det", "linalg_slogdet", "linalg_matrix_exp")  # fmt: skip
+fallback("multiplies integers", "_int_mm")
 fallback("holds differences of all pairs", "_cdist_forward", "_cdist_backward", "_pdist_forward", "_pdist_backward")
 fallback("draws random numbers from the eager generator", "cauchy_", "exponential_", "geometric_", "log_normal_", "random_",
          "bernoulli_.Tensor", "multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet")  # fmt: skip

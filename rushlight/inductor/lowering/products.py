@@ -1,4 +1,4 @@
-"""Lowering of matrix products and attention to templates; bias and activations become epilogues.
+"""Lowering of matrix products to templates; bias and activations become epilogues.
 
 All are calculated in float32. Of a product's factors the second stays in its own type until the kernel reads it; other
 operands in bfloat16 or float16 are widened by what makes them.
@@ -6,13 +6,11 @@ operands in bfloat16 or float16 are widened by what makes them.
 
 from __future__ import annotations
 
-import math
-
 from rushlight.core.dtype import dtype, float32
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Operand
 from rushlight.inductor.lowering.builder import cast
-from rushlight.inductor.lowering.pointwise import add, scaled
+from rushlight.inductor.lowering.pointwise import add, mul_boxes, scaled
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 
@@ -60,6 +58,12 @@ def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
     return product if beta == 0 else add(graph, product, scaled(graph, self, beta, self.dtype))
 
 
+@lowering("_weight_int8pack_mm")
+def weight_int8pack_mm(graph, self, mat2, scales):
+    transposed = mat2.view(mat2.size[::-1], lambda index: [index[1], index[0]])
+    return mul_boxes(graph, _product(graph, self, transposed), scales)
+
+
 @lowering("bmm")
 def bmm(graph, self, mat2):
     (batch, rows, depth), columns = self.size, mat2.size[2]
@@ -74,28 +78,3 @@ def bmm(graph, self, mat2):
         "bgemm", (batch, rows, columns), self.dtype, batch * rows, columns, operands, batch=batch, rows_each=rows,
         depth=depth,
     )  # fmt: skip
-
-
-@lowering("_scaled_dot_product_flash_attention_for_cpu")
-def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
-    batch, heads, rows, depth = query.size
-    keys, depth = key.size[2], int(depth)  # the kernel is compiled for one depth
-    operands = {
-        "q": graph.strided_operand(in_float32(graph, query), query.size),
-        "k": graph.strided_operand(in_float32(graph, key), key.size),
-        "v": graph.strided_operand(in_float32(graph, value), value.size),
-    }
-    if attn_mask is not None:
-        wide = (batch, heads, rows, keys)
-        lead = (1,) * (4 - len(attn_mask.size)) + attn_mask.size
-        graph.realize(attn_mask)
-        small = graph.operand(attn_mask, lead) or graph.operand(graph.copy(attn_mask), lead)
-        strides = tuple(0 if lead[dim] == 1 and wide[dim] != 1 else small.strides[dim] for dim in range(4))
-        operands["mask"] = type(small)(small.buffer, small.offset, strides)
-    made = graph.template(
-        "attention", (batch, rows, heads, depth), float32, batch * rows, heads * depth, operands, batch=batch, heads=heads,
-        rows_each=rows, keys=keys, depth=depth, causal=bool(is_causal),
-        scale=1.0 / math.sqrt(depth) if scale is None else scale,
-    )  # fmt: skip
-    output = made.view((batch, heads, rows, depth), lambda index: [index[0], index[2], index[1], index[3]])
-    return in_type(graph, output, query.dtype), None

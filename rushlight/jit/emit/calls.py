@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.jit.emit.builtin_functions import emit_number_first
-from rushlight.jit.emit.callables import SpecialForm
-from rushlight.jit.emit.callables import SpecialMethod
+from rushlight.jit.emit.callables import SpecialForm, SpecialMethod
 from rushlight.jit.emit.iterables import EnumerateValue, RangeValue, ReversedValue, ZipValue
 from rushlight.jit.emit.matching import Match
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared

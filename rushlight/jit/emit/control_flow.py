@@ -15,6 +15,7 @@ from __future__ import annotations
 from enum import Enum
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.ir.names import is_meaningful
 from rushlight.jit.types.kinds import BOOL, Type
 from rushlight.jit.types.relations import unify, unshaped
 
@@ -66,8 +67,8 @@ class ExitRemover:
             if leaves is Leaves.ALWAYS:
                 self._destroy_after(block, node)
                 return leaves
-            if leaves is Leaves.MAYBE:
-                return self._guard(block, node, loop, flag)
+            if leaves is Leaves.MAYBE:  # without a flag of its own, it has taken what follows into a branch
+                return self._guard(block, node, loop, flag) if "left" in node.attributes else leaves
         return Leaves.NEVER
 
     def _nested(self, node: Node, loop: str | None, flag: str | None) -> Leaves:
@@ -112,13 +113,18 @@ class ExitRemover:
             return self._raising(node)
         inner = self._new_flag()
         leaves = [self._block(block, loop, inner) for block in node.blocks]
-        if all(each is Leaves.ALWAYS for each in leaves) or (
-            Leaves.ALWAYS in leaves and Leaves.NEVER in leaves and self._absorb(node, leaves, loop, flag)
-        ):
+        if all(each is Leaves.ALWAYS for each in leaves):
             self._forget_flag(node, inner)
             return Leaves.ALWAYS
+        if Leaves.ALWAYS in leaves and Leaves.NEVER in leaves and self._can_absorb(node):
+            self._forget_flag(node, inner)
+            return self._absorb(node, leaves, loop, flag)
         if all(each is Leaves.NEVER for each in leaves):
             return Leaves.NEVER
+        for block, each in zip(node.blocks, leaves, strict=True):
+            if each is Leaves.ALWAYS:
+                with self.graph.inserting(at_end_of=block):
+                    self._store_flag(inner, True)
         with self.graph.inserting(before=node):
             self._store_flag(inner, False)
         node.set("left", inner)
@@ -129,36 +135,33 @@ class ExitRemover:
         leaves = [self._block(block, None, None) for block in node.blocks]
         return Leaves.ALWAYS if leaves and all(each is Leaves.ALWAYS for each in leaves) else Leaves.NEVER
 
-    def _absorb(self, node: Node, leaves: list[Leaves], loop: str | None, flag: str | None) -> bool:
-        """Move what follows an if into its branch that does not leave; whether that branch leaves then, too."""
-        if node.outputs:
-            return False
-        into = node.blocks[leaves.index(Leaves.NEVER)]
+    def _can_absorb(self, node: Node) -> bool:
+        """Whether what follows an if can move into one of its branches: nothing of it is read outside."""
+        outputs = {value for each in self._after(node) for value in each.outputs}
+        return not node.outputs and all(use.user is not node.block.result for value in outputs for use in value.uses)
+
+    def _after(self, node: Node) -> list[Node]:
         rest = []
         following = node.next
         while following is not node.block.result:
             rest.append(following)
             following = following.next
-        outputs = {value for each in rest for value in each.outputs}
-        if any(use.user is node.block.result for value in outputs for use in value.uses):
-            return False
+        return rest
+
+    def _absorb(self, node: Node, leaves: list[Leaves], loop: str | None, flag: str | None) -> Leaves:
+        """Move what follows an if into its branch that does not leave; whether control leaves the block around then."""
+        into, rest = node.blocks[leaves.index(Leaves.NEVER)], self._after(node)
         for each in rest:
             each.remove_from_list()
             into.append(each)
-        after = self._block_from(into, rest, loop, flag)
-        if after is not Leaves.ALWAYS:
-            self._mark_reached(node, leaves, flag, after)
-        return True
-
-    def _block_from(self, block: Block, rest: list[Node], loop: str | None, flag: str | None) -> Leaves:
-        return self._block(block, loop, flag) if rest else Leaves.NEVER
-
-    def _mark_reached(self, node: Node, leaves: list[Leaves], flag: str | None, after: Leaves) -> None:
-        """The branch that leaves tells the block around, if that asks."""
-        if flag is not None:
-            block = node.blocks[leaves.index(Leaves.ALWAYS)]
-            with self.graph.inserting(at_end_of=block):
-                self._store_flag(flag, True)
+        after = self._block(into, loop, flag) if rest else Leaves.NEVER
+        if after is Leaves.ALWAYS:
+            return after
+        if flag is None:
+            return Leaves.NEVER
+        with self.graph.inserting(at_end_of=node.blocks[leaves.index(Leaves.ALWAYS)]):
+            self._store_flag(flag, True)
+        return Leaves.MAYBE
 
     def _new_flag(self) -> str:
         self._flags += 1
@@ -174,11 +177,7 @@ class ExitRemover:
         """Put what follows a node that may leave into an if of its own."""
         inner = node["left"]
         del node.attributes["left"]
-        rest = []
-        following = node.next
-        while following is not block.result:
-            rest.append(following)
-            following = following.next
+        rest = self._after(node)
         with self.graph.inserting(before=node.next), self.graph.source(node.source_range):
             guard = self.graph.insert("prim::If", [self._load_flag(inner)], 0)
         left, stays = guard.add_block(), guard.add_block()
@@ -186,9 +185,12 @@ class ExitRemover:
             each.remove_from_list()
             stays.append(each)
         self._rescue_outputs(block, guard, stays)
-        if flag is not None:
-            with self.graph.inserting(at_end_of=left):
+        with self.graph.inserting(at_end_of=left):
+            if flag is not None:
                 self._store_flag(flag, True)
+            if node.kind == "prim::Loop" and loop is not None:  # it was left by a return, which leaves the loop around, too
+                self._store_flag(f"{loop}.return", True)
+                self._store_flag(f"{loop}.go", False)
         leaves = self._block(stays, loop, flag)
         return Leaves.ALWAYS if leaves is Leaves.ALWAYS else Leaves.MAYBE if flag is not None else Leaves.NEVER
 
@@ -387,7 +389,7 @@ class SSAConverter:
                 unfit = value is None or (raises and value is current.get(name) and not _fits(value, kind))
                 block.add_output(self._missing(block, kind) if unfit else value)
             made = node.add_output(kind)
-            if not name.startswith("$"):
+            if is_meaningful(name):
                 made.debug_name = name
             current[name] = made
 
@@ -417,7 +419,7 @@ class SSAConverter:
         for name in carried:
             body.add_output(ends[name])
             made = node.add_output(inside[name].type)
-            if not name.startswith("$"):
+            if is_meaningful(name):
                 made.debug_name = name
             current[name] = made
 

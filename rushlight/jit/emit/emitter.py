@@ -81,6 +81,12 @@ class Emitter(CallEmitter, StatementEmitter):
             raise ErrorReport(where, f"a {type(value).__name__} cannot be used as a value: {value!r}")
         return made
 
+    def static(self, truth: bool, where: SourceRange) -> Value:
+        """A constant that decides at compile time which branch of an if is compiled."""
+        value = self.constant(truth, where)
+        value.node.set("static", True)
+        return value
+
     def insert(self, kind: str, inputs: Sequence[Value], result: Type, where: SourceRange) -> Value:
         """A node with one result."""
         node = self.graph.insert(kind, inputs)
@@ -146,13 +152,11 @@ class Emitter(CallEmitter, StatementEmitter):
 
     def _return_none_at_end(self, definition: Def) -> None:
         declared = self.returned.declared
-        if self.returned.ranges or (declared is not None and not is_subtype(NONE, declared)):
-            kind = declared or self.returned.merged
-            if kind is not None and not is_subtype(NONE, kind):
-                raise ErrorReport(
-                    definition.range,
-                    f"Function was not annotated as having type None, but does not return along all paths; it returns {kind}",
-                )
+        if declared not in (None, NONE):
+            raise ErrorReport(
+                definition.range,
+                f"Function was not annotated as having type None, but does not return along all paths; it returns {declared}",
+            )
         self.emit_return(self.constant(None, definition.range), definition.range)
 
     def emit_return(self, value: Value, where: SourceRange) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from rushlight.jit.emit.sugared import SimpleValue, SugaredValue
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Block, Graph, Value
+from rushlight.jit.ir.names import is_meaningful
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import Type
 from rushlight.jit.types.relations import is_subtype, unshaped
@@ -96,13 +97,13 @@ class Environment:
                 where,
                 f"Variable '{name}' previously had type {outer} but is now being assigned to a value of type {simple.type}",
             )
-        if not simple.has_debug_name and simple.node.kind != "prim::Param":
+        if not simple.has_debug_name and simple.node.kind != "prim::Param" and is_meaningful(name):
             simple.debug_name = name
         with self.graph.source(where):
             self.graph.insert("prim::Store", [simple], 0).set("name", name)
         self.sugared.pop(name, None)
         self.undefined.pop(name, None)
-        self.types[name] = outer if outer is not None and declared is None and not is_subtype(outer, kind) else kind
+        self.types[name] = kind
 
     def _outer_type(self, name: str) -> Type | None:
         if self.parent is None or name in self.types:

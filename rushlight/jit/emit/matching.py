@@ -24,6 +24,7 @@ from rushlight.jit.types.kinds import (
     NONE,
     NUMBER,
     STRING,
+    TENSOR,
     ListType,
     OptionalType,
     TensorType,
@@ -32,6 +33,7 @@ from rushlight.jit.types.kinds import (
 )
 from rushlight.jit.types.relations import NoMatch, is_subtype, match_variables, substitute, unshaped
 
+_OPTIONAL_TENSORS = ListType(OptionalType(TENSOR))
 MakeConstant = Callable[[object, SourceRange], Value]
 
 
@@ -122,6 +124,8 @@ class Matcher:
         except NoMatch as error:
             raise NoMatch(f"Could not match type {value.type} to {formal} in argument '{argument.name}': {error}.") from None
         value = self.convert_value(value, concrete, convert, argument.length)
+        if concrete == _OPTIONAL_TENSORS and value.type == ListType(TENSOR):
+            return value
         if not is_subtype(value.type, concrete):
             raise NoMatch(
                 f"Expected a value of type '{concrete}' for argument '{argument.name}' but instead found type '{value.type}'."

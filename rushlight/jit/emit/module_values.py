@@ -14,11 +14,13 @@ from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, Tu
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
+from rushlight.jit.library import has_constants
 from rushlight.jit.overloads import overloads_of
 from rushlight.jit.source import SourceRange
-from rushlight.jit.types.kinds import NONE, TupleType, Type
+from rushlight.jit.types.kinds import NONE, TENSOR, ListType, TupleType, Type
 from rushlight.nn.modules.container import ModuleDict
 from rushlight.nn.modules.parameter_container import ParameterDict
+from rushlight.nn.modules.rnn import RNNBase
 
 if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
@@ -72,7 +74,11 @@ class ModuleValue(SugaredValue):
         if child is not None and self.concrete.type.attributes[name].type is child.type:
             value = emitter.simple.attribute(where, self.value, name).as_value(where, emitter)
             return ModuleValue(value, child, self.resolver)
+        if name == "_flat_weights" and issubclass(self.concrete.python_class, RNNBase):
+            return SimpleValue(self._weights(where, emitter))
         if name in self.concrete.constants:
+            if isinstance(self.concrete.constants[name], bool) and has_constants(self.concrete.python_class):
+                return SimpleValue(emitter.static(self.concrete.constants[name], where))
             return self.resolver.constant_value(_immutable(self.concrete.constants[name]), where, emitter)
         if name in self.concrete.functions:
             return self.resolver.sugared(self.concrete.functions[name], where, name)
@@ -99,6 +105,11 @@ class ModuleValue(SugaredValue):
         if python is not None and not callable(python):
             return self.resolver.constant_value(python, where, emitter)
         return None
+
+    def _weights(self, where: SourceRange, emitter: Emitter) -> Value:
+        """The weights of a recurrent layer, layer by layer."""
+        values = [each.as_value(where, emitter) for each in self._children(where, emitter)]
+        return emitter.insert("prim::ListConstruct", values, ListType(TENSOR), where)
 
     def _property(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
         getter = self.resolver.property_of(self.concrete, name)[0]

@@ -36,11 +36,10 @@ from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, Tu
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
-from rushlight.jit.library import REPLACEMENTS
+from rushlight.jit.library import BUILTINS, REPLACEMENTS
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import BOOL, COMPLEX, FLOAT, INT, STRING, ClassType, EnumType, InterfaceType, TupleType, Type
-from rushlight.nn.functional import linear
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import Namespace, OpOverloadPacket
 
@@ -65,7 +64,8 @@ _MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "a
          "log10", "log1p", "modf", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "remainder"}  # fmt: skip
 FUNCTIONS: dict[object, SugaredValue] = {
     warnings.warn: BuiltinFunction("aten::warn"), is_grad_enabled: BuiltinFunction("aten::is_grad_enabled"),
-    linear: BuiltinFunction("aten::linear"), set_grad_enabled: BuiltinFunction("aten::set_grad_enabled"), device: BuiltinFunction("aten::device"),
+    set_grad_enabled: BuiltinFunction("aten::set_grad_enabled"), device: BuiltinFunction("aten::device"),
+    **{function: BuiltinFunction(name) for function, name in BUILTINS.items()},
     **{getattr(math, name): BuiltinFunction(f"aten::{'mathremainder' if name == 'remainder' else name}") for name in _MATH},
 }
 """What Python functions mean that are not compiled themselves. Other modules of the jit add to it when they are imported."""

@@ -288,13 +288,14 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         node.source_range = tree.range
 
         def fail() -> bool:
-            message = self.constant("", tree.range)
+            message = self.constant("AssertionError: ", tree.range)
             if tree.message is not None:
-                message = self.emit_expression(tree.message)
-                if message.type != STRING:
-                    message = self.insert("aten::str", [message], STRING, tree.range)
-            name = self.constant("builtins.AssertionError", tree.range)
-            self.graph.insert("prim::RaiseException", [message, name], 0).source_range = tree.range
+                said = self.emit_expression(tree.message)
+                if said.type != STRING:
+                    said = self.insert("aten::str", [said], STRING, tree.range)
+                message = self.emit_operation(tree.range, "+", message, said)
+            arguments = [message, self.constant(None, tree.range)]
+            self.graph.insert("prim::RaiseException", arguments, 0).source_range = tree.range
             return True
 
         self.emit_branches(node, [(lambda: False, condition.when_true), (fail, condition.when_false)])

@@ -12,6 +12,11 @@ _SUFFIX = re.compile(r"(.*)\.(\d+)\Z", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_0-9.]+\Z")
 
 
+def is_meaningful(name: str) -> bool:
+    """Whether a variable's name is worth keeping: not `_`, nor the `_0` of printed code, nor one of the compiler's own."""
+    return not name.startswith("$") and not (name[:1] == "_" and (name[1:].isdigit() or name == "_"))
+
+
 class ValueNames:
     """The names that a graph's values have."""
 

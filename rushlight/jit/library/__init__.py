@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from rushlight.autograd import grad_mode
 from rushlight.jit.library import contexts, functional, modules
+from rushlight.nn import functional as F
 
 METHODS: dict[type, dict[str, Callable]] = modules.METHODS
 """The scripted methods of module classes. A class has those of its bases, too."""
@@ -22,6 +23,21 @@ NAMES: dict[Callable, str] = {
     contexts.enable_grad: "__torch__.torch.autograd.grad_mode.enable_grad",
 }
 """The names that these have in graphs and archives."""
+
+
+BUILTINS: dict[Callable, str] = {
+    F.linear: "aten::linear", F.softplus: "aten::softplus", F.softshrink: "aten::softshrink", F.hardshrink: "aten::hardshrink",
+    F.logsigmoid: "aten::log_sigmoid", F.prelu: "aten::prelu", F.pixel_shuffle: "aten::pixel_shuffle",
+    F.pixel_unshuffle: "aten::pixel_unshuffle", F.channel_shuffle: "aten::channel_shuffle", F.one_hot: "aten::one_hot",
+    F.bilinear: "aten::bilinear", F.cosine_similarity: "aten::cosine_similarity", F.gelu: "aten::gelu", F.pdist: "aten::pdist",
+    F.avg_pool1d: "aten::avg_pool1d", F.conv_tbc: "aten::conv_tbc",
+}  # fmt: skip
+"""Functions that are operators, under their own names."""
+
+
+def has_constants(kind: type) -> bool:
+    """Whether the numbers, strings and tuples of a module are constants: those of the library's own classes are."""
+    return kind.__module__.startswith("rushlight.nn.modules.")
 
 
 def script_methods(kind: type) -> dict[str, Callable]:

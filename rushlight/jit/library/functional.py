@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import List, Optional  # noqa: UP035 (scripted code)
 
 from rushlight.core.tensor import Tensor
-from rushlight.jit.library import convolution, pooling, vision
+from rushlight.jit.library import attention, convolution, pooling, vision
+from rushlight.jit.overloads import overload
 from rushlight.nn import functional as F
+from rushlight.nn.functional import common
 from rushlight.nn.functional.common import aten
 
 
@@ -18,6 +20,48 @@ def product(numbers: List[int]) -> int:
     for number in numbers:
         total *= number
     return total
+
+
+def reduction_code(reduction: str) -> int:
+    """ATen's number of a reduction's name."""
+    if reduction == "none":
+        return 0
+    if reduction == "mean":
+        return 1
+    if reduction == "sum":
+        return 2
+    raise ValueError("{} is not a valid value for reduction".format(reduction))
+
+
+def reduction_name(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
+    """The reduction, which the deprecated flags decide where they are given."""
+    if size_average is None and reduce is None:
+        return reduction
+    if reduce is not None and not reduce:
+        return "none"
+    return "sum" if size_average is not None and not size_average else "mean"
+
+
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:
+    row = -1
+    if padding_idx is not None:
+        row = padding_idx if padding_idx >= 0 else padding_idx + weight.size(0)
+        assert 0 <= row and row < weight.size(0), "Padding_idx must be within num_embeddings"
+    if max_norm is not None:
+        limit_norms(weight.detach(), input, max_norm, norm_type)
+    return aten.embedding(weight, input, row, scale_grad_by_freq, sparse)
+
+
+def limit_norms(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that are named down to the norm, in place."""
+    flat = indices.reshape(-1)
+    rows = weight.index_select(0, flat)
+    norms = rows.norm(norm_type, [1], True)
+    scale = (max_norm / (norms + 1e-7)).masked_fill(norms <= max_norm, 1.0)
+    weight[flat] = rows * scale
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -85,10 +129,13 @@ def gaussian_nll_loss(
     return loss.sum() if reduction == "sum" else loss
 
 
-def ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
-    reduction: str = "mean", zero_infinity: bool = False,
-) -> Tensor:
+@overload
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor: ...
+@overload
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: List[int], target_lengths: List[int], blank: int = 0,
+             reduction: str = "mean", zero_infinity: bool = False) -> Tensor: ...
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity):
     code = 0 if reduction == "none" else 1 if reduction == "mean" else 2
     return aten.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, code, zero_infinity)
 
@@ -97,5 +144,6 @@ REPLACEMENTS: dict[Callable, Callable] = {
     math.prod: product, F.dropout2d: dropout2d, F.dropout3d: dropout3d, F.feature_alpha_dropout: feature_alpha_dropout,
     F.softmax: softmax, F.log_softmax: log_softmax, F.softmin: softmin, F.gaussian_nll_loss: gaussian_nll_loss,
     F.scaled_dot_product_attention: scaled_dot_product_attention, F.layer_norm: layer_norm, F.ctc_loss: ctc_loss,
-    **convolution.REPLACEMENTS, **pooling.REPLACEMENTS, **vision.REPLACEMENTS,
+    common.reduction_code: reduction_code, common.reduction_name: reduction_name, F.embedding: embedding,
+    **attention.REPLACEMENTS, **convolution.REPLACEMENTS, **pooling.REPLACEMENTS, **vision.REPLACEMENTS,
 }  # fmt: skip

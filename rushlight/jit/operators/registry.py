@@ -18,6 +18,14 @@ from rushlight.jit.types.kinds import ListType
 from rushlight.ops.dispatcher import OpOverload, all_operators
 
 
+RANDOM = frozenset(
+    "alpha_dropout bernoulli binomial cauchy dropout exponential feature_alpha_dropout feature_dropout geometric log_normal "
+    "multinomial native_dropout normal poisson rand rand_like randint randint_like randn randn_like random randperm rrelu "
+    "rrelu_with_noise uniform".split()
+)
+"""Operators that draw random numbers, without `aten::` and the underscore of those in place."""
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Operator:
     """An overload: its schema, and what computes it. `function` takes the arguments in the schema's order, by position; it
@@ -33,7 +41,7 @@ class Operator:
     @property
     def is_pure(self) -> bool:
         """Whether equal arguments give equal results, and nothing else happens."""
-        random = self.op is not None and "nondeterministic_seeded" in self.op.tags
+        random = self.schema.name.removeprefix("aten::").removesuffix("_") in RANDOM
         return not (self.has_side_effects or self.schema.is_mutable or random)
 
 

@@ -10,7 +10,7 @@ Sets only grow (Steensgaard, "Points-to Analysis in Almost Linear Time", POPL 19
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
@@ -42,6 +42,14 @@ _FRESH = frozenset(("prim::Constant", "prim::Uninitialized", "prim::CreateObject
                     "prim::AutogradAllNonZero", "prim::AutogradAllZero", "prim::MMTreeReduce", "prim::FusionGroup",
                     "prim::TensorExprGroup", "aten::warn", "prim::SumToSize", "prim::NumToTensor",
                     "prim::ImplicitTensorToNum", "prim::BroadcastSizes", "prim::ReturnTensorSizes"))  # fmt: skip
+_MAY_PASS_ON = frozenset(
+    f"aten::{name}" for name in
+    ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "cartesian_prod", "meshgrid", "dropout", "feature_dropout",
+     "alpha_dropout", "feature_alpha_dropout", "sum_to_size", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
+     "linalg_diagonal", "type_as", "pixel_shuffle", "pixel_unshuffle", "align_tensors", "histogramdd", "pad", "rrelu",
+     "channel_shuffle", "_cast_Float", "_cast_Double", "_cast_Int", "_cast_Long", "_cast_Half", "float_power", "unique")
+)  # fmt: skip
+"""Operators whose schema does not say that they may give an input, or a view of one, back."""
 _VIEWS = frozenset(("prim::ConstantChunk", "prim::MMBatchSide", "aten::_grad_sum_to_size"))
 
 
@@ -71,6 +79,13 @@ def _element_family(kind: Type) -> object:
     return TensorType if isinstance(kind, TensorType) else kind.ir_text
 
 
+def _deep_family(kind: Type) -> set[object]:
+    """What kinds of memory values of a type may be or hold."""
+    if isinstance(kind, ClassType):
+        return {ANY}
+    return _family(kind).union(*map(_deep_family, filter(is_mutable, kind.contained())))
+
+
 def _may_be_same(first: Type, second: Type) -> bool:
     one, other = _family(first), _family(second)
     return ANY in one or ANY in other or not one.isdisjoint(other)
@@ -79,11 +94,13 @@ def _may_be_same(first: Type, second: Type) -> bool:
 class AliasDb:
     """The sets of one graph, as it was when this was made."""
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, attribute: Callable[[Node], object | None] | None = None):
+        """`attribute` tells what memory a `prim::GetAttr` gives where that is known: equal answers are the same memory."""
+        self._attribute = attribute
         self._parent: dict[object, object] = {}
         self._contents: dict[object, object] = {}
         self._members: dict[object, list[Value]] = {}
-        self._written: dict[object, list[Node]] = {}
+        self._written: dict[object, list[tuple[Node, set[object]]]] = {}
         self._writes: dict[Node, list[Value]] = {}
         self._wildcard = object()
         self._contents[self._wildcard] = self._wildcard
@@ -94,8 +111,8 @@ class AliasDb:
             if isinstance(item, Value):
                 self._members.setdefault(self._find(item), []).append(item)
         for node, values in self._writes.items():
-            for root in {self._find(value) for value in values}:
-                self._written.setdefault(root, []).append(node)
+            for value in values:
+                self._written.setdefault(self._find(value), []).append((node, _family(value.type)))
 
     # Sets
 
@@ -173,7 +190,9 @@ class AliasDb:
 
     def writers_of(self, value: Value) -> list[Node]:
         """The nodes that may write to a value, or to what it holds."""
-        return [node for root in self._reachable((value,)) for node in self._written.get(root, ())]
+        family = _deep_family(value.type)
+        found = (each for root in self._reachable((value,)) for each in self._written.get(root, ()))
+        return [node for node, kind in found if ANY in family or ANY in kind or not kind.isdisjoint(family)]
 
     def has_writers(self, value: Value) -> bool:
         """Whether any node of the graph may write to a value, or to what it holds."""
@@ -246,7 +265,7 @@ class AliasDb:
         elif kind in _SAME or kind in _VIEWS:
             self._join_all([*node.inputs, *node.outputs])
         elif kind == "prim::GetAttr":
-            self._put(node.output, node.input())
+            self._get_attribute(node)
         elif kind == "prim::SetAttr":
             self._put(node.input(1), node.input())
             self._write(node, node.input())
@@ -260,6 +279,13 @@ class AliasDb:
         self._join_pairs(body.inputs[1:], node.inputs[2:])
         self._join_pairs(body.outputs[1:], body.inputs[1:])
         self._join_pairs(node.outputs, body.outputs[1:])
+
+    def _get_attribute(self, node: Node) -> None:
+        memory = self._attribute(node) if self._attribute is not None else None
+        if memory is None:
+            self._put(node.output, node.input())
+        elif is_mutable(node.output.type):
+            self._join(node.output, memory)
 
     def _held_graph(self, node: Node) -> None:
         """A graph with pure nodes only; its results may be views of its inputs."""
@@ -308,8 +334,8 @@ class AliasDb:
                 self._taken_out(value, node)
             elif result.alias:
                 self._note(named, result, value)
-            elif operator.op is not None and operator.op.is_composite:
-                self._join_all([value, *node.inputs])  # a composite may hand back a view: reshape, contiguous
+            elif node.kind in _MAY_PASS_ON:
+                self._passed_on(value, node)
             elif not isinstance(value.type, TensorType):
                 self._copied(value, node)
         for values in named.values():
@@ -340,6 +366,15 @@ class AliasDb:
         self._join(value, self._inside(container))
         if not isinstance(value.type, TensorType):
             self._join(self._inside(value), self._inside(container))
+
+    def _passed_on(self, value: Value, node: Node) -> None:
+        """The result, or the tensors in it, may be the inputs or the tensors in those."""
+        for each in node.inputs:
+            if not is_mutable(each.type):
+                continue
+            first = value if isinstance(value.type, TensorType) else self._inside(value)
+            second = each if isinstance(each.type, TensorType) else self._inside(each)
+            self._join(first, second)
 
     def _copied(self, value: Value, node: Node) -> None:
         """A new list, dict or tuple, which may hold what the inputs are or hold."""

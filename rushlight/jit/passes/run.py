@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes import (  # noqa: F401 (each registers its passes)
+    batch_mm,
     canonicalize,
     canonicalize_modified_loops,
     canonicalize_ops,
@@ -20,6 +21,8 @@ from rushlight.jit.passes import (  # noqa: F401 (each registers its passes)
     dead_code_elimination,
     decompose_ops,
     erase_number_types,
+    fold_frozen_layers,
+    freeze_module,
     functional_activations,
     fuse_linear,
     inline,
@@ -38,8 +41,11 @@ from rushlight.jit.passes import (  # noqa: F401 (each registers its passes)
     remove_expands,
     remove_inplace_ops,
     remove_mutation,
+    requires_grad_analysis,
+    shape_analysis,
     specialize_autogradzero,
     subgraph_rewrite,
+    upgraders,
 )
 from rushlight.jit.passes.registry import PASSES
 

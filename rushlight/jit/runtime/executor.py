@@ -6,6 +6,7 @@ In: a graph and arguments. Out: results. A plan is the optimised graph with its 
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass
 
 from rushlight.jit.function import Function
@@ -16,6 +17,7 @@ from rushlight.jit.passes.inline import inline
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.objects import set_runner
+from rushlight.jit.runtime.specialized import Specialized
 from rushlight.jit.tracing.numbers import plain
 from rushlight.jit.tracing.scripted_calls import record_call
 from rushlight.jit.tracing.state import TracingState, suspended, tracing_state
@@ -39,6 +41,7 @@ class SimpleExecutor:
     def __init__(self, function: Function):
         self.function = function
         self._plan: ExecutionPlan | None = None
+        self._specialized: Specialized | None = None
 
     def plan(self) -> ExecutionPlan:
         """The plan, made at the first call."""
@@ -49,14 +52,24 @@ class SimpleExecutor:
                     inline(graph)
                     eliminate_dead_code(graph)
                     constant_pooling(graph)
+                    self._specialized = Specialized(graph, self.function.short_name)
                     self._plan = ExecutionPlan(graph, Code(graph, self.function.name))
         return self._plan
 
     def run(self, arguments: list) -> list:
-        """The results for arguments."""
+        """The results for arguments: by native code, once there is some for such arguments, else by the interpreter."""
         plan = self.plan()
         LAST_GRAPHS.graph = plan.graph
-        return _INTERPRETER.run(plan.code, arguments)
+        kind = self._specialized.kind_of(arguments)
+        if kind is None or (kind.tried and kind.native is None):
+            return _INTERPRETER.run(plan.code, arguments)
+        results = self._specialized.run(kind, arguments)
+        if results is None:
+            given = list(arguments)
+            start = time.perf_counter()
+            results = _INTERPRETER.run(plan.code, arguments)
+            self._specialized.note(kind, time.perf_counter() - start, given)
+        return results
 
 
 def executor_of(function: Function) -> SimpleExecutor:

@@ -13,7 +13,7 @@ from rushlight.core.storage import UntypedStorage
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import StorageClaim, swap_bytes
-from rushlight.serialization.zip_reader import Record, ZipReader
+from rushlight.serialization.zip_reader import LOCAL_SIGNATURE, Record, ZipReader
 
 LARGEST_TEXT = 64 << 20
 """The most bytes of one file of code."""
@@ -27,6 +27,8 @@ class Archive(ZipReader):
     """The records of one archive. `root` is their folder, `version` the version of its operators, `order` its byte order."""
 
     def __init__(self, source: ByteSource):
+        if source.size < len(LOCAL_SIGNATURE) or source.read_at(0, len(LOCAL_SIGNATURE)) != LOCAL_SIGNATURE:
+            raise CheckpointError("does not begin as a zip archive, so it is no TorchScript archive")
         super().__init__(source)
         self.inflated = 0
         self.root = self._find_root()

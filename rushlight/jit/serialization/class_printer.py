@@ -129,8 +129,24 @@ def literal_type(value: object) -> str | None:
     return None
 
 
-def code_of(function: Function, self_type: Type | None = None) -> tuple[str, dict[str, object]]:
+class ConstantMap:
+    """The constants that code names as `CONSTANTS.c0`: attributes `c0`, and all in `const_mapping`."""
+
+    def __init__(self, const_mapping: dict[str, object]):
+        self.const_mapping = const_mapping
+
+    def __getattr__(self, name: str) -> object:
+        try:
+            return self.__dict__["const_mapping"][name]
+        except KeyError:
+            raise AttributeError(f"the code has no constant '{name}'") from None
+
+
+def code_of(function: Function) -> tuple[str, dict[str, object]]:
     """One function as code, and the constants that the code names: `{"c0": tensor}`."""
     program = Program()
-    text = program.function(function, function.short_name, 0, self_type)
+    arguments = function.schema.arguments
+    is_method = bool(arguments) and isinstance(arguments[0].type, ClassType) and arguments[0].type.is_module
+    printer = FunctionPrinter(program.types, program.constants, 0)
+    text = printer.function(function.graph, function.schema, function.short_name, hides_self=is_method)
     return text, {f"c{number}": value for number, (value, _) in enumerate(program.constants.values)}

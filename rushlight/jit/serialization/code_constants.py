@@ -61,7 +61,7 @@ def plain_text(value: object) -> str:
     if isinstance(value, complex):
         return _complex_text(value)
     if isinstance(value, str):
-        return quoted(value).replace("'", "\\'")
+        return quoted(value)
     if isinstance(value, device):
         return f'torch.device("{value}")'
     return str(value)

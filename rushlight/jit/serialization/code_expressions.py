@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rushlight.core.tensor import Tensor
+from rushlight.jit.constants import simplified
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.operators.registry import Operator
@@ -30,8 +31,9 @@ Write = Callable[["FunctionPrinter", Node], str]
 def expression(printer: FunctionPrinter, node: Node) -> str:
     """A node's result, or its only result, as an expression. RuntimeError for one that only this process can run."""
     if node.kind in _NEVER_SAVED:
-        raise RuntimeError(f"Couldn't export Python operator {node.attributes.get('name', node.kind)}: it is a function of Python, "
-                           "which archives can't hold. Mark it with @unused, or script it")  # fmt: skip
+        name = node.attributes.get("name", node.kind)
+        raise RuntimeError(f"Couldn't export Python operator {name}: it is a function of Python, which archives can't hold. "
+                           "Mark it with @unused, or script it")  # fmt: skip
     write = _WRITERS.get(node.kind)
     if write is not None:
         return write(printer, node)
@@ -59,8 +61,9 @@ def _operator(printer: FunctionPrinter, node: Node) -> str:
 
 
 def _arguments(printer: FunctionPrinter, operator: Operator, values: list[Value]) -> list[str]:
-    pairs = zip(operator.schema.arguments, values, strict=False)
-    return [f"{argument.name}={printer.text(value)}" if argument.kwarg_only else printer.text(value) for argument, value in pairs]
+    texts = map(printer.text, values)
+    pairs = zip(operator.schema.arguments, texts, strict=False)
+    return [f"{argument.name}={text}" if argument.kwarg_only else text for argument, text in pairs]
 
 
 def _needed(operator: Operator, values: list[Value]) -> int:
@@ -75,7 +78,7 @@ def _needed(operator: Operator, values: list[Value]) -> int:
 def _is_default(value: Value, default: object) -> bool:
     if not value.is_constant:
         return False
-    held = value.constant()
+    held, default = value.constant(), simplified(default)
     if isinstance(held, Tensor) or isinstance(held, list) or isinstance(default, list | tuple):
         return False
     return type(held) is type(default) and held == default
@@ -136,7 +139,7 @@ def _to_list(printer: FunctionPrinter, node: Node) -> str:
 def _list(printer: FunctionPrinter, node: Node) -> str:
     kind = node.output.type
     text = f"[{', '.join(map(printer.text, node.inputs))}]"
-    if isinstance(kind, ListType) and (not node.inputs or needs_annotation(kind.element) or _differs(node.inputs, kind.element)):
+    if not node.inputs or needs_annotation(kind.element) or _differs(node.inputs, kind.element):
         return f"annotate({printer.types.text(kind)}, {text})"
     return text
 

@@ -1,7 +1,7 @@
 """Names in printed code: of values, unique within a function, and of types, unique within an archive.
 
-In: values with debug names, types with qualified names. Out: identifiers, and types as annotations write them. What a type's text
-refers to is noted, so that it is printed, too. Stage: jit, printing.
+In: values with debug names, types with qualified names. Out: identifiers, and types as annotations write them. What a type's
+text refers to is noted, so that it is printed, too. Stage: jit, printing.
 """
 
 from __future__ import annotations

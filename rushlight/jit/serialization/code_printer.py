@@ -34,22 +34,27 @@ class FunctionPrinter:
         self.lines: list[str] = []
         self.level = level
 
-    def function(self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None = None) -> str:
-        """The whole definition, with an end of line."""
+    def function(
+        self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None = None, hides_self: bool = False
+    ) -> str:  # fmt: skip
+        """The whole definition, with an end of line; with `hides_self` without the type of the first parameter."""
         self.inlined = inlined_nodes(graph.block)
         for value, argument in zip(graph.inputs, schema.arguments, strict=True):
             self.names.share(value, self.names.fresh(identifier(argument.name)))
-        self._line(self._header(graph, schema, name, self_type))
+        self._line(self._header(graph, schema, name, self_type, hides_self))
         self.level += 1
         self._name_long_constants(graph)
         self.block(graph.block)
         self._return(graph.outputs)
         return "\n".join(self.lines) + "\n"
 
-    def _header(self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None) -> str:
+    def _header(self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None, hides_self: bool) -> str:
         parts = []
         for index, (value, argument) in enumerate(zip(graph.inputs, schema.arguments, strict=True)):
             kind = self_type if index == 0 and self_type is not None else argument.type
+            if index == 0 and hides_self:
+                parts.append(self.names[value])
+                continue
             default = ""
             if argument.has_default:
                 default = f"={constant_text(argument.default, argument.type, self.constants, self.types)}"
@@ -93,7 +98,7 @@ class FunctionPrinter:
             if node.kind == "prim::Constant" and isinstance(node.output.constant(), str | Function) and node.output.uses:
                 text = self.text(node.output)
                 if self._is_long(text):
-                    self.expressions[node.output] = self.names.fresh("_")
+                    self.expressions[node.output] = self.names.fresh(_base_of(node.output, node.output))
                     self._line(f"{self.expressions[node.output]} = {text}")
 
     # Nodes

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 import threading
-from collections import namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from operator import itemgetter
 
 from rushlight.jit.annotations import type_from_tree
 from rushlight.jit.constants import ENUM_TYPES, constant_type
@@ -24,6 +25,7 @@ from rushlight.jit.frontend.expressions import build_expression
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.cleanup import run_cleanup_passes
+from rushlight.jit.passes.upgraders import replace_old_operators
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.serialization.literals import literal_value
 from rushlight.jit.serialization.names import ArchiveResolver
@@ -32,15 +34,45 @@ from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleT
 from rushlight.serialization.errors import CheckpointError
 
 ROOT = "__torch__"
+_DEFINITION = re.compile(r"(?:class|def) +(\w+) *[(:]")
+_OLD_HEADER = re.compile(r"op_version_set *=|import |from ")  # what files began with before torch 1.4
 _BASES = ("Module", "NamedTuple", "Enum", "Interface", "ModuleInterface")
 
 
 @dataclass(frozen=True)
 class CodeFile:
-    """A parsed file: its definitions by name, and where they stand in its source."""
+    """A file of code: the text and first line of each class and function by its name; each is parsed when it is asked for."""
 
-    definitions: dict[str, ast.FunctionDef | ast.ClassDef]
-    context: SourceContext
+    name: str
+    chunks: dict[str, tuple[str, int]]
+
+    def parse(self, definition: str) -> tuple[ast.FunctionDef | ast.ClassDef, SourceContext]:
+        """A definition, and where it stands; CheckpointError where it is no code of the language."""
+        text, first_line = self.chunks[definition]
+        try:
+            body = ast.parse(text).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None
+        if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.ClassDef) or body[0].name != definition:
+            raise CheckpointError(f"{self.name}, line {first_line + 1}: only classes and functions may stand here")
+        return body[0], SourceContext(Source(text, self.name, first_line), is_archive=True)
+
+
+def split_file(name: str, text: str) -> CodeFile:
+    """The definitions of a file, which begin in the first column; CheckpointError for two of a name and for anything else."""
+    lines = text.split("\n")
+    starts = [number for number, line in enumerate(lines) if line and not line[0].isspace()]
+    chunks: dict[str, tuple[str, int]] = {}
+    for start, end in zip(starts, [*starts, len(lines)][1:], strict=True):
+        found = _DEFINITION.match(lines[start])
+        if found is None:
+            if _OLD_HEADER.match(lines[start]):
+                continue
+            raise CheckpointError(f"{name}, line {start + 1}: only classes and functions may stand here")
+        if found[1] in chunks:
+            raise CheckpointError(f"{name} defines '{found[1]}' twice")
+        chunks[found[1]] = ("\n".join(lines[start:end]) + "\n", start)
+    return CodeFile(name, chunks)
 
 
 class Importer:
@@ -62,30 +94,14 @@ class Importer:
         """Where a qualified name is defined; None if it is not."""
         prefix, _, last = name.rpartition(".")
         if prefix not in self.files:
-            self.files[prefix] = self._parse(prefix) if prefix.partition(".")[0] == ROOT else None
+            self.files[prefix] = self._read(prefix) if prefix.partition(".")[0] == ROOT else None
         found = self.files[prefix]
-        if found is None or last not in found.definitions:
-            return None
-        return found.definitions[last], found.context
+        return None if found is None or last not in found.chunks else found.parse(last)
 
-    def _parse(self, prefix: str) -> CodeFile | None:
+    def _read(self, prefix: str) -> CodeFile | None:
         name = f"code/{prefix.replace('.', '/')}.py"
         text = self.read(name)
-        if text is None:
-            return None
-        try:
-            body = ast.parse(text).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise CheckpointError(f"{name} is no code of TorchScript: {error}") from None
-        definitions = {}
-        for node in body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                if node.name in definitions:
-                    raise CheckpointError(f"{name} defines '{node.name}' twice")
-                definitions[node.name] = node
-            elif not _is_of_old_header(node):
-                raise CheckpointError(f"{name}, line {node.lineno}: only classes and functions may stand here")
-        return CodeFile(definitions, SourceContext(Source(text, name), is_archive=True))
+        return None if text is None else split_file(name, text)
 
     # Types
 
@@ -164,7 +180,7 @@ class Importer:
             kinds.append(self.type_of(statement.annotation, context))
             if statement.value is not None:
                 defaults.append(literal_value(statement.value, context, self))
-        return TupleType(tuple(kinds), name, tuple(fields), tuple(defaults), namedtuple(node.name, fields))
+        return TupleType(tuple(kinds), name, tuple(fields), tuple(defaults), named_tuple_class(node.name, tuple(fields)))
 
     def _interface(self, name: str, node: ast.ClassDef, context: SourceContext, is_module: bool) -> None:
         made = self.types[name] = InterfaceType(name, {}, is_module)
@@ -188,13 +204,23 @@ class Importer:
             return self.functions[name]
 
 
-def _is_of_old_header(node: ast.stmt) -> bool:
-    """`op_version_set = 1` and imports, which old files begin with."""
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return True
-    return (
-        isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and node.targets[0].id == "op_version_set"
-    )
+def named_tuple_class(name: str, fields: tuple[str, ...]) -> type:
+    """A class like those of `collections.namedtuple`, which would make its methods from text."""
+
+    def new(cls: type, *values: object) -> tuple:
+        if len(values) != len(fields):
+            raise TypeError(f"{name} takes the fields {', '.join(fields)}, got {len(values)} values")
+        return tuple.__new__(cls, values)
+
+    def represent(self: tuple) -> str:
+        return f"{name}({', '.join(f'{field}={value!r}' for field, value in zip(fields, self, strict=True))})"
+
+    def as_dict(self: tuple) -> dict[str, object]:
+        return dict(zip(fields, self, strict=True))
+
+    members = {field: property(itemgetter(index)) for index, field in enumerate(fields)}
+    own = {"__slots__": (), "_fields": fields, "__new__": new, "__repr__": represent, "_asdict": as_dict}
+    return type(name, (tuple,), {**members, **own})
 
 
 class ClassReader:
@@ -289,6 +315,7 @@ class ImportedFunction(Function):
         graph = Graph()
         owner = self.owner if isinstance(self.owner, ClassType) else None
         Emitter(self.importer.resolver, graph, owner, self.node.name).emit_def(definition, self.schema)
+        replace_old_operators(graph, self.importer.version)
         run_cleanup_passes(graph)
         self.set_graph(graph, self.schema)
 

@@ -9,8 +9,10 @@ import enum
 import pickle
 
 from rushlight.core.tensor import Tensor
+from rushlight.jit.constants import ENUM_TYPES
 from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.type_checks import is_instance
 from rushlight.jit.serialization.code_names import TypeTable
 from rushlight.jit.types.kinds import (
     ANY,
@@ -27,8 +29,6 @@ from rushlight.jit.types.kinds import (
     UnionType,
 )
 from rushlight.jit.types.relations import members_of
-from rushlight.jit.runtime.type_checks import is_instance
-from rushlight.jit.constants import ENUM_TYPES
 from rushlight.serialization.errors import PicklingError
 from rushlight.serialization.pickler import Pickler, write_plain_tensor
 
@@ -128,8 +128,8 @@ class ArchivePickler(Pickler):
         module, _, name = self.types.name_of(kind).rpartition(".")
         self.write_global(module, name)
         self.out += pickle.EMPTY_TUPLE + pickle.NEWOBJ
-        get_state = kind.find_method("__getstate__")
-        if get_state is not None and kind.find_method("__setstate__") is not None:
+        get_state = kind.methods.get("__getstate__")  # compiled because it is exported; nn.Module's own is Python's
+        if get_state is not None and "__setstate__" in kind.methods:
             self.save_typed(run_function(get_state, [value]), get_state.schema.return_type)
         else:
             self._attributes(value, kind)

@@ -1,7 +1,7 @@
 """What a program consists of: all methods and functions that can be called from a type or function, compiled.
 
-Methods are compiled when they are first called, and a class can only be printed when all of its methods that are called are known.
-Stage: jit, printing.
+Methods are compiled when they are first called, and a class can only be printed when all of its methods that are called are
+known. Stage: jit, printing.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def _build_object(machine: ArchiveUnpickler) -> None:
         Unpickler.instructions[pickle.BUILD](machine)
         return
     state, target = machine.pop(), machine.top()
-    restore = target.type.find_method("__setstate__")
+    restore = target.type.methods.get("__setstate__")
     if restore is None:
         _set_attributes(machine, target, state)
         return

@@ -12,17 +12,12 @@ import warnings
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.ir.printer import graph_text, node_text
+from rushlight.jit.operators.registry import RANDOM
 from rushlight.jit.tracing.warning import TracerWarning
 from rushlight.testing import assert_close
 
 _SAME_CONSTANT = (
     "Node:\n{node}\nSource Location:\n{place}\nComparison exception: {error}"
-)
-
-
-_RANDOM = frozenset(
-    "bernoulli binomial multinomial native_dropout normal poisson rand rand_like randint randint_like randn randn_like randperm "
-    "rrelu rrelu_with_noise cauchy exponential geometric log_normal random uniform".split()
 )
 
 
@@ -124,7 +119,7 @@ def _warn_of_chance(graph: Graph, has_warned: list[bool]) -> None:
 def _is_random(node: Node) -> bool:
     if node.kind.endswith("dropout"):
         return node.input(2).constant() is not False
-    return node.kind.removeprefix("aten::").removesuffix("_") in _RANDOM
+    return node.kind.removeprefix("aten::").removesuffix("_") in RANDOM
 
 
 def _tensors(value: object):

@@ -82,13 +82,15 @@ class TensorType(Type):
 
     @property
     def ir_text(self) -> str:
-        """`Tensor`, or `Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`."""
+        """`Tensor`, `FloatTensor` of unknown rank, or `Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`."""
         if self.undefined:
             return "AutogradZeroTensor"
         if self == TENSOR or (self.dtype is None and self.sizes is None):
             return "Tensor"
         name = "Tensor" if self.dtype is None else self.dtype.scalar_name
-        parts = ["*"] if self.sizes is None else ["*" if size is None else str(size) for size in self.sizes]
+        if self.sizes is None:
+            return f"{name}Tensor"
+        parts = ["*" if size is None else str(size) for size in self.sizes]
         if self.strides:
             parts.append(f"strides=[{', '.join('*' if stride is None else str(stride) for stride in self.strides)}]")
         if self.requires_grad is not None:

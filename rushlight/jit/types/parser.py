@@ -50,6 +50,7 @@ SIMPLE = {
     "None": NONE, "Any": ANY, "Device": DEVICE, "Generator": GENERATOR, "Stream": STREAM, "Storage": STORAGE, "Scalar": NUMBER,
     "number": NUMBER, "ScalarType": INT, "Layout": INT, "MemoryFormat": INT, "list": ANY_LIST, "tuple": ANY_TUPLE,
     "AnyClassType": ANY_CLASS, "AnyEnumType": ANY_ENUM, "Dimname": STRING, "QScheme": INT,
+    "AutogradZeroTensor": TensorType(undefined=True),
 }  # fmt: skip
 _WRAPPERS = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
 _DTYPES = {each.scalar_name: each for each in ALL}
@@ -134,7 +135,7 @@ def _is_alias(tokens: Tokens) -> bool:
 
 def _is_shape(tokens: Tokens) -> bool:
     """Whether sizes stand in the bracket that begins here: `(2, *)`, but not `(*)` alone, which is an alias."""
-    return re.match(r"\((?:\d+|\*\s*,|\w+=)", tokens.text[tokens._next - 1 :]) is not None
+    return re.match(r"\((?:\d+|\*\s*,|\w+=|\))", tokens.text[tokens._next - 1 :]) is not None
 
 
 def skip_alias(tokens: Tokens) -> None:
@@ -181,6 +182,8 @@ def _parse_base(tokens: Tokens, resolve: Callable) -> Type:
         return _parse_shaped(tokens, name)
     if name in SIMPLE:
         return SIMPLE[name]
+    if name.endswith("Tensor") and name.removesuffix("Tensor") in _DTYPES:
+        return TensorType(_DTYPES[name.removesuffix("Tensor")])
     if name[0].islower() and "." not in name and "::" not in name:
         return VarType(name)
     return _resolved(tokens, resolve, name)

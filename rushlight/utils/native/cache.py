@@ -170,6 +170,11 @@ def add(folder: Path, key: str, text: bytes, content: bytes) -> None:
     write_atomically(library, content + _seal(library, content))
 
 
+def keep(path: Path, content: bytes) -> None:
+    """Write a small file that `read` takes only if it is whole."""
+    write_atomically(path, content + _seal(path, content))
+
+
 def _seal(library: Path, content: bytes) -> bytes:
     return hashlib.sha256(library.stem.encode() + b"\0" + content).digest()
 
@@ -229,7 +234,7 @@ def trim(folder: Path, limit: int) -> None:
     for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
         if total <= limit:
             break
-        for suffix in (".so", ".cpp"):
+        for suffix in (".so", ".cpp", ".choice"):
             (folder / (stem + suffix)).unlink(missing_ok=True)
         total -= size
 

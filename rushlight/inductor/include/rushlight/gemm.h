@@ -26,53 +26,67 @@ RL_INLINE long group_size(long count, long limit) {
   return groups ? (count + groups - 1) / groups : 1;
 }
 
+// The panel that comes after `blocks` row blocks from `first` on had the present one: each brings a share of it into the
+// cache meanwhile.
+template <class S> struct next_panel {
+  const S* panel;
+  long first, blocks;
+};
+
 // One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue.
-// `next` is the panel that comes after all row blocks had this one; each brings a share of it into the cache.
 template <long M, class S, class E>
 RL_INLINE void multiply_group(long m, long first, long last, const float* a, long a_row, long a_column,
-                              const S* panel, const S* next, long first_column, long columns, long depth,
+                              const S* panel, next_panel<S> next, long first_column, long columns, long depth,
                               const E& emit) {
   using split = row_split<M>;
   alignas(64) float sums[group_limit * tile_rows * tile_columns];
   const long parts = depth > depth_block ? (depth + depth_block - 1) / depth_block : 1;
-  const long step = tile_columns * (long)sizeof(S) / split::count(m);
+  const long step = tile_columns * (long)sizeof(S) / next.blocks;
   for (long part = 0; part < parts; ++part) {
     const long k = depth * part / parts, k_end = depth * (part + 1) / parts;
     for (long i = first; i < last; ++i) {
       const row_block block = split::at(m, i);
       float* c = sums + (parts > 1 ? i - first : 0) * tile_rows * tile_columns;
       split::run(block, a + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c, part > 0,
-                 {(const char*)next + (i * depth + k) * step, step});
+                 {(const char*)next.panel + ((i - next.first) * depth + k) * step, step});
       if (part + 1 == parts) emit_tile(c, block, first_column, columns, emit);
     }
   }
 }
 
+// Rows pass over the panels `rows_at_once` at a time, or all together where that is 0: more rows read the panels less
+// often from memory, fewer stay in the second-level cache themselves.
 template <long M, class S, class E>
-RL_INLINE void gemm_rows(long m, const float* a, long a_row, const S* packed, long columns, long depth,
-                         const E& emit) {
+RL_INLINE void gemm_rows(long m, const float* a, long a_row, const S* packed, long columns, long depth, const E& emit,
+                         long rows_at_once) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(m);
   const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
+  const long wanted = rows_at_once / (group * tile_rows), pass = wanted && wanted < groups ? wanted : groups;
 #pragma omp for schedule(static)
   for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
-    const long first = task % groups * group, last = first + group < blocks ? first + group : blocks;
-    const long panel = task / groups, column = panel * tile_columns, next = panel + 1 < panels ? panel + 1 : panel;
-    multiply_group<M>(m, first, last, a, a_row, 1, packed + column * depth, packed + next * tile_columns * depth, column,
-                      columns, depth, emit);
+    const long begin = task / (panels * pass) * pass, size = groups - begin < pass ? groups - begin : pass;
+    const long place = task - begin * panels, panel = place / size, column = panel * tile_columns;
+    const long first = (begin + place % size) * group, last = first + group < blocks ? first + group : blocks;
+    const long next = panel + 1 < panels ? panel + 1 : 0;
+    multiply_group<M>(m, first, last, a, a_row, 1, packed + column * depth,
+                      next_panel<S>{packed + next * tile_columns * depth, begin * group, size * group}, column, columns,
+                      depth, emit);
   }
 }
 
 // emit(lane, row, column, value) for C = A * packed B; A has unit stride along K. M is the number of rows.
 template <long M, class S, class E>
-RL_INLINE void gemm(const float* a, long a_row, const S* packed, long columns, long depth, const E& emit) {
+RL_INLINE void gemm(const float* a, long a_row, const S* packed, long columns, long depth, const E& emit,
+                    long rows_at_once = 0) {
   static_assert(M > 0, "for a row count known only at run time, call gemm(m, ...)");
-  gemm_rows<M>(M, a, a_row, packed, columns, depth, emit);
+  gemm_rows<M>(M, a, a_row, packed, columns, depth, emit, rows_at_once);
 }
 
 // The same with the number of rows given at run time.
 template <class S, class E>
-RL_INLINE void gemm(long m, const float* a, long a_row, const S* packed, long columns, long depth, const E& emit) {
-  gemm_rows<0>(m, a, a_row, packed, columns, depth, emit);
+RL_INLINE void gemm(long m, const float* a, long a_row, const S* packed, long columns, long depth, const E& emit,
+                    long rows_at_once = 0) {
+  gemm_rows<0>(m, a, a_row, packed, columns, depth, emit, rows_at_once);
 }
 
 // ---- A by columns ----------------------------------------------------------------------------------------------------
@@ -167,7 +181,8 @@ RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_c
       pack_panel(source, b_row, b_column, depth, left < tile_columns ? left : tile_columns, panel_data);
       held = source;
     }
-    multiply_group<M>(m, first, last, a(batch), a_row, a_column, panel_data, panel_data, column, columns, depth,
+    multiply_group<M>(m, first, last, a(batch), a_row, a_column, (const float*)panel_data, next_panel<float>{panel_data, 0, blocks}, column,
+                      columns, depth,
                       [&](auto lane, long row, long at, auto value) { emit(lane, batch, row, at, value); });
   }
 }

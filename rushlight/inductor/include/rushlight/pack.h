@@ -14,8 +14,7 @@ constexpr long packed_size(long depth, long columns) {
 }
 
 template <class Lane, class T> RL_INLINE auto load_float(Lane lane, const T* p) {
-  if constexpr (same<T, int8_t>) return cast<float, int32_t>(cast<int32_t, int8_t>(lane.load(p)));
-  else return cast<float, T>(lane.load(p));
+  return cast<float, T>(lane.load(p));
 }
 
 template <class Lane, class S, class V> RL_INLINE void store_float(Lane lane, S* p, V value) {

@@ -121,10 +121,25 @@ template <class V, class T> RL_INLINE V splat(T x) {
 
 // ---- conversions ---------------------------------------------------------------------------------------------------
 
+// Bytes widen by way of int32: compilers turn the direct conversions into one step per lane.
 template <class To, class From> RL_INLINE To convert_lanes(From v) {
-  if constexpr (same<To, From>) return v;
-  else if constexpr (is_vector<To>) return __builtin_convertvector(v, To);
-  else return (To)v;
+  if constexpr (same<To, From>) {
+    return v;
+  } else if constexpr (!is_vector<To>) {
+    return (To)v;
+  } else if constexpr (sizeof(element<From>) == 1 && sizeof(element<To>) >= 4) {
+#ifdef RL_GCC_AVX512
+    using bytes = char __attribute__((vector_size(lanes)));
+    vec<int32_t> wide = {};
+    if constexpr (same<From, vec<int8_t>>) wide = __builtin_ia32_pmovsxbd512_mask((bytes)v, wide, -1);
+    else wide = __builtin_ia32_pmovzxbd512_mask((bytes)v, wide, -1);
+#else
+    const auto wide = __builtin_convertvector(__builtin_convertvector(v, vec<int16_t>), vec<int32_t>);
+#endif
+    return convert_lanes<To>(wide);
+  } else {
+    return __builtin_convertvector(v, To);
+  }
 }
 
 // The lanes of v taken in the order of `pick`, a vector of integers as wide as V's elements.
@@ -220,7 +235,7 @@ struct vector_lane {
   template <class T> RL_INLINE vec<T> load(const T* p) const {
     if constexpr (same<T, bool>) return convert_lanes<mask>(load_bytes<vec<int8_t>>(p) != 0);
     else if constexpr (same<T, bfloat16>) return bfloat16_to_float(load_bits(p));
-    else if constexpr (same<T, half>) return half_to_float(load_bits(p));
+    else if constexpr (same<T, half>) return load_halves(p);
     else return load_bytes<vec<T>>(p);
   }
   template <class T> RL_INLINE vec<T> load_strided(const T* p, long stride) const {
@@ -262,6 +277,15 @@ struct vector_lane {
  private:
   template <class T> static RL_INLINE vec<int32_t> load_bits(const T* p) {
     return convert_lanes<vec<int32_t>>(load_bytes<vec<uint16_t>>(p));
+  }
+  static RL_INLINE vec<float> load_halves(const half* p) {
+#ifdef RL_GCC_AVX512
+    using bits = short __attribute__((vector_size(2 * lanes)));
+    constexpr int current_rounding = 4;
+    return __builtin_ia32_vcvtph2ps512_mask(load_bytes<bits>(p), vec<float>{}, -1, current_rounding);
+#else
+    return half_to_float(load_bits(p));
+#endif
   }
   template <class T, class V> static RL_INLINE void put(T* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
 };

@@ -1,0 +1,81 @@
+"""Whether two results agree as far as the order of floating-point operations lets them, and how they differ if not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.dtype import complex128, float64
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import ExcludeKeys
+
+# Permitted difference by dtype: of an element's own size, and of the largest element's.
+TOLERANCES = {
+    "float64": (1e-7, 1e-9), "complex128": (1e-7, 1e-9), "float32": (1e-3, 1e-4), "complex64": (1e-3, 1e-4),
+    "float16": (2e-2, 1e-2), "bfloat16": (1e-1, 3e-2),
+}  # fmt: skip
+FLIPPED = 1e-3  # the part of integers or booleans that may differ, since comparisons of rounded numbers do
+
+
+@dataclass(frozen=True)
+class Difference:
+    """In words: how many elements differ, and the one that differs most."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def compare(got: object, expected: object) -> Difference | None:
+    """How a result differs from what was expected; None where it does not."""
+    if not isinstance(expected, Tensor):
+        return None if got == expected else Difference(f"the result is {got!r} instead of {expected!r}")
+    if not isinstance(got, Tensor) or got.dtype is not expected.dtype or got.shape != expected.shape:
+        return Difference(f"the result is {_kind(got)} instead of {_kind(expected)}")
+    with ExcludeKeys(AUTOGRAD_BITS):
+        return _compare_elements(got.detach(), expected.detach())
+
+
+def _kind(value: object) -> str:
+    return f"{value.dtype} of size {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def _compare_elements(got: Tensor, expected: Tensor) -> Difference | None:
+    if not expected.numel():
+        return None
+    if expected.dtype.name not in TOLERANCES:
+        wrong = got != expected
+        number = int(wrong.sum())
+        permitted = FLIPPED * expected.numel()
+        return None if number <= permitted else _described(got, expected, wrong, wrong)
+    wide = complex128 if expected.dtype.is_complex else float64
+    left, right = got.to(wide), expected.to(wide)
+    own, largest = TOLERANCES[expected.dtype.name]
+    size = right.abs()
+    finite = size[size < math.inf]
+    limit = own * size + largest * (float(finite.max()) if finite.numel() else 0.0)
+    same = (left == right) | (left != left) & (right != right)
+    distance = (left - right).abs()
+    wrong = ~(same | (distance <= limit))
+    if not bool(wrong.any()):
+        return None
+    return _described(got, expected, wrong, distance.nan_to_num(math.inf, math.inf) * wrong.to(float64))
+
+
+def _described(got: Tensor, expected: Tensor, wrong: Tensor, distance: Tensor) -> Difference:
+    """The words for it; `distance` is largest where the results differ most."""
+    place = _index(int(distance.to(float64).nan_to_num(math.inf).argmax()), expected.shape)
+    return Difference(
+        f"{int(wrong.sum())} of {expected.numel()} elements are wrong, most of all [{', '.join(map(str, place))}], which is "
+        f"{got[place].item()!r} instead of {expected[place].item()!r}"
+    )
+
+
+def _index(position: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    found = []
+    for size in reversed(sizes):
+        position, rest = divmod(position, size)
+        found.append(rest)
+    return tuple(reversed(found))

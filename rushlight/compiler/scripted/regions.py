@@ -1,0 +1,185 @@
+"""Straight-line pieces of a jit graph: nodes on tensors, run on fake tensors to give an aten graph, lowered by inductor.
+
+In: nodes in order, the tensors and numbers that they take from outside, and the values that are needed afterwards. Out: a Region of a
+structured program, with the sizes of its outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.compiler.passes import PIPELINE
+from rushlight.core.dtype import bool_, float64, int64
+from rushlight.core.layout import contiguous_format
+from rushlight.core.tensor import Tensor
+from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.graph import GraphLowering
+from rushlight.inductor.structured import BOOL, FLOAT, Operand, Region, TensorOf, Var
+from rushlight.inductor.support import is_supported
+from rushlight.jit.ir.graph import Node, Value
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.runtime.primitives import PRIMITIVES
+from rushlight.ops.modes import SuspendModes
+from rushlight.ops.registry import aten
+
+
+class Unsupported(Exception):
+    """A graph holds what has no native form; the message says what."""
+
+
+@dataclass
+class Piece:
+    """Nodes that run together. `inputs` are operands from outside by value, `constants` tensors that never change."""
+
+    nodes: list[Node] = field(default_factory=list)
+    inputs: dict[Value, Operand] = field(default_factory=dict)
+    plain: dict[Value, object] = field(default_factory=dict)
+
+    def makes(self, value: Value) -> bool:
+        """Whether a node of the piece makes a value."""
+        return value.node in self.nodes
+
+
+def example_of(operand: Operand) -> Tensor:
+    """A tensor like those that a piece gets for an operand."""
+    if isinstance(operand.kind, TensorOf):
+        return aten("empty.memory_format")(list(operand.kind.size), dtype=operand.kind.dtype)
+    kind = float64 if operand.kind == FLOAT else bool_ if operand.kind == BOOL else int64
+    return aten("empty.memory_format")([], dtype=kind)
+
+
+def function_of(node: Node) -> Callable:
+    """What computes a node. Unsupported for nodes without an operator."""
+    if node.kind in PRIMITIVES:
+        return PRIMITIVES[node.kind](node)
+    operator = operator_of(node)
+    if operator is None:
+        raise Unsupported(f"{node.kind} has no operator")
+    return operator.function
+
+
+@dataclass(frozen=True)
+class Known:
+    """A 0-dim tensor whose element is known now, such as a size."""
+
+    tensor: Tensor
+
+
+def run_nodes(nodes: Sequence[Node], values: dict[Value, object]) -> None:
+    """Compute nodes one by one; what only depends on sizes is computed at once, not recorded."""
+    for node in nodes:
+        arguments = [values[value] for value in node.inputs]
+        build = _BUILDERS.get(node.kind)
+        if build is not None:
+            build(node, arguments, values)
+            continue
+        is_known = node.kind == "prim::NumToTensor" or any(isinstance(each, Known) for each in arguments)
+        if is_known and not any(isinstance(each, Tensor) and each._impl.fake for each in arguments):
+            with SuspendModes():
+                results = function_of(node)(*map(_taken_out, arguments))
+            values[node.output] = Known(results) if isinstance(results, Tensor) else results
+            continue
+        results = function_of(node)(*map(_taken_out, arguments))
+        values.update(zip(node.outputs, (results,) if len(node.outputs) == 1 else results, strict=True))
+
+
+def _taken_out(value: object) -> object:
+    return value.tensor if isinstance(value, Known) else value
+
+
+def _unpack(node: Node, arguments: list, values: dict) -> None:
+    values.update(zip(node.outputs, arguments[0], strict=True))
+
+
+def _make_list(node: Node, arguments: list, values: dict) -> None:
+    values[node.output] = [_taken_out(value) for value in arguments]
+
+
+def _make_tuple(node: Node, arguments: list, values: dict) -> None:
+    values[node.output] = tuple(_taken_out(value) for value in arguments)
+
+
+def _make_dict(node: Node, arguments: list, values: dict) -> None:
+    items = [_taken_out(value) for value in arguments]
+    values[node.output] = dict(zip(items[::2], items[1::2], strict=True))
+
+
+_BUILDERS = {
+    "prim::ListConstruct": _make_list, "prim::TupleConstruct": _make_tuple, "prim::DictConstruct": _make_dict,
+    "prim::ListUnpack": _unpack, "prim::TupleUnpack": _unpack,
+}  # fmt: skip
+
+
+def make_region(piece: Piece, outputs: Sequence[Value], fixed: set[Var]) -> tuple[Region, list[Operand], list[TensorOf]]:
+    """A piece as a region: what to pass to it, and the types of its outputs. `fixed` are operands that never change."""
+    changing = [value for value, operand in piece.inputs.items() if operand not in fixed]
+    kept = {value: operand for value, operand in piece.inputs.items() if operand in fixed}
+    examples = [example_of(piece.inputs[value]) for value in changing]
+    constants = {value: example_of(operand) for value, operand in kept.items()}
+
+    def run(*tensors: Tensor) -> tuple:
+        values = {**piece.plain, **constants, **dict(zip(changing, tensors, strict=True))}
+        run_nodes(piece.nodes, values)
+        taken = {tensor._impl.storage for tensor in (*tensors, *constants.values())}
+        results = []
+        for value in outputs:
+            tensor = values[value]
+            if not isinstance(tensor, Tensor):
+                raise Unsupported(f"{value.node.kind} gives no tensor")
+            results.append(_own(tensor, taken))
+        return tuple(results)
+
+    with no_grad():
+        captured = capture(run, tuple(examples)).module
+        for graph_pass in PIPELINE:
+            graph_pass(captured)
+    _check(captured)
+    lowered = GraphLowering(captured).run()
+    program = ProgramWriter(lowered, 1).write()
+    by_tensor = {id(tensor): kept[value] for value, tensor in constants.items()}
+    used = [_operand_of(getattr(captured, buffer.target), by_tensor) for buffer in program.constants]
+    names = _output_names(lowered, program.outputs)
+    kinds = [TensorOf(node.meta["val"].dtype, tuple(node.meta["val"].shape)) for node in captured.graph.output_node().args[0]]
+    return Region(program, used, names), [piece.inputs[value] for value in changing], kinds
+
+
+def _own(tensor: Tensor, taken: set) -> Tensor:
+    """A contiguous tensor that shares memory with no other."""
+    impl = tensor._impl
+    whole = impl.is_contiguous() and impl.storage_offset == 0 and impl.storage not in taken
+    if not (whole and impl.storage.nbytes == impl.numel * impl.dtype.itemsize):
+        tensor = tensor.clone(memory_format=contiguous_format)
+    taken.add(tensor._impl.storage)
+    return tensor
+
+
+def _operand_of(tensor: Tensor, by_tensor: dict[int, Operand]) -> Operand:
+    found = by_tensor.get(id(tensor))
+    if found is None:
+        raise Unsupported("a tensor constant of an operator")
+    return found
+
+
+def _check(captured) -> None:
+    """Unsupported unless every node has native rules and none writes to an input."""
+    for node in captured.graph.nodes:
+        if node.op == "call_function" and (not is_supported(node) or getattr(node.target, "is_mutable", False)):
+            raise Unsupported(f"{node.target} has no native form")
+    if captured.meta.get("keep_eager"):
+        raise Unsupported(captured.meta["keep_eager"])
+
+
+def _output_names(lowered, own: list[str]) -> list[str]:
+    names = []
+    for view in lowered.outputs:
+        if view.buffer not in own or view.offset != 0:
+            raise Unsupported("an output that is a view")
+        names.append(view.buffer)
+    if len(set(names)) != len(names):
+        raise Unsupported("two outputs that are one")
+    return names
+
+

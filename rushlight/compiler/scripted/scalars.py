@@ -1,0 +1,59 @@
+"""Which operation of structured programs a jit operator on numbers or lists is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.inductor.structured import BOOL, FLOAT, INT, Operand
+
+
+def _to_int(operands: Sequence[Operand]) -> str:
+    return "truncate" if operands[0].kind == FLOAT else "to_int"
+
+
+def _round_down(operands: Sequence[Operand]) -> str | None:
+    return "floor" if operands[0].kind == FLOAT else "copy"
+
+
+def _round_up(operands: Sequence[Operand]) -> str | None:
+    return "ceil" if operands[0].kind == FLOAT else "copy"
+
+
+def _on_numbers(op: str) -> Callable[[Sequence[Operand]], str | None]:
+    return lambda operands: None if any(operand.kind == BOOL for operand in operands) else op
+
+
+def _on_ints(op: str) -> Callable[[Sequence[Operand]], str | None]:
+    return lambda operands: op if all(operand.kind == INT for operand in operands) else None
+
+
+def _on_bits(op: str) -> Callable[[Sequence[Operand]], str | None]:
+    return lambda operands: None if any(operand.kind == FLOAT for operand in operands) else op
+
+
+def _power(operands: Sequence[Operand]) -> str | None:
+    return "pow" if any(operand.kind == FLOAT for operand in operands) else None
+
+
+SCALAR_OPERATORS: dict[str, str | Callable[[Sequence[Operand]], str | None]] = {
+    **{f"aten::{name}": _on_numbers(name) for name in ("add", "sub", "mul", "div", "floordiv", "remainder", "neg")},
+    **{f"aten::{name}": name for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+    **{f"prim::{name}": _on_numbers(name) for name in ("abs", "min", "max")},
+    **{f"aten::__{name}__": _on_bits(name) for name in ("and", "or", "xor")},
+    **{f"aten::__{name}__": _on_ints(name) for name in ("lshift", "rshift")},
+    "aten::bitwise_not": _on_ints("invert"), "aten::__not__": "not",
+    "aten::__is__": _on_bits("eq"), "aten::__isnot__": _on_bits("ne"),
+    "aten::Float": "to_float", "aten::Int": _to_int, "aten::Bool": "to_bool",
+    "aten::floor": _round_down, "aten::ceil": _round_up, "aten::pow": _power,
+    "aten::__range_length": "range_length", "aten::__derive_index": "derive_index",
+    **{f"aten::{name}": name for name in ("sqrt", "sin", "cos", "tan", "exp", "tanh", "atan", "erf", "erfc", "expm1", "fabs")},
+}  # fmt: skip
+"""By name: the operation, or what chooses it for operands; None where there is none for them."""
+
+LIST_OPERATORS: dict[str, str] = {
+    "aten::append": "append", "aten::__getitem__": "getitem", "aten::_set_item": "setitem", "aten::len": "len",
+    "aten::mul": "repeat", "aten::add": "concat", "aten::pop": "pop", "aten::clear": "clear",
+}  # fmt: skip
+
+READS = frozenset(("aten::IntImplicit", "aten::FloatImplicit", "aten::item"))
+"""Operators that make a number of a tensor, beside the conversions."""

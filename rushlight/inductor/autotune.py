@@ -1,0 +1,164 @@
+"""Choosing between ways to run a template by timing them on this machine, for `mode="max-autotune"`.
+
+In: a lowered graph of known sizes. Out: the same with the fastest kind and parameters in each template. What won is kept in
+the cache folder under the template's shape, the number of threads and the processor, and not timed again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rushlight.core.device import CPU
+from rushlight.core.dispatch_key import CPU_KEYS
+from rushlight.core.storage import allocate
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.inductor.build import FLAGS, build, headers_digest
+from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.graph import LoweredGraph, OutputView
+from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, TemplateBuffer
+from rushlight.inductor.lowering.convolutions import can_be_winograd
+from rushlight.inductor.processor import instructions
+from rushlight.utils.native import cache
+
+ROUNDS = 15  # in which each candidate has its turn
+BUDGET = 0.5  # seconds after which no further round begins
+ADVANTAGE = 0.98  # of the first candidate's time that another must stay below to be preferred
+CACHED_FLOATS = (1 << 17, 1 << 16)  # of rows of a product that shall stay in a second-level cache
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A way to run a template: its kind, and parameters besides those that it has."""
+
+    label: str
+    kind: str
+    parameters: tuple[tuple[str, int], ...] = ()
+
+    def apply(self, template: TemplateBuffer) -> None:
+        """Have the template run this way."""
+        template.kind = self.kind
+        template.parameters = {**template.parameters, **dict(self.parameters)}
+
+
+def tune(lowered: LoweredGraph, threads: int, observe: Callable[[str, Callable[[], str]], None]) -> None:
+    """Set the fastest candidate in every template of a graph whose sizes are all known; leave other graphs as they are."""
+    if lowered.symbols:
+        return
+    buffers = {buffer.name: buffer for buffer in lowered.buffers}
+    for template in [buffer for buffer in lowered.buffers if isinstance(buffer, TemplateBuffer)]:
+        candidates = candidates_of(template)
+        if len(candidates) > 1:
+            winner, times = choose(template, candidates, buffers, threads)
+            observe("autotune", lambda: _report(template, winner, times))
+            winner.apply(template)
+
+
+def candidates_of(template: TemplateBuffer) -> list[Candidate]:
+    """The ways to run a template, the one that lowering chose first."""
+    if template.kind == "gemm" and template.operands["a"].strides[1] == 1:
+        return _passes_of_rows(template)
+    if template.kind in ("direct_convolution", "winograd"):
+        other = "winograd" if template.kind == "direct_convolution" else "direct_convolution"
+        possible = template.parameters["packed_once"] and can_be_winograd(
+            template.operands["input"], template.parameters["shape"]
+        )
+        return [Candidate(kind, kind) for kind in (template.kind, other)[: 2 if possible else 1]]
+    return [Candidate(template.kind, template.kind)]
+
+
+def _passes_of_rows(template: TemplateBuffer) -> list[Candidate]:
+    counts = [floats // template.parameters["depth"] for floats in CACHED_FLOATS]
+    passes = [0, *(rows for rows in counts if 0 < 2 * rows < template.rows)]
+    return [Candidate(f"{rows or 'all'} rows at once", "gemm", (("rows_at_once", rows),)) for rows in passes]
+
+
+def choose(
+    template: TemplateBuffer, candidates: list[Candidate], buffers: dict[str, Buffer], threads: int
+) -> tuple[Candidate, dict[str, float]]:
+    """The candidate that the store names; else the fastest one, and the seconds of all. The store then names it."""
+    path = _place(template, buffers, threads)
+    known = {candidate.label: candidate for candidate in candidates}
+    stored = None if path is None else cache.read(path)
+    found = known.get(stored.decode(errors="replace")) if stored is not None else None
+    if found is not None:
+        return found, {}
+    times = measure(template, candidates, buffers, threads)
+    first, best = candidates[0].label, min(times, key=times.get)
+    winner = known[best if times[best] < ADVANTAGE * times[first] else first]
+    if path is not None:
+        cache.keep(path, winner.label.encode())
+    return winner, times
+
+
+def _place(template: TemplateBuffer, buffers: dict[str, Buffer], threads: int) -> Path | None:
+    """The file that names the winner; None where the cache folder cannot be used."""
+    operands = [
+        (name, buffers[operand.buffer].layout.dtype.name, operand.strides) for name, operand in template.operands.items()
+    ]
+    shape = (template.kind, template.layout.dtype.name, template.rows, template.columns, template.parameters, operands)
+    key = cache.digest(repr(shape), str(threads), " ".join(FLAGS), headers_digest(), " ".join(instructions()))
+    try:
+        return cache.open_folder(cache.default_folder()) / f"{key}.choice"
+    except OSError:
+        return None
+
+
+def measure(
+    template: TemplateBuffer, candidates: list[Candidate], buffers: dict[str, Buffer], threads: int
+) -> dict[str, float]:
+    """The shortest time of a call for each candidate, in seconds. They take turns, so that noise meets all alike."""
+    trials = {candidate.label: _trial(template, candidate, buffers, threads) for candidate in candidates}
+    for run in trials.values():
+        run()
+    best = dict.fromkeys(trials, float("inf"))
+    end = time.perf_counter() + BUDGET
+    for _ in range(ROUNDS):
+        for label, run in trials.items():
+            start = time.perf_counter()
+            run()
+            best[label] = min(best[label], time.perf_counter() - start)
+        if time.perf_counter() > end:
+            break
+    return best
+
+
+def _trial(template: TemplateBuffer, candidate: Candidate, buffers: dict[str, Buffer], threads: int) -> Callable[[], tuple]:
+    """A call of a program that holds the template alone, on zeros."""
+    alone = TemplateBuffer(
+        template.name, template.layout, kind=template.kind, operands=template.operands, parameters=template.parameters,
+        rows=template.rows, columns=template.columns, origin=template.origin,
+    )  # fmt: skip
+    candidate.apply(alone)
+    fixed = ("b", "weight") if template.parameters.get("packed_once") else ()
+    inputs, constants = [], []
+    for name, operand in template.operands.items():
+        layout = buffers[operand.buffer].layout
+        if name in fixed:
+            constants.append(ConstantBuffer(operand.buffer, layout, target=operand.buffer))
+        elif operand.buffer not in [buffer.name for buffer in inputs]:
+            inputs.append(InputBuffer(operand.buffer, layout))
+    view = OutputView(alone.name, alone.layout.size, alone.layout.stride, 0)
+    lowered = LoweredGraph([*inputs, *constants, alone], inputs, constants, [view])
+    program = ProgramWriter(lowered, threads).write()
+    values = {buffer.target: _zeros(buffer.layout) for buffer in constants}
+    graph = CompiledGraph(lowered, program, build(program.source), values, lambda *tensors: ())
+    tensors = [_zeros(buffer.layout) for buffer in inputs]
+    return lambda: graph(*tensors)
+
+
+def _zeros(layout: FixedLayout) -> Tensor:
+    length = 1 + sum((size - 1) * stride for size, stride in zip(layout.size, layout.stride, strict=True))
+    storage = allocate(length * layout.dtype.itemsize)
+    ctypes.memset(storage.data_ptr, 0, length * layout.dtype.itemsize)
+    return wrap(TensorImpl(storage, layout.size, layout.stride, 0, layout.dtype, CPU, CPU_KEYS))
+
+
+def _report(template: TemplateBuffer, winner: Candidate, times: dict[str, float]) -> str:
+    measured = ", ".join(f"{label}: {seconds * 1e6:.1f} us" for label, seconds in times.items()) or "from the cache"
+    return f"{template.name}, {template.kind} {template.rows} x {template.columns}: {winner.label} ({measured})"

@@ -1,0 +1,78 @@
+"""Attention and its gradients as C++: calls of attention.h and attention_backward.h."""
+
+from __future__ import annotations
+
+from rushlight.inductor.codegen.packing import texts
+from rushlight.inductor.codegen.types import c_type, size_text
+from rushlight.inductor.ir import TemplateBuffer
+from rushlight.inductor.sizes import Size, as_size
+
+
+class AttentionWriter:
+    """The part of a template's writer that knows attention; `TemplateKernel` has the rest."""
+
+    template: TemplateBuffer
+
+    def _attention(self) -> list[str]:
+        template, parameters = self.template, self.template.parameters
+        depth, heads, rows = parameters["depth"], parameters["heads"], parameters["rows_each"]
+        operands = [f"{self.pointer_to(template.operands[name])}, {self._strides(name)}" for name in ("q", "k", "v")]
+        out, sums = self.pointer(template.name, write=True), parameters.get("sums")
+        sums = "nullptr" if sums is None else f"{out} + {size_text(sums)}"
+        sizes = texts(parameters["batch"], heads, rows, parameters["keys"])
+        self._count_work(4)
+        return [
+            f"rl::attention<{depth}>({', '.join(operands)},",
+            f"    {out}, {_row_strides(rows, heads, depth)}, {sums}, {sizes}, {self._options()}{self._mask()});",
+        ]
+
+    def _attention_backward(self) -> list[str]:
+        template, parameters = self.template, self.template.parameters
+        depth, heads, rows, keys = (parameters[name] for name in ("depth", "heads", "rows_each", "keys"))
+        lines = [f"{{{self.pointer_to(template.operands[name])}, {self._strides(name)}}}," for name in
+                 ("q", "k", "v", "out", "grad")]  # fmt: skip
+        out, start = self.pointer(template.name, write=True), as_size(0)
+        for length in (rows, keys, keys):
+            lines.append(f"{{{out} + {size_text(start)}, {_row_strides(length, heads, depth)}}},")
+            start = as_size(start + parameters["batch"] * heads * length * depth)
+        lines.append(f"{self.pointer_to(template.operands['sums'])}, {self._strides('sums')}")
+        self.scratch = (
+            f"scratch_{template.name}", f"rl::attention_backward_scratch_bytes({size_text(keys)}, {size_text(depth)})"
+        )  # fmt: skip
+        scratch = self.extra("char*", "scratch", self.scratch[0])
+        sizes = texts(parameters["batch"], heads, rows, keys)
+        self._count_work(10)
+        return [
+            "const rl::head_gradients at = {",
+            *[f"  {line}" for line in lines],
+            "};",
+            f"rl::attention_backward<{depth}>(at, {sizes}, {self._options()}, {scratch}{self._mask()});",
+        ]
+
+    def _strides(self, name: str) -> str:
+        """The strides of an operand: a rl::head_strides, whose last ones may be missing."""
+        return f"{{{texts(*self.template.operands[name].strides)}}}"
+
+    def _options(self) -> str:
+        parameters = self.template.parameters
+        return f"{parameters['scale']!r}f, {'true' if parameters['causal'] else 'false'}"
+
+    def _count_work(self, products: int) -> None:
+        """Estimate the operations: `products` for each score and column."""
+        sizes = [self.template.parameters[name] for name in ("batch", "heads", "rows_each", "keys", "depth")]
+        work = as_size(products)
+        for size in sizes:
+            work = as_size(work * size)
+        self.kernel.work = work
+
+    def _mask(self) -> str:
+        operand = self.template.operands.get("mask")
+        if operand is None:
+            return ""
+        kind = c_type(self.element_type(operand.buffer))
+        return f", rl::attention_mask<{kind}>{{{self.pointer_to(operand)}, {texts(*operand.strides)}}}"
+
+
+def _row_strides(rows: Size, heads: Size, depth: int) -> str:
+    """The strides of a [B, H, L, D] tensor that lies as [B, L, H, D]."""
+    return f"{{{texts(as_size(rows * heads * depth), depth, as_size(heads * depth), 1)}}}"

@@ -1,0 +1,83 @@
+"""A compiled graph as a Python file that runs alone: `python FILE` times it.
+
+In: a lowered graph and its program. Out: the text. Sizes that differ from call to call are those of the example.
+"""
+
+from __future__ import annotations
+
+from rushlight.inductor.codegen.program import Program
+from rushlight.inductor.graph import LoweredGraph
+from rushlight.inductor.ir import Buffer
+from rushlight.inductor.sizes import Size, evaluate
+
+_TEXT = '''\
+"""A graph that Rushlight compiled. Run this file to time it; `call` takes the tensors that `module.arguments` describes."""
+
+from rushlight.inductor.standalone import Argument, Result, StandaloneModule
+
+SOURCE = {source}
+
+module = StandaloneModule(
+    SOURCE,
+    arguments=[{arguments}],
+    constants={constants},
+    kept={kept},
+    outputs={outputs},
+    results=[{results}],
+    sizes={sizes},
+)
+
+
+def call(arguments):
+    return module(arguments)
+
+
+def benchmark_compiled_module(times=10, repeat=10):
+    return module.benchmark(times, repeat)
+
+
+if __name__ == "__main__":
+    benchmark_compiled_module()
+'''
+
+
+def module_text(lowered: LoweredGraph, program: Program) -> str:
+    """The file's text."""
+    hints, buffers = lowered.symbols.hints, {buffer.name: buffer for buffer in lowered.buffers}
+
+    def known(sizes: tuple[Size, ...]) -> tuple[int, ...]:
+        return tuple(evaluate(size, hints) for size in sizes)
+
+    def argument(buffer: Buffer) -> str:
+        layout = buffer.layout
+        return f"Argument({buffer.name!r}, {known(layout.size)}, {known(layout.stride)}, {layout.dtype.name!r})"
+
+    def result(view) -> str:
+        kind = buffers[view.buffer].layout.dtype.name
+        number, offset = program.outputs.index(view.buffer), evaluate(view.offset, hints)
+        return f"Result({number}, {known(view.size)}, {known(view.stride)}, {offset}, {kind!r})"
+
+    def nbytes(buffer: Buffer) -> int:
+        return evaluate(buffer.layout.numel, hints) * buffer.layout.dtype.itemsize
+
+    own = [view for view in lowered.outputs if view.buffer in program.outputs]
+    return _TEXT.format(
+        source=_literal(program.source),
+        arguments=_listed([argument(buffer) for buffer in [*lowered.inputs, *program.constants]]),
+        constants=len(program.constants),
+        kept=[*map(nbytes, program.folded), *(evaluate(operand.nbytes, hints) for operand in program.packed)],
+        outputs=[nbytes(buffers[name]) for name in program.outputs],
+        results=_listed([result(view) for view in own]),
+        sizes=list(hints.values()),
+    )
+
+
+def _literal(source: str) -> str:
+    """The C++ text so that it can be read, where Python's grammar lets it."""
+    if "'''" in source or source.endswith("\\"):
+        return repr(source)
+    return f"r'''\n{source}'''.lstrip()"
+
+
+def _listed(items: list[str]) -> str:
+    return "".join(f"\n        {item}," for item in items) + ("\n    " if items else "")

@@ -1,0 +1,99 @@
+"""Lowering of attention and its gradients to templates, which calculate in float32.
+
+Several results of one kernel lie one after the other in one buffer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rushlight.core.dtype import float32
+from rushlight.core.symbolic import SymInt
+from rushlight.inductor.ir import Operand
+from rushlight.inductor.lowering.builder import GraphBuilder
+from rushlight.inductor.lowering.products import in_float32, in_type
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.sizes import as_size, as_sizes, row_major
+from rushlight.inductor.tensor_box import TensorBox
+
+Size = int | SymInt
+
+
+def _heads(graph: GraphBuilder, box: TensorBox) -> Operand:
+    return graph.strided_operand(in_float32(graph, box), box.size)
+
+
+def _mask(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Operand:
+    """A mask as it lies, with stride 0 where it is broadcast."""
+    lead = (1,) * (4 - len(mask.size)) + mask.size
+    graph.realize(mask)
+    small = graph.operand(mask, lead) or graph.operand(graph.copy(mask), lead)
+    strides = tuple(0 if lead[dim] == 1 and wide[dim] != 1 else small.strides[dim] for dim in range(4))
+    return Operand(small.buffer, small.offset, strides)
+
+
+def _sections(box: TensorBox, sizes: Sequence[tuple[Size, ...]]) -> list[TensorBox]:
+    """Row-major tensors that lie one after the other in a flat one."""
+    made, start = [], as_size(0)
+    for size in sizes:
+        strides = row_major(as_sizes(size))
+
+        def at(index, start=start, strides=strides):
+            return [start + sum(place * stride for place, stride in zip(index, strides, strict=True))]
+
+        made.append(box.view(size, at))
+        start = as_size(start + as_size(math.prod(size)))
+    return made
+
+
+def _heads_outside(box: TensorBox) -> TensorBox:
+    """[B, L, H, ...] as [B, H, L, ...]."""
+    batch, rows, heads, *rest = box.size
+    return box.view((batch, heads, rows, *rest), lambda index: [index[0], index[2], index[1], *index[3:]])
+
+
+def _parameters(query: TensorBox, key: TensorBox, is_causal: bool, scale: float | None) -> dict[str, object]:
+    batch, heads, rows, depth = query.size
+    depth = int(depth)  # the kernel is compiled for one depth
+    return {
+        "batch": batch, "heads": heads, "rows_each": rows, "keys": key.size[2], "depth": depth, "causal": bool(is_causal),
+        "scale": 1.0 / math.sqrt(depth) if scale is None else scale,
+    }  # fmt: skip
+
+
+@lowering("_scaled_dot_product_flash_attention_for_cpu")
+def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
+    parameters = _parameters(query, key, is_causal, scale)
+    batch, heads, rows, depth = query.size
+    operands = {"q": _heads(graph, query), "k": _heads(graph, key), "v": _heads(graph, value)}
+    if attn_mask is not None:
+        operands["mask"] = _mask(graph, attn_mask, (batch, heads, rows, key.size[2]))
+    if graph.consumers < 2:  # the log-sum-exp is not asked for
+        made = graph.template(
+            "attention", (batch, rows, heads, depth), float32, batch * rows, heads * depth, operands, **parameters
+        )
+        return in_type(graph, _heads_outside(made), query.dtype), None
+    sizes = [(batch, rows, heads, depth), (batch, heads, rows)]
+    total = sum(map(math.prod, sizes))
+    made = graph.template("attention", (total,), float32, 1, total, operands, sums=math.prod(sizes[0]), **parameters)
+    output, sums = _sections(made, sizes)
+    return in_type(graph, _heads_outside(output), query.dtype), sums
+
+
+@lowering("_scaled_dot_product_flash_attention_for_cpu_backward")
+def attention_backward(
+    graph, grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, *, attn_mask=None, scale=None
+):  # fmt: skip
+    names = {"q": query, "k": key, "v": value, "out": out, "grad": grad_out}
+    operands = {name: _heads(graph, box) for name, box in names.items()}
+    operands["sums"] = graph.strided_operand(logsumexp, logsumexp.size)
+    if attn_mask is not None:
+        operands["mask"] = _mask(graph, attn_mask, (*query.size[:3], key.size[2]))
+    sizes = [tuple(box.size[dim] for dim in (0, 2, 1, 3)) for box in (query, key, value)]
+    total = sum(map(math.prod, sizes))
+    made = graph.template(
+        "attention_backward", (total,), float32, 1, total, operands, **_parameters(query, key, is_causal, scale)
+    )
+    parts = [_heads_outside(part) for part in _sections(made, sizes)]
+    return tuple(in_type(graph, part, box.dtype) for part, box in zip(parts, (query, key, value), strict=True))

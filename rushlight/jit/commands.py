@@ -1,0 +1,209 @@
+"""The commands `rushlight info`, `rushlight run` and `rushlight code` for TorchScript archives.
+
+In: the words of a command line. Out: text on standard output, results in files, and an exit status: 0, or 1 with what is wrong on
+standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from rushlight.core.tensor import Tensor, from_numpy
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.module import ScriptModule
+from rushlight.jit.operators.registry import operators_named
+from rushlight.jit.serialization.class_printer import Program
+from rushlight.jit.serialization.loading import load
+from rushlight.jit.types.kinds import ClassType
+
+_OF_THE_MACHINE = ("prim::", "aten::wait")
+"""What the interpreter runs by instructions of its own, whether or not an operator of the name is there."""
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command; its exit status."""
+    options = _parser().parse_args(words)
+    try:
+        options.command(options)
+    except (RuntimeError, OSError, ValueError, TypeError) as error:
+        print(f"rushlight: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="rushlight", description="Look into and run TorchScript archives, without PyTorch.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    info = _command(commands, "info", _info, "methods, submodules, sizes, operators, and whether all of them are supported")
+    info.add_argument("--operators", action="store_true", help="list every operator with how often it occurs")
+    run = _command(commands, "run", _run, "call a method and print the result, or save it")
+    run.add_argument("--input", nargs="*", default=[], metavar="X", help=".npy or .npz files, or numbers, strings and lists as JSON")
+    run.add_argument("--method", default="forward")
+    run.add_argument("--output", metavar="FILE", help="an .npy or .npz file for the tensors of the result")
+    code = _command(commands, "code", _code, "the methods of the module as Python")
+    code.add_argument("--module", default="", help="a submodule, such as encoder.layers.0")
+    code.add_argument("--all", action="store_true", help="all files of the program, with its classes and functions")
+    code.add_argument("--graph", action="store_true", help="graphs in place of code")
+    return parser
+
+
+def _command(commands: object, name: str, run: object, text: str) -> argparse.ArgumentParser:
+    made = commands.add_parser(name, help=text, description=f"Print {text}." if name != "run" else "Call a method of an archive.")
+    made.add_argument("archive", help="a .pt file that torch.jit.save or rushlight.jit.save wrote")
+    made.set_defaults(command=run)
+    return made
+
+
+# info
+
+
+def _info(options: argparse.Namespace) -> None:
+    module = load(options.archive, map_location="cpu")
+    print(f"{module._c.type.name}  ({options.archive})")
+    for method in module._c.type.methods.values():
+        print(f"  {_signature(method.schema)}")
+    _print_sizes(module)
+    counts, problems = operators_of(module)
+    missing = [name for name in counts if not is_supported(name)]
+    print(f"operators: {len(counts)} kinds, {sum(counts.values())} nodes")
+    if options.operators:
+        for name, count in sorted(counts.items()):
+            print(f"  {count:6}  {name}{'' if is_supported(name) else '  (not supported)'}")
+    for name in missing:
+        print(f"  not supported: {name}")
+    for problem in problems:
+        print(f"  does not compile: {problem}")
+    print("supported: no" if problems else "supported: except for code that calls these" if missing else "supported: yes")
+
+
+def _signature(schema: object) -> str:
+    parts = [f"{each.name}: {each.type}" + (f" = {each.default!r}" if each.has_default else "") for each in schema.arguments[1:]]
+    return f"{schema.name.rpartition('.')[2]}({', '.join(parts)}) -> {schema.return_type}"
+
+
+def _print_sizes(module: ScriptModule) -> None:
+    kinds = Counter(each.original_name for each in module.modules())
+    print(f"modules: {sum(kinds.values())} ({', '.join(f'{count} {name}' for name, count in kinds.most_common(12))})")
+    for what, tensors in (("parameters", list(module.parameters())), ("buffers", list(module.buffers()))):
+        count, size = sum(each.numel() for each in tensors), sum(each.numel() * each.element_size() for each in tensors)
+        kinds = sorted({str(each.dtype) for each in tensors})
+        print(f"{what}: {len(tensors)} tensors, {count:,} elements, {size:,} bytes{' of ' + ', '.join(kinds) if kinds else ''}")
+
+
+def operators_of(module: ScriptModule) -> tuple[Counter[str], list[str]]:
+    """How often each operator occurs in the methods of a module and all that they call, and why some do not compile."""
+    counts: Counter[str] = Counter()
+    problems = []
+    pending = [method for each in module.modules() for method in each._c.type.methods.values()]
+    seen: set[Function] = set()
+    while pending:
+        function = pending.pop()
+        if function in seen:
+            continue
+        seen.add(function)
+        try:
+            pending += _count(function.graph, counts)
+        except RuntimeError as error:
+            problems.append(f"{function.name}: {_first_line(error)}")
+    return counts, problems
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _count(graph: Graph, counts: Counter[str]) -> list[Function]:
+    """Count a graph's nodes; the functions and methods of classes that it calls."""
+    called = []
+    for node in graph.all_nodes():
+        inner = node.attributes.get("Subgraph")
+        if isinstance(inner, Graph):
+            called += _count(inner, counts)
+        if isinstance(node.attributes.get("value"), Function):
+            called.append(node["value"])
+        if node.kind == "prim::CallMethod" and isinstance(node.input().type, ClassType):
+            called.append(node.input().type.find_method(node["name"]))
+        if node.kind != "prim::Constant":
+            counts[node.kind] += 1
+    return called
+
+
+def is_supported(name: str) -> bool:
+    """Whether an operator is one of the machine's own, or the library has it."""
+    if name.startswith(_OF_THE_MACHINE):
+        return True
+    found = operators_named(name)
+    return bool(found) and not all(each.is_missing for each in found)
+
+
+# run
+
+
+def _run(options: argparse.Namespace) -> None:
+    module = load(options.archive, map_location="cpu")
+    arguments = [value for word in options.input for value in _inputs(word)]
+    method = module if options.method == "forward" else module._method(options.method)
+    result = method(*arguments)
+    if options.output:
+        _save(options.output, _tensors(result, "result"))
+    else:
+        print(result)
+
+
+def _inputs(word: str) -> list[object]:
+    """The arguments that a word stands for: the array of an .npy file, the arrays of an .npz file, or a value as JSON."""
+    if word.endswith(".npy"):
+        return [from_numpy(np.load(word, allow_pickle=False))]
+    if word.endswith(".npz"):
+        with np.load(word, allow_pickle=False) as arrays:
+            return [from_numpy(arrays[name]) for name in arrays.files]
+    try:
+        return [json.loads(word)]
+    except json.JSONDecodeError:
+        return [word]
+
+
+def _tensors(value: object, name: str) -> dict[str, np.ndarray]:
+    """The tensors in a result, by where they stand: `result`, `result.0`, `result.key`."""
+    if isinstance(value, Tensor):
+        return {name: value.detach().numpy()}
+    pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()
+    return {key: array for part, item in pairs for key, array in _tensors(item, f"{name}.{part}").items()}
+
+
+def _save(path: str, arrays: dict[str, np.ndarray]) -> None:
+    if not arrays:
+        raise RuntimeError("the result holds no tensors to save")
+    if path.endswith(".npy"):
+        if len(arrays) != 1:
+            raise RuntimeError(f"the result holds {len(arrays)} tensors; save them in an .npz file")
+        np.save(path, next(iter(arrays.values())))
+    else:
+        np.savez(path, **arrays)
+    for name, array in arrays.items():
+        print(f"{name}: {array.dtype} {list(array.shape)}")
+
+
+# code
+
+
+def _code(options: argparse.Namespace) -> None:
+    module = load(options.archive, map_location="cpu")
+    found = dict(module.named_modules()).get(options.module)
+    if found is None:
+        raise RuntimeError(f"there is no submodule '{options.module}'")
+    if options.all:
+        program = Program()
+        program.add(found._c.type)
+        print("\n".join(f"# {name}\n{text}" for name, text in program.files().items()), end="")
+        return
+    for name in found._c.type.methods:
+        method = found._method(name)
+        print(method.graph if options.graph else method.code)

@@ -1,0 +1,214 @@
+"""Blocks and graphs as torch's Python binding shows them: `graph.nodes()`, `graph.insertConstant(3)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit import ir
+from rushlight.jit.constants import insert_constant
+from rushlight.jit.graph_api.handles import Handle
+from rushlight.jit.graph_api.nodes import Node
+from rushlight.jit.graph_api.values import Value
+from rushlight.jit.ir.lint import lint
+from rushlight.jit.ir.printer import graph_text
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.passes.inline import insert_graph
+from rushlight.jit.types.kinds import TENSOR, TupleType
+
+
+class Block(Handle, of=ir.Block):
+    """Nodes in order."""
+
+    __slots__ = ()
+    raw: ir.Block
+
+    def nodes(self) -> Iterator[Node]:
+        """Its nodes."""
+        return map(Node, self.raw.nodes)
+
+    def inputs(self) -> Iterator[Value]:
+        """What it takes."""
+        return map(Value, list(self.raw.inputs))
+
+    def outputs(self) -> Iterator[Value]:
+        """What it gives."""
+        return map(Value, self.raw.outputs)
+
+    def findNode(self, kind: str, recurse: bool = True) -> Node | None:
+        """The first node of a kind."""
+        return next(iter(self.findAllNodes(kind, recurse)), None)
+
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
+        """The nodes of a kind, those of inner blocks too unless `recurse` is False."""
+        return [Node(node) for node in (self.raw.all_nodes() if recurse else self.raw.nodes) if node.kind == kind]
+
+    def owningNode(self) -> Node | None:
+        """The node that it belongs to; None for a graph's own."""
+        return None if self.raw.owner is None else Node(self.raw.owner)
+
+    def paramNode(self) -> Node:
+        """The node whose results are the block's inputs."""
+        return Node(self.raw.param)
+
+    def returnNode(self) -> Node:
+        """The node whose inputs are the block's outputs."""
+        return Node(self.raw.result)
+
+    def addInputToBlock(self) -> Value:
+        """Take one value more."""
+        return Value(self.raw.add_input())
+
+    def registerOutput(self, value: Value) -> int:
+        """Give one value more; its index."""
+        return self.raw.add_output(value.raw)
+
+    def addNode(self, kind: str, inputs: Sequence[Value]) -> Node:
+        """A new node at the end."""
+        return Node(self.raw.append(self.raw.graph.create(kind, [value.raw for value in inputs])))
+
+
+class Graph(Handle, of=ir.Graph):
+    """A function's body."""
+
+    __slots__ = ()
+    raw: ir.Graph
+
+    def __init__(self, raw: ir.Graph | None = None):
+        super().__init__(ir.Graph() if raw is None else raw)
+
+    def block(self) -> Block:
+        """Its block."""
+        return Block(self.raw.block)
+
+    def nodes(self) -> Iterator[Node]:
+        """The nodes of its block."""
+        return map(Node, self.raw.nodes)
+
+    def inputs(self) -> Iterator[Value]:
+        """What it takes."""
+        return map(Value, list(self.raw.inputs))
+
+    def outputs(self) -> Iterator[Value]:
+        """What it gives."""
+        return map(Value, self.raw.outputs)
+
+    def param_node(self) -> Node:
+        """The node whose results are its inputs."""
+        return Node(self.raw.block.param)
+
+    def return_node(self) -> Node:
+        """The node whose inputs are its outputs."""
+        return Node(self.raw.block.result)
+
+    def findNode(self, kind: str, recurse: bool = True) -> Node | None:
+        """The first node of a kind; None if there is none."""
+        return self.block().findNode(kind, recurse)
+
+    def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
+        """The nodes of a kind, those of inner blocks too unless `recurse` is False."""
+        return self.block().findAllNodes(kind, recurse)
+
+    def addInput(self, name: str = "") -> Value:
+        """Take one value more."""
+        return Value(self.raw.add_input(name or None))
+
+    def eraseInput(self, index: int) -> None:
+        """Take one value less."""
+        self.raw.block.erase_input(index)
+
+    def registerOutput(self, value: Value) -> int:
+        """Give one value more; its index."""
+        return self.raw.register_output(value.raw)
+
+    def eraseOutput(self, index: int) -> None:
+        """Give one value less."""
+        self.raw.block.erase_output(index)
+
+    def permuteInputs(self, order: Sequence[int]) -> None:
+        """Take the inputs in another order."""
+        inputs = self.raw.block.inputs
+        if sorted(order) != list(range(len(inputs))):
+            raise RuntimeError(f"{list(order)} is no order of {len(inputs)} inputs")
+        inputs[:] = [inputs[index] for index in order]
+        self.raw.block.param._number_outputs()
+
+    def makeMultiOutputIntoTuple(self) -> None:
+        """Give one tuple of all outputs, where there are not exactly one."""
+        values = self.raw.outputs
+        if len(values) == 1:
+            return
+        made = self.raw.create("prim::TupleConstruct", values)
+        made.output.set_type(TupleType(tuple(value.type for value in values)))
+        self.raw.block.append(made)
+        self.raw.block.result.remove_all_inputs()
+        self.raw.register_output(made.output)
+
+    def create(self, kind: str, inputs: Sequence[Value] | int = (), num_outputs: int = 1) -> Node:
+        """A node without a place."""
+        if isinstance(inputs, int):
+            inputs, num_outputs = (), inputs
+        return Node(self.raw.create(kind, [value.raw for value in inputs], num_outputs))
+
+    def createClone(self, node: Node, value_of: Callable[[Value], Value]) -> Node:
+        """A copy of a node, without a place."""
+        return Node(self.raw.clone_node(node.raw, lambda value: value_of(Value(value)).raw))
+
+    def insertNode(self, node: Node) -> Node:
+        """Put a node at the insertion point; returns it."""
+        return Node(self.raw.insert_node(node.raw))
+
+    def appendNode(self, node: Node) -> Node:
+        """Put a node at the end; returns it."""
+        return Node(self.raw.block.append(node.raw))
+
+    def prependNode(self, node: Node) -> Node:
+        """Put a node at the beginning; returns it."""
+        return Node(self.raw.block.prepend(node.raw))
+
+    def insert(self, kind: str, args: Sequence[object]) -> Value:
+        """A node at the insertion point; arguments that are no values become constants. Its result has the operator's type."""
+        inputs = [each.raw if isinstance(each, Value) else self.insertConstant(each).raw for each in args]
+        node = self.raw.insert(kind, inputs)
+        operator = operator_of(node)
+        return Value(node.output.set_type(TENSOR if operator is None else operator.schema.return_type))
+
+    def insertConstant(self, value: object) -> Value:
+        """A constant at the insertion point. RuntimeError for what can't be one."""
+        made = insert_constant(self.raw, value)
+        if made is None:
+            raise RuntimeError(f"a {type(value).__name__} can't be a constant: {value!r}")
+        if isinstance(value, Tensor):
+            Value(made).inferTypeFrom(value)
+        return Value(made)
+
+    def insertGraph(self, body: Graph, inputs: Sequence[Value]) -> list[Value]:
+        """Copies of another graph's nodes at the insertion point; its outputs there."""
+        return list(map(Value, insert_graph(self.raw.insert_point, body.raw, [value.raw for value in inputs])))
+
+    def insertPoint(self) -> Node:
+        """The node before which nodes are inserted."""
+        return Node(self.raw.insert_point)
+
+    def setInsertPoint(self, place: Node | Block) -> None:
+        """Insert before a node, or at the end of a block."""
+        self.raw.set_insert_point(place.raw)
+
+    def insert_point_guard(self, place: Node | Block) -> AbstractContextManager:
+        """Insert before a node, or at the end of a block, while the context lasts."""
+        if isinstance(place, Block):
+            return self.raw.inserting(at_end_of=place.raw)
+        return self.raw.inserting(before=place.raw)
+
+    def copy(self) -> Graph:
+        """An equal graph."""
+        return Graph(self.raw.copy())
+
+    def lint(self) -> None:
+        """RuntimeError where the graph does not hold together."""
+        lint(self.raw)
+
+    def str(self, print_source_ranges: bool = True) -> str:
+        """The graph as text, with or without places in the source."""
+        return graph_text(self.raw, print_source_ranges)

@@ -1,0 +1,97 @@
+"""Values as torch's Python binding shows them: `value.debugName()`, `value.type()`, `value.uses()`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit import ir
+from rushlight.jit.graph_api.handles import Handle, wrapped
+from rushlight.jit.types.kinds import TensorType, Type
+
+if TYPE_CHECKING:
+    from rushlight.jit.graph_api.nodes import Node
+
+
+class Use(NamedTuple):
+    """A place where a value is read."""
+
+    user: Node
+    offset: int
+
+
+class Value(Handle, of=ir.Value):
+    """A value of a graph."""
+
+    __slots__ = ()
+    raw: ir.Value
+
+    def node(self) -> Node:
+        """What makes it."""
+        return wrapped(self.raw.node)
+
+    def offset(self) -> int:
+        """Which of its node's results it is."""
+        return self.raw.offset
+
+    def type(self) -> Type:
+        """Its type."""
+        return self.raw.type
+
+    def setType(self, kind: Type) -> Value:
+        """Change its type; returns itself."""
+        self.raw.set_type(kind)
+        return self
+
+    def setTypeAs(self, other: Value) -> Value:
+        """Give it another value's type; returns itself."""
+        return self.setType(other.type())
+
+    def inferTypeFrom(self, example: Tensor) -> None:
+        """Give it the complete type of a tensor."""
+        self.setType(TensorType(example.dtype, tuple(example.shape), tuple(example.stride()), False, str(example.device)))
+
+    def debugName(self) -> str:
+        """Its name, or its number."""
+        return self.raw.debug_name
+
+    def setDebugName(self, name: str) -> Value:
+        """Name it; a number is added where the name is taken. Returns itself."""
+        self.raw.debug_name = name
+        return self
+
+    def unique(self) -> int:
+        """Its number."""
+        return self.raw.unique
+
+    def uses(self) -> list[Use]:
+        """Where it is read."""
+        return [Use(wrapped(user), offset) for user, offset in self.raw.uses]
+
+    def replaceAllUsesWith(self, other: Value) -> None:
+        """Have all that read it read another value."""
+        self.raw.replace_all_uses_with(other.raw)
+
+    def replaceAllUsesAfterNodeWith(self, node: Node, other: Value) -> None:
+        """Have what reads it after a node read another value."""
+        self.raw.replace_uses_after(node.raw, other.raw)
+
+    def copyMetadata(self, other: Value) -> Value:
+        """Take another value's type and name; returns itself."""
+        self.raw.copy_metadata(other.raw)
+        return self
+
+    def requires_grad(self) -> bool:
+        """Whether its type says that it needs a gradient."""
+        return bool(getattr(self.raw.type, "requires_grad", False))
+
+    requiresGrad = requires_grad
+
+    def isCompleteTensor(self) -> bool:
+        """Whether its type tells dtype, sizes, strides and device."""
+        kind = self.raw.type
+        return isinstance(kind, TensorType) and None not in (kind.dtype, kind.sizes, kind.strides, kind.device)
+
+    def toIValue(self) -> object:
+        """What a constant holds; None for other values."""
+        return self.raw.constant()

@@ -1,0 +1,119 @@
+"""ReplaceOldOperatorsWithUpgraders: code of old archives does what it did when it was written.
+
+Requires: a graph as it was emitted, before names are normalised: `true_divide` was never changed, `div` was. Guarantees: each
+operator that has changed its meaning since the archive's version is replaced by what computes the old one:
+
+    div, div_ before 4       ints divide towards zero; otherwise as today
+    full before 5            without a dtype the result has floats
+    linspace before 8, logspace before 9    without a number of steps there are 100
+    gelu before 10           has no `approximate`, which is "none"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.ir.parser import parse_ir
+from rushlight.jit.passes.helpers import constant_before, insert_before
+from rushlight.jit.passes.inline import insert_graph
+from rushlight.jit.passes.pass_log import PassLog
+from rushlight.jit.passes.registry import graph_pass
+from rushlight.jit.types.kinds import FLOAT, OptionalType, TensorType
+
+_LOG = PassLog(__file__)
+_DEFAULT_STEPS = 100
+_DIVISION_BY_TENSOR = """
+graph(%self : Tensor, %other : Tensor):
+  %true : bool = prim::Constant[value=1]()
+  %mode : str = prim::Constant[value="trunc"]()
+  %own : bool = aten::is_floating_point(%self)
+  %floats : bool = prim::If(%own)
+    block0():
+      -> (%true)
+    block1():
+      %others : bool = aten::is_floating_point(%other)
+      -> (%others)
+  %result : Tensor = prim::If(%floats)
+    block0():
+      %quotient : Tensor = aten::{name}(%self, %other)
+      -> (%quotient)
+    block1():
+      %truncated : Tensor = aten::{name}(%self, %other, %mode)
+      -> (%truncated)
+  return (%result)
+"""
+_DIVISION_BY_INT = """
+graph(%self : Tensor, %other : {kind}):
+  %mode : str = prim::Constant[value="trunc"]()
+  %floats : bool = aten::is_floating_point(%self)
+  %result : Tensor = prim::If(%floats)
+    block0():
+      %quotient : Tensor = aten::{name}(%self, %other)
+      -> (%quotient)
+    block1():
+      %truncated : Tensor = aten::{name}(%self, %other, %mode)
+      -> (%truncated)
+  return (%result)
+"""
+
+
+@graph_pass("ReplaceOldOperatorsWithUpgraders", "_jit_pass_replace_old_ops_with_upgraders")
+def replace_old_operators(graph: Graph, version: int) -> None:
+    """Give the operators of an archive of this version their old meanings."""
+    for node in list(graph.all_nodes()):
+        found = UPGRADERS.get(node.kind)
+        if found is not None and version < found[0] and _LOG.permits("{} is of version {}", node, version):
+            found[1](node)
+
+
+def _divide(node: Node) -> None:
+    """Divisions with a rounding mode, and those of floats or by floats, mean what they did."""
+    if node.input_count != 2 or not isinstance(node.input().type, TensorType) or node.input(1).type == FLOAT:
+        return
+    name = node.kind.removeprefix("aten::")
+    other = node.input(1).type
+    body = _parsed(name, None if isinstance(other, TensorType) else other.ir_text)
+    result = insert_graph(node, body, list(node.inputs))[0]
+    node.output.replace_all_uses_with(result)
+    node.destroy()
+
+
+@cache
+def _parsed(name: str, kind: str | None) -> Graph:
+    text = _DIVISION_BY_TENSOR if kind is None else _DIVISION_BY_INT
+    return parse_ir(text.format(name=name, kind=kind))
+
+
+def _full(node: Node) -> None:
+    """The fill value decides the dtype today, where none is asked for."""
+    if node.input_count < 3 or node.input(2).type.ir_text == "int" or node.input(1).type == FLOAT:
+        return
+    if not node.input(2).is_none:
+        raise RuntimeError(f"{node!r} of an old archive has a dtype that may be None; give it one, and save the model again")
+    node.replace_input(1, insert_before(node, "aten::Float", [node.input(1)], FLOAT))
+
+
+def _steps(node: Node) -> None:
+    steps = node.input(2)
+    if steps.is_none:
+        node.replace_input(2, constant_before(node, _DEFAULT_STEPS))
+    elif isinstance(steps.type, OptionalType):
+        raise RuntimeError(f"{node!r} of an old archive has a number of steps that may be None; give it one, and save again")
+
+
+def _gelu(node: Node) -> None:
+    if node.input_count == 1:
+        node.add_input(constant_before(node, "none"))
+
+
+UPGRADERS: dict[str, tuple[int, Callable[[Node], None]]] = {
+    "aten::div": (4, _divide),
+    "aten::div_": (4, _divide),
+    "aten::full": (5, _full),
+    "aten::linspace": (8, _steps),
+    "aten::logspace": (9, _steps),
+    "aten::gelu": (10, _gelu),
+}
+"""The version from which on an operator means what it does today, and what gives a node its meaning of before."""

@@ -1,0 +1,86 @@
+"""Compiled products, attention and convolutions of bfloat16 and float16, summed in float32: about as near to float64 as eager is."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.nn import functional as F
+
+KINDS = (torch.bfloat16, torch.float16)
+SHAPES = ((5, 7, 9), (1, 64, 33), (13, 128, 1), (40, 31, 70), (1, 1, 1))
+
+
+def _error(result, exact) -> float:
+    return float((result.double() - exact).abs().max())
+
+
+def _check(function, *tensors) -> None:
+    """The compiled function is compiled as a whole, keeps the dtype, and is about as exact as eager."""
+    exact = function(*(tensor.double() for tensor in tensors))
+    with torch.no_grad():
+        eager, got = function(*tensors), torch.compile(function, fullgraph=True)(*tensors)
+    assert got.dtype is eager.dtype and got.shape == eager.shape
+    assert _error(got, exact) <= 1.5 * _error(eager, exact) + 1e-6
+
+
+def _matrices(rows: int, depth: int, columns: int, kind):
+    torch.manual_seed(depth)
+    return torch.randn(rows, depth).to(kind), torch.randn(depth, columns).to(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_products(kind, shape):
+    a, b = _matrices(*shape, kind)
+    _check(lambda a, b: a @ b, a, b)
+    _check(lambda a, b: (a @ b).t() + 1, a, b)
+    _check(lambda a, b: torch.relu(torch.addmm(b[0], a, b)), a, b)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_strided_and_batched_products(kind):
+    a, b = _matrices(24, 31, 40, kind)
+    _check(lambda a, b: a @ b, a.t().contiguous().t(), b.t().contiguous().t())
+    _check(lambda a, b: a[::2, 1:] @ b[1:, ::3], a, b)
+    _check(lambda a, b: a[:, :30:2] @ b[:30:2], a, b)
+    _check(lambda a, b: torch.bmm(a.expand(3, -1, -1), b.expand(3, -1, -1)), a, b)
+    _check(lambda a, b: torch.bmm(a.view(4, 6, 31), b.view(31, 4, 10).transpose(0, 1)), a, b)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("shape", SHAPES[:2], ids=str)
+def test_models_keep_their_weights_small(kind, shape):
+    rows, depth, columns = shape
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(depth, columns), torch.nn.GELU(), torch.nn.Linear(columns, 17)).to(kind)
+    x = torch.randn(rows, depth).to(kind)
+    compiled = torch.compile(model, fullgraph=True)
+    with torch.no_grad():
+        for _ in range(2):  # weights are packed at the first call, and again once they have changed
+            exact = torch.nn.functional.linear(
+                F.gelu(F.linear(x.double(), model[0].weight.double(), model[0].bias.double())),
+                model[2].weight.double(), model[2].bias.double(),
+            )  # fmt: skip
+            assert _error(compiled(x), exact) <= 2 * _error(model(x), exact) + 1e-6
+            model[0].weight.mul_(0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(kind, causal):
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(2, 3, rows, 16).to(kind) for rows in (21, 37, 37))
+    _check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), query, key, value)
+    if not causal:
+        mask = torch.randn(21, 37).to(kind)
+        _check(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m), query, key, value, mask)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("groups", [1, 4, 8])
+def test_convolutions(kind, groups):
+    torch.manual_seed(0)
+    image, weight, bias = torch.randn(2, 8, 9, 7), torch.randn(16, 8 // groups, 3, 3), torch.randn(16)
+    operands = (operand.to(kind) for operand in (image, weight, bias))
+    _check(lambda x, w, b: torch.relu(F.conv2d(x, w, b, padding=1, groups=groups)), *operands)

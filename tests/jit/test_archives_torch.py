@@ -1,0 +1,127 @@
+"""Archives between torch and rushlight, both ways: scripted and traced modules give the same results, and the same code."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import re
+import zipfile
+
+import pytest
+
+import rushlight
+from rushlight.serialization.saving import save as save_weights
+from tests.jit.archives_values import assert_same, encode, to_rushlight
+from tests.jit.test_archives import plain
+from tests.jit.zoo_of import zoo_of
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+TORCH = zoo_of("torch")
+SAME_CODE = 0.85  # of modules; the others order what they name, or fold constants, otherwise
+
+
+def saved_by_torch(name: str) -> tuple:
+    """The archive of a module, the arguments of a call, and torch's result."""
+    torch.manual_seed(0)
+    module, arguments = TORCH[name]()
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    buffer.seek(0)
+    result = torch.jit.load(buffer)(*copy.deepcopy(arguments))
+    buffer.seek(0)
+    return buffer, to_rushlight(arguments), to_rushlight(result)
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_torchs_archives_load_here_and_back(name):
+    buffer, arguments, result = saved_by_torch(name)
+    module = rushlight.jit.load(buffer)
+    assert_same(plain(module(*copy.deepcopy(arguments))), result)
+    back = torch.jit.load(io.BytesIO(module.save_to_buffer()))
+    torch_arguments = from_rushlight(arguments)
+    assert_same(to_rushlight(back(*torch_arguments)), result)
+
+
+def from_rushlight(value: object) -> object:
+    """A value with tensors of torch."""
+    if isinstance(value, rushlight.Tensor):
+        return torch.from_numpy(value.detach().numpy().copy())
+    if isinstance(value, list | tuple):
+        return type(value)(from_rushlight(item) for item in value)
+    return {key: from_rushlight(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+OWN = {name: make for name, make in zoo_of("rushlight").items() if name.endswith("_traced") or name in (
+    "detection_head", "forks", "interfaces", "strings_and_dicts", "attributes", "state_methods", "indexing",
+    "traced_with_script", "function_scripted")}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_own_archives_load_in_torch(name):
+    rushlight.manual_seed(0)
+    module, arguments = OWN[name]()
+    result = module(*copy.deepcopy(arguments))
+    loaded = torch.jit.load(io.BytesIO(module.save_to_buffer()))
+    assert_same(to_rushlight(loaded(*from_rushlight(arguments))), plain(result))
+
+
+def normalised(code: str) -> str:
+    """Code without the numbers of names."""
+    return re.sub(r"\b([A-Za-z_]*?)\d+\b", r"\1#", code).strip()
+
+
+def test_code_prints_as_torch_prints_it():
+    same = total = 0
+    for name in TORCH:
+        buffer, _, _ = saved_by_torch(name)
+        theirs = torch.jit.load(buffer)
+        buffer.seek(0)
+        ours = dict(rushlight.jit.load(buffer).named_modules())
+        for path, module in theirs.named_modules():
+            if module._c._has_method("forward"):
+                total += 1
+                same += normalised(module.code) == normalised(ours[path].code)
+    assert same >= SAME_CODE * total, (same, total)
+
+
+def test_parameters_carry_over():
+    buffer, _, _ = saved_by_torch("cnn_scripted")
+    theirs = torch.jit.load(buffer)
+    buffer.seek(0)
+    ours = rushlight.jit.load(buffer)
+    assert list(ours.state_dict()) == list(theirs.state_dict())
+    assert [name for name, _ in ours.named_parameters()] == [name for name, _ in theirs.named_parameters()]
+    assert_same(dict(ours.state_dict()), to_rushlight(dict(theirs.state_dict())))
+
+
+def test_versions_are_those_that_torch_writes():
+    def f(x):
+        return rushlight.div(x, 2) + rushlight.full([1], 2.0)
+
+    theirs = torch.jit.CompilationUnit("def f(x):\n    return torch.div(x, 2) + torch.full([1], 2.0)\n").f
+    found = [_version(rushlight.jit.script(f).save_to_buffer()), _version(theirs.save_to_buffer())]
+    assert found[0] == found[1]
+
+
+def _version(data: bytes) -> str:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return archive.read(next(name for name in archive.namelist() if name.endswith("/version"))).decode().strip()
+
+
+def test_extra_files_are_torchs():
+    data = rushlight.jit.script(lambda_free).save_to_buffer(_extra_files={"a.json": json.dumps(encode(1))})
+    extra = {"a.json": ""}
+    torch.jit.load(io.BytesIO(data), _extra_files=extra)
+    assert extra["a.json"] == b"1"
+
+
+def lambda_free(x):
+    return x + 1
+
+
+def test_a_checkpoint_is_no_archive(tmp_path):
+    save_weights({"a": rushlight.ones(2)}, tmp_path / "w.pt")
+    with pytest.raises(RuntimeError, match="no TorchScript archive"):
+        rushlight.jit.load(tmp_path / "w.pt")
