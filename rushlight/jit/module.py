@@ -18,7 +18,7 @@ from rushlight.jit.decorators import is_exported, is_ignored
 from rushlight.jit.emit.module_values import ModuleResolver
 from rushlight.jit.frontend.definitions import definitions_of_text
 from rushlight.jit.function import Function
-from rushlight.jit.ir.graph import Graph
+from rushlight.jit.graph_api import Graph
 from rushlight.jit.language import Attribute
 from rushlight.jit.module_types import ConcreteModule, concrete_module, method_of, property_of
 from rushlight.jit.overloads import overloads_of

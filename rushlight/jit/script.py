@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight.jit.compiler import closure_lookup, compiler
 from rushlight.jit.function import Function
-from rushlight.jit.ir.graph import Graph
+from rushlight.jit.graph_api import Graph
 from rushlight.jit.passes.inline import inline
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import executor_of, run_function
@@ -41,14 +41,14 @@ class ScriptFunction:
     @property
     def graph(self) -> Graph:
         """Its graph, with calls."""
-        return self._function.graph
+        return Graph(self._function.graph)
 
     @property
     def inlined_graph(self) -> Graph:
         """Its graph, with the bodies of what it calls in the place of the calls."""
         graph = self._function.graph.copy()
         inline(graph)
-        return graph
+        return Graph(graph)
 
     @property
     def schema(self) -> FunctionSchema:
@@ -69,7 +69,7 @@ class ScriptFunction:
     def graph_for(self, *args: object, **kwargs: object) -> Graph:
         """The optimised graph that runs for such arguments."""
         self(*args, **kwargs)
-        return executor_of(self._function).plan().graph
+        return Graph(executor_of(self._function).plan().graph)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         schema = self._function.schema

@@ -1,12 +1,20 @@
 """Graphs as torch's Python binding shows them, over the IR's own objects.
 
 In: the IR's objects, whose parts are attributes. Out: handles, whose parts are methods with torch's names. Two handles of one
-object are equal; what a handle does not have it asks of its object, so that code of either style reads the same graph.
+object are equal. What a handle does not have it asks of its object.
 """
 
+from __future__ import annotations
+
 from rushlight.jit.graph_api.graphs import Block, Graph
-from rushlight.jit.graph_api.handles import Handle, unwrapped, wrapped
 from rushlight.jit.graph_api.nodes import Node
 from rushlight.jit.graph_api.values import Use, Value
+from rushlight.jit.ir.handles import Handle, unwrapped, wrapped
+from rushlight.jit.ir.parser import parse_ir as parse_raw_ir
 
-__all__ = ["Block", "Graph", "Handle", "Node", "Use", "Value", "unwrapped", "wrapped"]
+__all__ = ["Block", "Graph", "Handle", "Node", "Use", "Value", "parse_ir", "unwrapped", "wrapped"]
+
+
+def parse_ir(input: str) -> Graph:
+    """The graph that a text shows, in the notation of `str(graph)`. RuntimeError names the line and what was expected there."""
+    return Graph(parse_raw_ir(input))

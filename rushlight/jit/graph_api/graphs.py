@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from rushlight.core.tensor import Tensor
 from rushlight.jit import ir
 from rushlight.jit.constants import insert_constant
-from rushlight.jit.graph_api.handles import Handle
 from rushlight.jit.graph_api.nodes import Node
 from rushlight.jit.graph_api.values import Value
+from rushlight.jit.ir.handles import Handle
 from rushlight.jit.ir.lint import lint
 from rushlight.jit.ir.printer import graph_text
 from rushlight.jit.operators.lookup import operator_of

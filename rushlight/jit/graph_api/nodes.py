@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit import ir
-from rushlight.jit.graph_api.handles import Handle, unwrapped, wrapped
 from rushlight.jit.graph_api.values import Value
+from rushlight.jit.ir.handles import Handle, unwrapped, wrapped
 from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.passes.helpers import is_nondeterministic
 from rushlight.jit.schema import parse_schema

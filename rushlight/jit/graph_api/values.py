@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit import ir
-from rushlight.jit.graph_api.handles import Handle, wrapped
+from rushlight.jit.ir.handles import Handle, wrapped
 from rushlight.jit.types.kinds import TensorType, Type
 
 if TYPE_CHECKING:

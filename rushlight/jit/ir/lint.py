@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Use, Value
+from rushlight.jit.ir.handles import unwrapped
 
 _BLOCKS = {"prim::If": 2, "prim::Loop": 1, "prim::With": 1}
 
 
 def lint(graph: Graph) -> None:
     """RuntimeError, naming the node, where a value is read before it is made, uses are out of step, or blocks do not fit."""
-    _lint_block(graph.block, set())
+    _lint_block(unwrapped(graph).block, set())
 
 
 def _lint_block(block: Block, visible: set[Value]) -> None:

@@ -9,7 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.library import recurrent
 from rushlight.jit.library.convolution import both_sides, missing_padding, same_sides
 from rushlight.nn import functional as F
-from rushlight.nn.modules import attention, batchnorm, conv, pooling
+from rushlight.nn.modules import attention, batchnorm, conv, pooling, sequence_loss
 
 
 def conv_padded(self, input: Tensor) -> Tensor:
@@ -154,6 +154,12 @@ def multihead_attention_forward(
     return output.transpose(0, 1) if swap else output, weights
 
 
+def ctc_loss_forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
+    return F.ctc_loss(
+        log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+    )
+
+
 METHODS: dict[type, dict[str, Callable]] = {
     conv._Convolution: {"_padded": conv_padded},
     conv.Conv1d: {"_conv_forward": conv1d_apply}, conv.Conv2d: {"_conv_forward": conv2d_apply},
@@ -170,5 +176,6 @@ METHODS: dict[type, dict[str, Callable]] = {
     pooling.LPPool1d: {"forward": lp_pool1d_forward}, pooling.LPPool2d: {"forward": lp_pool2d_forward},
     pooling.LPPool3d: {"forward": lp_pool3d_forward},
     attention.MultiheadAttention: {"forward": multihead_attention_forward},
+    sequence_loss.CTCLoss: {"forward": ctc_loss_forward},
     **recurrent.METHODS,
 }  # fmt: skip

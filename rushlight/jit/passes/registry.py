@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from rushlight.jit.ir.handles import unwrapped
 from rushlight.jit.passes.pass_log import PassLog
 
 Arguments = ParamSpec("Arguments")
@@ -29,6 +30,7 @@ def graph_pass(*names: str) -> Callable[[Callable[Arguments, Result]], Callable[
 
         @functools.wraps(function)
         def run(graph, *args, **kwargs):
+            graph = unwrapped(graph)
             log.dump(f"Before {names[0]}:", graph, line)
             result = function(graph, *args, **kwargs)
             log.dump(f"After {names[0]}:", graph, line)
