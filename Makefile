@@ -32,7 +32,7 @@ help:
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
-	@echo "fuzz          random programs compiled, chains of views against PyTorch, random arguments"
+	@echo "fuzz          random programs compiled, chains of views against PyTorch, random arguments, hostile archives"
 	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
 	@echo "test-pythons  the capture's tests under each of: $(TEST_PYTHONS)"
 	@echo "clean         remove $(VENV), builds and caches"
@@ -88,17 +88,19 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 # make fuzz FUZZ_FLAGS="--seeds 2000 --start 500" FUZZ_VIEWS_FLAGS="--chains 20000" FUZZ_ARGUMENTS_FLAGS="--trials 200" \
-#   FUZZ_KILLS_FLAGS="--kills 200"
+#   FUZZ_KILLS_FLAGS="--kills 200" FUZZ_ARCHIVES_FLAGS="--trials 20000"
 FUZZ_FLAGS ?= --seeds 200
 FUZZ_VIEWS_FLAGS ?= --chains 2000
 FUZZ_ARGUMENTS_FLAGS ?= --trials 50
 FUZZ_KILLS_FLAGS ?= --kills 20
+FUZZ_ARCHIVES_FLAGS ?= --trials 2000
 fuzz: oracle
 	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_gradients $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_views $(FUZZ_VIEWS_FLAGS)
 	$(BIN)/python -m tests.fuzz_arguments $(FUZZ_ARGUMENTS_FLAGS)
 	$(BIN)/python -m tests.fuzz_kills $(FUZZ_KILLS_FLAGS)
+	$(BIN)/python -m tests.fuzz_archives $(FUZZ_ARCHIVES_FLAGS)
 
 test-pythons:
 	@for python in $(TEST_PYTHONS); do \

@@ -109,7 +109,7 @@ class PerceptronTraining(TrainingWorkload):
     """Layers of `sizes` with ReLU between, on `batch` rows."""
 
     def __init__(self, name: str, title: str, sizes: tuple[int, ...], batch: int) -> None:
-        super().__init__(name, title, tolerance=1e-3)
+        super().__init__(name, title, tolerance=2e-5)
         self.sizes, self.batch = sizes, batch
 
     def inputs(self) -> Arrays:
@@ -153,7 +153,7 @@ class TransformerTraining(TrainingWorkload):
     words, hidden, heads, batch, tokens = 1000, 256, 8, 8, 128
 
     def __init__(self, name: str, title: str, layers: int) -> None:
-        super().__init__(name, title, tolerance=1e-2)
+        super().__init__(name, title, tolerance=2e-4)
         self.layers = layers
 
     def inputs(self) -> Arrays:

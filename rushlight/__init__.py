@@ -60,6 +60,7 @@ from rushlight.ops.bindings import install_methods as _install_methods
 from rushlight.ops.bindings import is_function as _is_function
 from rushlight.ops.construct import as_tensor, asarray, frombuffer, tensor
 from rushlight.ops.functional import (
+    _assert,
     broadcast_shapes,
     broadcast_tensors,
     einsum,
@@ -70,6 +71,7 @@ from rushlight.ops.functional import (
     is_tensor,
     nonzero,
     numel,
+    result_type,
     typename,
 )
 from rushlight.ops.functional_linalg import (
@@ -88,7 +90,6 @@ from rushlight.ops.functional_linalg import (
     symeig,
     tensordot,
 )
-from rushlight.ops.promotion import result_type
 from rushlight.random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
 half, float, double = float16, float32, float64

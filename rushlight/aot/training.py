@@ -105,13 +105,17 @@ def _strides_like(impl: TensorImpl) -> tuple[int, ...]:
 
 
 class CompiledTraining:
-    """Runs the compiled forward; its results have a `CompiledFunctionBackward` in their history."""
+    """Runs the compiled forward; its results have a `CompiledFunctionBackward` in their history.
 
-    def __init__(self, plan: Plan, forward: Callable, backward: Callable, program: Callable):
+    `program` is the program as captured, which gradients that are to be differentiated again come from; `say` is told so once.
+    """
+
+    def __init__(self, plan: Plan, forward: Callable, backward: Callable, program: Callable, say: Callable[[str], None]):
         self.plan = plan
         self.forward = forward
         self.backward = backward
         self.program = program
+        self.say: Callable[[str], None] | None = say
         self._count = len(plan.joint.results.computed)
         self._differentiated = plan.joint.differentiated
         self._tangents = plan.joint.tangents
@@ -130,6 +134,12 @@ class CompiledTraining:
             extras[extra]._impl.version = computed[output]._impl.version
         node.keep(computed, extras)
         return self.plan.joint.results.rebuild(computed, primals)
+
+    def announce_program(self) -> None:
+        """Say, the first time, that the program as captured runs for a gradient."""
+        say, self.say = self.say, None
+        if say is not None:
+            say("its gradient is to be differentiated again: the program runs once more for that, as captured, in eager")
 
 
 class CompiledFunctionBackward(Node):
@@ -197,6 +207,7 @@ class CompiledFunctionBackward(Node):
         primals = self.primals
         if self.versions != _versions(primals):
             raise RuntimeError(TWICE.format(reason="has inputs that were modified by an inplace operation since"))
+        self.owner.announce_program()
         with enable_grad():
             results = self.owner.program(*primals)
         outputs = {result.position: value for result, value in zip(plan.joint.results.results, results, strict=True)

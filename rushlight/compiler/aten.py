@@ -174,7 +174,10 @@ class TrainingGraph(AtenGraph):
         plan = plan_run(joint, parts)
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
         count, attributes = len(inputs), tuple(self._attributes.values())
-        training = CompiledTraining(plan, forward, backward, lambda *primals: self.module.forward(*primals[:count]))
+        training = CompiledTraining(
+            plan, forward, backward, lambda *primals: self.module.forward(*primals[:count]),
+            lambda text: self.log("graph_breaks", lambda: text),
+        )  # fmt: skip
         return lambda *tensors: training(*tensors, *attributes), joint.module, False
 
     def _partition(self, joint: Joint) -> Partition:

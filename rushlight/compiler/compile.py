@@ -107,11 +107,10 @@ def compile(
     it between two graphs; with `fullgraph` that is an error, which says what, where, and what to do.
 
     `backend` is a name of `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
-    settings by name. `mode` is one of torch's: "max-autotune" times several ways to run
-    products and convolutions, the others compile alike. `dynamic` says which sizes, and ints, a capture leaves open
-    to other values: None those that have changed since an earlier capture, True all of inputs, False none. Usable as a
-    decorator, also of a class, whose instances' calls are compiled then. A graph through which gradients are needed is compiled
-    together with its backward graph.
+    settings by name. `mode` is one of torch's: "max-autotune" times several ways to run products and convolutions, the others
+    compile alike. `dynamic` says which sizes, and ints, a capture leaves open to other values: None those that have changed
+    since an earlier capture, True all of inputs, False none. Usable as a decorator, also of a class, whose instances' calls
+    are compiled then. A graph through which gradients are needed is compiled together with its backward graph.
 
     With `verify`, the interpreter runs beside native code at each call; where the results differ, `CompiledResultDiffers` (a
     RuntimeError) names the first node that does, with the user's line.

@@ -44,8 +44,8 @@ class Settings:
 
 
 STAGES = frozenset((
-    "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "autotune", "loops", "fusion", "memory", "code",
-    "library", "module",
+    "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "autotune", "loops", "fusion", "memory",
+    "code", "library", "module",
 ))  # fmt: skip
 
 

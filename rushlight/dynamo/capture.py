@@ -28,7 +28,7 @@ from rushlight.dynamo.resume import receiver_name, resume_code
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import FreeVariable, Local
 from rushlight.dynamo.translator import Returned, Translator, restored_grad_mode
-from rushlight.dynamo.values.base import NULL, Value
+from rushlight.dynamo.values.base import NULL, Value, has_finalizer
 from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.exceptions import HandledValue
 from rushlight.fx.graph_module import GraphModule
@@ -103,6 +103,8 @@ def _capture_frame(
                 if capture.session.sizes.any:
                     raise SymbolicFailure(f"{type(error).__name__}: {error}") from error
                 raise
+            finally:
+                capture.forget_objects()
 
 
 def _earlier(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break | None:
@@ -149,6 +151,11 @@ class _Capture:
             return self._finish_with_return(returned.value)
         return self._finish_with_break()
 
+    def forget_objects(self) -> None:
+        """Let go of the program's objects."""
+        self.session.forget_objects()
+        self.translator.forget_objects()
+
     def _finish_with_return(self, value: Value) -> GuardedCode | None:
         if not self.session.graph.calls:
             return None
@@ -186,6 +193,8 @@ class _Capture:
             raise GraphBreak("a comprehension that hides a variable which functions captured")
         if not all(mode.is_written for mode in self.session.open_modes):
             raise GraphBreak("a region of autocast or of inference mode that is left open")
+        if instruction.opname == "DELETE_FAST" and ran is not None:
+            values.pop(instruction.argval, None)
         self._effects()
         self._grad_mode()
         self._name_variables(values)
@@ -267,7 +276,8 @@ class _Capture:
     def _passed(self, live: frozenset[str], values: dict[str, str], cells: list[str]) -> dict[str, str]:
         """The variables that a resume function takes: in a method that may call `super()`, the receiver first."""
         first = receiver_name(self.code)
-        found = {name: values[name] for name in sorted(values) if name in live or name == first}
+        kept = {name for name, value in self.translator.locals.items() if not name.startswith("__") and has_finalizer(value)}
+        found = {name: values[name] for name in sorted(values) if name in live or name in kept or name == first}
         if first in self.code.co_cellvars:
             first, found["__receiver"] = "__receiver", f"{cells[self.code.co_cellvars.index(first)]}.cell_contents"
         return {name: found[name] for name in sorted(found, key=lambda name: name != first)}

@@ -26,6 +26,11 @@ class SideEffects:
         if value.source is not None:
             self._changed.setdefault(id(value), value)
 
+    def forget(self) -> None:
+        """Let go of all values."""
+        self._changed.clear()
+        self._globals.clear()
+
     def is_changed(self, value: Value) -> bool:
         """Whether the program changed a value from outside."""
         return id(value) in self._changed

@@ -37,6 +37,7 @@ class GraphBuilder:
         self._node_of: dict[int, Node] = {}
         self._value_of: dict[int, TensorValue] = {}
         self._keep: list[Tensor] = []
+        self._frame_texts: dict[tuple, str] = {}
         self.calls = 0
         self.has_history = False  # whether an input is no leaf, which its fake is
 
@@ -85,7 +86,14 @@ class GraphBuilder:
             made = self._value_of[id(fake)] = TensorValue(node, fake, source, Tensor if real is None else type(real))
             made.own_attributes = frozenset(() if real is None else real.__dict__)
             made.is_inference = (fake if real is None else real).is_inference()
+            made.is_from_outside = real is not None
         return made
+
+    def replace_value(self, value: TensorValue, by: TensorValue) -> None:
+        """Let a tensor that the program made be what another node computes."""
+        value.graph_node, value.fake = by.graph_node, by.fake
+        self._value_of[id(by.fake)] = value
+        self._keep.append(by.fake)
 
     def known(self, tensor: Tensor) -> Node | None:
         """The node of a tensor that was met before."""
@@ -97,9 +105,10 @@ class GraphBuilder:
         A graph break where the call needs values; what the call itself raises goes through.
         """
         node = self.graph.create_node(op, target, args, kwargs)
-        node.stack_trace = "".join(traceback.format_list(stack))
+        node.stack_trace = "".join(map(self._frame_text, stack))
         inputs = [value for value in map(_fake, node.all_input_nodes) if isinstance(value, Tensor)]
         versions = [value._impl.version.value for value in inputs]
+        random_calls = self.fakes.random_calls
         try:
             result = self.run(node)
         except DataDependentError as error:
@@ -112,8 +121,17 @@ class GraphBuilder:
         # Tensors made in inference mode count no writes, but what writes to its argument returns it.
         if versions != [value._impl.version.value for value in inputs] or any(result is value for value in inputs):
             node.meta["writes_arguments"] = True
+        if self.fakes.random_calls != random_calls:
+            node.meta["draws_random_numbers"] = True
         self.calls += 1
         return node, result
+
+    def _frame_text(self, frame: traceback.FrameSummary) -> str:
+        place = (frame.filename, frame.lineno, frame.name)
+        text = self._frame_texts.get(place)
+        if text is None:
+            text = self._frame_texts[place] = traceback.format_list([frame])[0]
+        return text
 
     def run(self, node: Node) -> Any:
         """What a node computes, on fake tensors."""

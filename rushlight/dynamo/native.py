@@ -46,6 +46,8 @@ def native(instruction: Instruction, index: int, stack: list[str], keyword_names
     jump = _conditional(instruction, following, stack)
     if jump is not None:
         return jump
+    if name == "DELETE_FAST":  # what goes on is not given the variable
+        return Native([], [(None, following, stack)])
     if name == "FOR_ITER":
         return _for_iter(instruction, following, stack)
     if name == "BEFORE_WITH":

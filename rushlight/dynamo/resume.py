@@ -20,6 +20,7 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import PYTHON, decode
 
 _PROLOGUE = ("MAKE_CELL", "COPY_FREE_VARS")
+STACK_PARAMETER = "__stack"
 _ON_LOCALS = frozenset(opcode.opname[number] for number in opcode.haslocal)
 _ON_TWO_LOCALS = {
     "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"), "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),
@@ -72,7 +73,7 @@ def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_n
     body = _body_of(original)
     cells = tuple(code.co_cellvars)
     freevars = [*code.co_freevars, *cells]
-    values = [f"__stack{position}" for position, kind in enumerate(stack) if kind != "n"]
+    values = [f"{STACK_PARAMETER}{position}" for position, kind in enumerate(stack) if kind != "n"]
     parameters = [*local_names, *values, *(["__raised"] if raising else [])]
     target = Label()
     location = InstrLocation(decode(code)[index].line, None, None, None)
@@ -132,8 +133,9 @@ def _body_of(original: tuple[CodeType, str]) -> Bytecode:
 def _load(position: int, kind: str) -> list[Instr]:
     if kind == "n":
         return [Instr("PUSH_NULL")]
-    load = Instr("LOAD_FAST", f"__stack{position}")
-    return [load] if kind == "v" else [load, Instr("PUSH_EXC_INFO"), Instr("POP_TOP")]
+    name = f"{STACK_PARAMETER}{position}"
+    moved = [Instr("LOAD_FAST", name), Instr("DELETE_FAST", name)]  # so that nothing is kept for longer than on the stack
+    return moved if kind == "v" else [*moved, Instr("PUSH_EXC_INFO"), Instr("POP_TOP")]
 
 
 def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str, ...]) -> tuple[list, list[int | None]]:

@@ -88,12 +88,18 @@ class Session:
         """The same for when something looks at the value: until then nothing is guarded."""
         if source is None:
             return self.wrap(tx, value, None)
-        return PendingValue(lambda: self.wrap(tx, value, source), source)
+        return PendingValue(lambda: self.wrap(tx, value, source), source, type(value))
 
     def remember(self, value: Any, made: Value) -> None:
         """Have `wrap` answer with this tracked value for an object."""
         self._known[id(value)] = made
         self._keep.append(value)
+
+    def forget_objects(self) -> None:
+        """Let go of the program's objects, which the cycles among the records of a capture would keep until a collection."""
+        self._keep.clear()
+        self._known.clear()
+        self.effects.forget()
 
     def known(self, value: Any) -> Value | None:
         """The tracked value of an object that was met before."""

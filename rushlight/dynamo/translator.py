@@ -187,6 +187,11 @@ class Translator(Services):
         self.push(result)
         self.jump(send.target)
 
+    def forget_objects(self) -> None:
+        """Let go of all values."""
+        for values in (self.stack, self.locals, self.cells, self.free_cells, self.handled, self.raised_at):
+            values.clear()
+
     def step(self) -> None:
         """Follow one instruction; an exception that it raises goes to the handler, if there is one."""
         instruction = self.instructions[self.position]
@@ -305,7 +310,7 @@ class Translator(Services):
         while frame is not None:
             instruction = frame.instructions[max(frame.position - 1, 0)]
             line = instruction.line or frame.code.co_firstlineno
-            found.insert(0, FrameSummary(frame.code.co_filename, line, frame.code.co_name))
+            found.insert(0, FrameSummary(frame.code.co_filename, line, frame.code.co_name, lookup_line=False))
             frame = frame.parent
         return found
 

@@ -25,6 +25,7 @@ class FakeTensorMode(DispatchMode):
     def __init__(self):
         self._fakes: dict[TensorImpl, Tensor] = {}
         self._storages: dict[StorageImpl, StorageImpl] = {}
+        self.random_calls = 0  # how many operators that draw random numbers were called
 
     def from_tensor(self, tensor: Tensor, geometry: tuple[tuple, tuple] | None = None) -> Tensor:
         """The fake of a real tensor, the same at each call; a fake tensor is returned as it is.
@@ -50,6 +51,7 @@ class FakeTensorMode(DispatchMode):
         return wrap(fake)
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
+        self.random_calls += "nondeterministic_seeded" in op.tags
         args = _map_tensors(self.from_tensor, args)
         kwargs = {name: _map_tensors(self.from_tensor, value) for name, value in kwargs.items()}
         if _needs_values(op, args):

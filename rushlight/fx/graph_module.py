@@ -178,16 +178,16 @@ class GraphModule(Module):
     def delete_all_unused_submodules(self) -> None:
         """Remove every submodule that no node calls or reads from, directly or through its parents."""
         used: set[str] = set()
+        modules = dict(self.named_modules(remove_duplicate=False))
         for node in self._graph.nodes:
             if node.op in ("call_module", "get_attr"):
                 atoms = node.target.split(".")
                 used.update(".".join(atoms[:end]) for end in range(1, len(atoms) + 1))
-            if node.op == "call_module":
-                called = self.get_submodule(node.target)
+            if node.op == "call_module" and node.target in modules:
+                called = modules[node.target]
                 used.update(f"{node.target}.{name}" for name, _ in called.named_modules(remove_duplicate=False) if name)
-        names = [name for name, _ in self.named_modules(remove_duplicate=False) if name]
-        for name in names:
-            if name not in used:
+        for name in modules:
+            if name and name not in used:
                 self.delete_submodule(name)
 
     def __deepcopy__(self, memo: dict) -> GraphModule:

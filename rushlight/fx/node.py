@@ -206,7 +206,7 @@ class Node:
         """
         if self.op in ("placeholder", "output"):
             return True
-        if impure_random and uses_random_state(self.target):
+        if impure_random and (uses_random_state(self.target) or self.meta.get("draws_random_numbers", False)):
             return True
         return self.mutates_state()
 

@@ -5,6 +5,7 @@ Replacements are visible to all threads; they act only in the thread that traces
 
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -41,6 +42,13 @@ def wrapped_functions() -> Iterator[tuple[dict, str, Callable]]:
         function = names.get(name, builtin.get(name))
         if callable(function):
             yield names, name, function
+
+
+def places_of(function: Callable, names: dict) -> list[str]:
+    """The names under which code with these globals finds a function."""
+    found = [name for name, value in names.items() if value is function]
+    name = getattr(function, "__name__", "")
+    return found or ([name] if getattr(builtins, name, None) is function and name not in names else [])
 
 
 class Patches:

@@ -53,9 +53,6 @@ class Proxy:
     def __bool__(self) -> bool:
         return self.tracer.to_bool(self)
 
-    def __index__(self) -> int:
-        raise TraceError("a traced value cannot be used as an index of a Python object: its value is not known")
-
     def __len__(self) -> int:
         raise RuntimeError(
             "'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "

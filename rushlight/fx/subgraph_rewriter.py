@@ -129,6 +129,8 @@ def _bind(wanted: Any, value: Any, bound: dict[Node, Any]) -> bool:
     if wanted in bound:
         known = bound[wanted]
         return known is value or (not isinstance(known, Node) and not isinstance(value, Node) and known == value)
+    if isinstance(value, Node) and any(known is value for known in bound.values()):
+        return False  # which stands for another node of the pattern
     if wanted.op == "placeholder":
         bound[wanted] = value
         return True
@@ -162,11 +164,10 @@ def _is_closed(pattern: Graph, results: tuple, bound: dict[Node, Any]) -> bool:
 
 def _replace(graph: Graph, pattern: Graph, made: Graph, match: Match, replaced: dict[Node, Any]) -> None:
     """Insert the replacement after the match's last node, use its results, and erase the match."""
-    current = {
-        new: replaced.get(match.nodes_map.get(old), match.nodes_map.get(old)) if isinstance(match.nodes_map.get(old), Node)
-        else match.nodes_map.get(old)
-        for old, new in zip(_inputs(pattern), _inputs(made), strict=True)
-    }  # fmt: skip
+    for old in _inputs(pattern):
+        found = match.nodes_map.get(old)
+        match.nodes_map[old] = replaced.get(found, found) if isinstance(found, Node) else found
+    current = {new: match.nodes_map[old] for old, new in zip(_inputs(pattern), _inputs(made), strict=True)}
     inner = [match.nodes_map[node] for node in _inner_nodes(pattern)]
     last = max(inner, key={node: position for position, node in enumerate(graph.nodes)}.__getitem__)
     with graph.inserting_after(last):

@@ -12,21 +12,32 @@ import inspect
 import math
 import threading
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FunctionType, ModuleType
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from types import EllipsisType, FunctionType, ModuleType, NoneType
 from typing import Any
 
+import numpy as np
+
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.generator import Generator
+from rushlight.core.layout import layout, memory_format
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.patching import Patches, patched_modules, wrapped_functions
+from rushlight.fx.patching import Patches, patched_modules, places_of, wrapped_functions
 from rushlight.fx.proxy import ParameterProxy, Proxy, TraceError, proxies_in
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.utils.pytree import tree_flatten, tree_unflatten
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.functional import _assert, _assert_is_none
 
 _PACKAGE = __name__.split(".")[0]
 
@@ -39,6 +50,11 @@ class _Placeholder:
 
 
 PH = _Placeholder()
+# What may be an argument of a node.
+_ARGUMENTS = (
+    Node, Proxy, Tensor, str, bytes, bool, int, float, complex, NoneType, EllipsisType, Enum, list, tuple, dict, slice, range,
+    dtype, device, layout, memory_format, Generator, OpOverload, SymInt, np.generic,
+)  # fmt: skip
 
 
 class TracerBase:
@@ -80,7 +96,8 @@ class TracerBase:
 
     def _create_dict(self, value: dict) -> dict:
         if next(proxies_in(tuple(value)), None) is not None:
-            raise RuntimeError("a dict with a traced value among its keys cannot be an argument of a node")
+            key = next(proxies_in(tuple(value)))
+            raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key.node}")
         return {key: self.create_arg(item) for key, item in value.items()}
 
     def to_bool(self, value: Proxy) -> bool:
@@ -146,6 +163,11 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", self._name_of_tensor(value), (), {})
         if isinstance(value, Module) and id(value) in self._module_names:
             return self.create_node("get_attr", self.path_of_module(value), (), {})
+        if is_dataclass(value) and not isinstance(value, type):
+            made = {part.name: self.create_arg(getattr(value, part.name)) for part in fields(value)}
+            return self.create_node("call_function", type(value), (), made)
+        if not isinstance(value, _ARGUMENTS):
+            raise NotImplementedError(f"argument of type: {type(value)}")
         return super().create_arg(value)
 
     def module_attribute(self, value: Any) -> Any:
@@ -182,10 +204,14 @@ class Tracer(TracerBase):
     def trace(self, root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> Graph:
         """The graph of a module's `forward`, or of a function.
 
-        `concrete_args` fixes arguments by name; in nested values, `PH` marks what stays an input. TraceError where the
-        program's control flow depends on an input.
+        `concrete_args` fixes arguments by name; in nested values, `PH` marks what stays open. The graph takes all arguments
+        still, and raises AssertionError for other values than these. TraceError where the program's control flow depends on
+        an input.
         """
-        function = root if not isinstance(root, Module) else getattr(type(root), "forward", None)
+        if isinstance(root, Module) and hasattr(root, "forward"):  # a GraphModule has it from now on
+            function = getattr(type(root), "forward", root.forward)
+        else:
+            function = root
         if not callable(function):
             raise TypeError(f"trace expects a module or a function, got {type(root).__name__}")
         self._subject = root
@@ -220,13 +246,29 @@ class Tracer(TracerBase):
         if parameter.name not in concrete:
             stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
             return self.create_proxy("placeholder", stars + parameter.name, default, {}, parameter.name, annotation)
-        value = concrete[parameter.name]
-        leaves, spec = tree_flatten(value)
-        made = [
-            self.create_proxy("placeholder", f"{parameter.name}_{number}", (), {}) if leaf is PH else leaf
-            for number, leaf in enumerate(leaves, 1)
-        ]
-        return tree_unflatten(made, spec)
+        given = self.create_proxy("placeholder", parameter.name, default, {}, parameter.name, annotation)
+        return self._fixed(concrete[parameter.name], given, parameter.name)
+
+    def _fixed(self, value: Any, given: Proxy, name: str) -> Any:
+        """What the program sees of an argument that is fixed; the graph makes sure that it is given that."""
+        if value is PH:
+            return given
+        if isinstance(value, dict):
+            return {key: self._fixed(item, given[key], name) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            items = [self._fixed(item, given[index], name) for index, item in enumerate(value)]
+            return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+        told = f"{name} has been specialized to have value {value} but got another value"
+        if value is None:
+            _assert_is_none(given, told)
+        elif isinstance(value, _ARGUMENTS) and not isinstance(value, Tensor):
+            _assert(given == value, told)
+        else:
+            warnings.warn(
+                f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the "
+                "user to make sure that your inputs match the inputs you specialized the function with.", stacklevel=2,
+            )  # fmt: skip
+        return value
 
     @contextmanager
     def _patched(self, function: Callable) -> Iterator[None]:
@@ -234,11 +276,19 @@ class Tracer(TracerBase):
             patched_modules(patches, self._thread, self.call_module, self.module_attribute)
             for names, name, original in wrapped_functions():
                 patches.item(names, name, self._recorded(original))
+                for generated in self._generated_namespaces():
+                    for place in places_of(original, generated):
+                        patches.item(generated, place, self._recorded(original))
             for names in (getattr(inspect.unwrap(function), "__globals__", {}), *map(vars, self._autowrap_modules)):
                 for name, value in list(names.items()):
                     if id(value) in self._autowrapped:
                         patches.item(names, name, self._recorded(value))
             yield
+
+    def _generated_namespaces(self) -> list[dict]:
+        """The globals of the code of GraphModules, which name functions in their own way."""
+        graphs = [module for module in self.root.modules() if isinstance(module, GraphModule)]
+        return [graph.forward.__func__.__globals__ for graph in graphs]
 
     def _recorded(self, original: Callable) -> Callable:
         """`original`, recorded as one node where a proxy is among its arguments."""

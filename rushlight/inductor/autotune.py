@@ -7,6 +7,7 @@ the cache folder under the template's shape, the number of threads and the proce
 from __future__ import annotations
 
 import ctypes
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ from rushlight.inductor.lowering.convolutions import can_be_winograd
 from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache
 
-ROUNDS = 15  # in which each candidate has its turn
-BUDGET = 0.5  # seconds after which no further round begins
+ROUNDS = 30  # in which each candidate has its turn
+BUDGET = 1.0  # seconds after which no further round begins
 ADVANTAGE = 0.98  # of the first candidate's time that another must stay below to be preferred
 CACHED_FLOATS = (1 << 17, 1 << 16)  # of rows of a product that shall stay in a second-level cache
 
@@ -54,9 +55,9 @@ def tune(lowered: LoweredGraph, threads: int, observe: Callable[[str, Callable[[
     for template in [buffer for buffer in lowered.buffers if isinstance(buffer, TemplateBuffer)]:
         candidates = candidates_of(template)
         if len(candidates) > 1:
-            winner, times = choose(template, candidates, buffers, threads)
-            observe("autotune", lambda: _report(template, winner, times))
-            winner.apply(template)
+            chosen = choose(template, candidates, buffers, threads)
+            observe("autotune", functools.partial(_report, template, *chosen))
+            chosen[0].apply(template)
 
 
 def candidates_of(template: TemplateBuffer) -> list[Candidate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 
@@ -14,6 +15,8 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
 CONCATENATED = 16  # tensors at most
+MOST_WINDOW = 400  # elements of a pool's window
+MOST_TAPS = 8  # of a convolution over volumes, in depth
 
 
 def _argument(node: Node, name: str) -> object:
@@ -61,19 +64,21 @@ def _only_first_used(node: Node) -> bool:
 
 
 def _convolution(node: Node) -> bool:
-    two_dimensional = _value(node, "input").dim() == 4 and _first(node).numel() > 0
-    return _small_float_result(node) and two_dimensional and not _argument(node, "transposed")
+    """Whether a convolution is of images; others are rewritten for known sizes, to no more than MOST_TAPS images."""
+    source, weight = _value(node, "input"), _value(node, "weight")
+    if not _small_float_result(node) or _first(node).numel() == 0:
+        return False
+    if source.dim() == 4 and not _argument(node, "transposed"):
+        return True
+    known = all(isinstance(size, int) for size in (*source.shape, *weight.shape))
+    return known and (source.dim() < 5 or weight.size(2) <= MOST_TAPS)
 
 
-def _max_pool(node: Node) -> bool:
-    return _only_first_used(node) and _first(node).dtype.is_floating_point
-
-
-def _avg_pool(node: Node) -> bool:
-    """Whether every window counts the same number of elements."""
-    padded = _argument(node, "padding") not in (0, [0], (0,), [0, 0], (0, 0))
-    uneven = _argument(node, "ceil_mode") or (padded and not _argument(node, "count_include_pad"))
-    return not uneven or _argument(node, "divisor_override") is not None
+def _pool(node: Node) -> bool:
+    """Whether a pool's windows are small enough to be written out."""
+    kernel = _argument(node, "kernel_size")
+    taps = math.prod(kernel) ** (2 // len(kernel)) if isinstance(kernel, list | tuple) else kernel**2
+    return _first(node).dtype.is_floating_point and taps <= MOST_WINDOW
 
 
 def _as_strided(node: Node) -> bool:
@@ -120,8 +125,10 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
     aten("_scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
     aten("_native_batch_norm_legit_no_training"): _only_first_used,
-    aten("max_pool2d_with_indices"): _max_pool,
-    aten("avg_pool2d"): _avg_pool,
+    aten("max_pool2d_with_indices"): _pool,
+    aten("avg_pool2d"): _pool,
+    aten("max_pool2d_with_indices_backward"): _pool,
+    aten("avg_pool2d_backward"): _pool,
     aten("as_strided"): _as_strided,
     aten("cat"): _few_tensors,
     aten("div.Tensor_mode"): _divides_safely,

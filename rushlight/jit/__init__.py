@@ -12,7 +12,7 @@ from rushlight.jit.classes import interface
 from rushlight.jit.decorators import export, ignore, unused
 from rushlight.jit.errors import JitException as Error
 from rushlight.jit.freezing import freeze, optimize_for_inference, run_frozen_optimizations
-from rushlight.jit.language import Attribute, annotate, fork, is_scripting, wait
+from rushlight.jit.language import Attribute, _unwrap_optional, annotate, fork, is_scripting, wait
 from rushlight.jit.language import jit_isinstance as isinstance
 from rushlight.jit.module import RecursiveScriptModule, ScriptModule, script_method
 from rushlight.jit.overloads import overload as _overload

@@ -49,6 +49,7 @@ from rushlight.jit.types.kinds import (
     TENSOR,
     AwaitType,
     DictType,
+    EnumType,
     FutureType,
     ListType,
     RRefType,
@@ -170,6 +171,11 @@ def _tuple(arguments: list[Tree], find: FindClass) -> Type:
     return TupleType(tuple(type_from_tree(each, find) for each in flat))
 
 
+def is_key_type(kind: Type) -> bool:
+    """Whether a dict may have keys of a type."""
+    return kind in (INT, FLOAT, COMPLEX, STRING, BOOL, DEVICE, TENSOR, ANY) or isinstance(kind, EnumType)
+
+
 def _construct(name: str, parts: list[Type], where: SourceRange | None) -> Type:
     wanted = 2 if name in ("Dict", "dict") else None if name == "Union" else 1
     if wanted is not None and len(parts) != wanted:
@@ -178,6 +184,9 @@ def _construct(name: str, parts: list[Type], where: SourceRange | None) -> Type:
     if name in ("List", "list", "Sequence"):
         return ListType(parts[0])
     if name in ("Dict", "dict"):
+        if not is_key_type(parts[0]):
+            problem = f"Cannot create dict for key type '{parts[0].ir_text}', only int, float, complex, Tensor, device and string "
+            raise ErrorReport(where, problem + "keys are supported") if where is not None else RuntimeError(problem)
         return DictType(*parts)
     if name == "Optional":
         return optional(parts[0])

@@ -1,7 +1,7 @@
 """The commands `rushlight info`, `rushlight run` and `rushlight code` for TorchScript archives.
 
-In: the words of a command line. Out: text on standard output, results in files, and an exit status: 0, or 1 with what is wrong on
-standard error.
+In: the words of a command line. Out: text on standard output, results in files, and an exit status: 0, or 1 with what is wrong
+on standard error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     info = _command(commands, "info", _info, "methods, submodules, sizes, operators, and whether all of them are supported")
     info.add_argument("--operators", action="store_true", help="list every operator with how often it occurs")
     run = _command(commands, "run", _run, "call a method and print the result, or save it")
-    run.add_argument("--input", nargs="*", default=[], metavar="X", help=".npy or .npz files, or numbers, strings and lists as JSON")
+    kinds = ".npy or .npz files, or numbers, strings and lists as JSON"
+    run.add_argument("--input", nargs="*", default=[], metavar="X", help=kinds)
     run.add_argument("--method", default="forward")
     run.add_argument("--output", metavar="FILE", help="an .npy or .npz file for the tensors of the result")
     code = _command(commands, "code", _code, "the methods of the module as Python")
@@ -55,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _command(commands: object, name: str, run: object, text: str) -> argparse.ArgumentParser:
-    made = commands.add_parser(name, help=text, description=f"Print {text}." if name != "run" else "Call a method of an archive.")
+    made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     made.add_argument("archive", help="a .pt file that torch.jit.save or rushlight.jit.save wrote")
     made.set_defaults(command=run)
     return made
@@ -84,7 +85,7 @@ def _info(options: argparse.Namespace) -> None:
 
 
 def _signature(schema: object) -> str:
-    parts = [f"{each.name}: {each.type}" + (f" = {each.default!r}" if each.has_default else "") for each in schema.arguments[1:]]
+    parts = [f"{each.name}: {each.type}" + f" = {each.default!r}" * each.has_default for each in schema.arguments[1:]]
     return f"{schema.name.rpartition('.')[2]}({', '.join(parts)}) -> {schema.return_type}"
 
 

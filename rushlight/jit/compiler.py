@@ -39,6 +39,8 @@ def qualified_name(definition: Callable | type) -> str:
     if definition in NAMES:
         return NAMES[definition]
     module = definition.__module__
+    if module.startswith("rushlight."):  # as archives know the library
+        module = f"torch.{module.removeprefix('rushlight.')}"
     prefix = "__torch__" if module == "__main__" else f"__torch__.{module}"
     return f"{prefix}.{definition.__qualname__.replace('<locals>.', '').replace('<', '_').replace('>', '_')}"
 

@@ -56,6 +56,13 @@ def _type_of(annotation: object) -> object:
     return found
 
 
+def _unwrap_optional(x: object) -> object:
+    """The value, which must not be None. AssertionError if it is."""
+    if x is None:
+        raise AssertionError("Unwrapping null optional")
+    return x
+
+
 class Attribute:
     """A value with its type, for an attribute of a module whose type can't be inferred: `self.x = Attribute([], List[int])`."""
 
@@ -68,5 +75,5 @@ class Attribute:
 
 
 for _function, _form in ((annotate, "annotate"), (fork, "fork"), (wait, "wait"), (jit_isinstance, "isinstance"),
-                         (is_scripting, "is_scripting")):  # fmt: skip
+                         (is_scripting, "is_scripting"), (_unwrap_optional, "unwrap")):  # fmt: skip
     FUNCTIONS[_function] = FormValue(_form)

@@ -97,6 +97,13 @@ class ScriptModule(Module, metaclass=_CompilesWhenMade):
         object.__setattr__(self, "_concrete", concrete)
         object.__setattr__(self, "original_name", concrete.type.short_name)
 
+    def _add_scripted_hooks(self) -> None:
+        """Have calls from Python run the hooks that are methods of the type."""
+        for hook in self._concrete.pre_hooks:
+            self.register_forward_pre_hook(lambda module, args, name=hook: module._method(name)(args))
+        for hook in self._concrete.hooks:
+            self.register_forward_hook(lambda module, args, result, name=hook: module._method(name)(args, result))
+
     def _compile(self) -> None:
         """Script the methods that are marked, and the submodules."""
         for name, child in self._modules.items():
@@ -247,10 +254,7 @@ def _wrap(module: Module, concrete: ConcreteModule, seen: dict[Module, ScriptMod
         if not (attribute.is_parameter or attribute.is_buffer or name in made._modules):
             value = getattr(module, name, None)
             made.__dict__[name] = value.value if isinstance(value, Attribute) else to_script(value, attribute.type)
-    for hook in concrete.pre_hooks:
-        made.register_forward_pre_hook(lambda _, args, name=hook: made._method(name)(args))
-    for hook in concrete.hooks:
-        made.register_forward_hook(lambda _, args, result, name=hook: made._method(name)(args, result))
+    made._add_scripted_hooks()
     return made
 
 

@@ -189,6 +189,7 @@ def _make(module: Module, attributes: dict, constants: dict, functions: dict, fa
     kind.lazy_method.append(lambda name: _compile_method(concrete, name))
     concrete.pre_hooks += [_add_hook(concrete, each) for each in module._forward_pre_hooks.values() if _is_scriptable(each)]
     concrete.hooks += [_add_hook(concrete, each) for each in module._forward_hooks.values() if _is_scriptable(each)]
+    concrete.type.hooks.update(pre_hooks=concrete.pre_hooks, hooks=concrete.hooks)
     return concrete
 
 

@@ -69,7 +69,7 @@ class ScriptFunction:
     def graph_for(self, *args: object, **kwargs: object) -> Graph:
         """The optimised graph that runs for such arguments."""
         self(*args, **kwargs)
-        return Graph(executor_of(self._function).plan().graph)
+        return Graph(executor_of(self._function).current_plan().graph)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         schema = self._function.schema

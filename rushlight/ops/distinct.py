@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from rushlight.core.overrides import overridable
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 
 
+@overridable
 def unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:
@@ -23,6 +25,7 @@ def unique(
     return _wanted(found, return_inverse, return_counts)
 
 
+@overridable
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Tensor | tuple[Tensor, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rushlight.core.overrides import overridable
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.strides import broadcast_shapes as _broadcast_shapes
@@ -13,8 +14,10 @@ from rushlight.ops.distinct import unique, unique_consecutive
 from rushlight.ops.functional_views import atleast_1d, atleast_2d, atleast_3d, meshgrid
 from rushlight.ops.out import write_out
 from rushlight.ops.packet import namespaces
+from rushlight.ops.promotion import result_type as _result_type
 
 aten = namespaces.namespace("aten")
+result_type = overridable(_result_type)
 
 
 def _spread(tensors: tuple) -> tuple | list:
@@ -22,11 +25,13 @@ def _spread(tensors: tuple) -> tuple | list:
     return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
 
 
+@overridable
 def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
     """The sum of products that `equation` names, as "bij,bjk->bik"; RuntimeError where it does not fit the operands."""
     return aten.einsum.default(equation, list(_spread(operands)))
 
 
+@overridable
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Each tensor expanded to the common shape; RuntimeError where there is none."""
     return aten.broadcast_tensors.default(list(_spread(tensors)))
@@ -37,6 +42,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
     return Size(_broadcast_shapes(*[(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]))
 
 
+@overridable
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Tensor | tuple[Tensor, ...]:
     """The indices of elements that are not 0, one row each, int64; with `as_tuple`, one tensor per dimension."""
     source = input.unsqueeze(0) if as_tuple and not input.dim() else input
@@ -51,16 +57,19 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
+@overridable
 def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating one."""
     return input.is_floating_point()
 
 
+@overridable
 def is_complex(input: Tensor) -> bool:
     """Whether the dtype is complex."""
     return input.is_complex()
 
 
+@overridable
 def is_nonzero(input: Tensor) -> bool:
     """Whether the value of a one-element tensor differs from 0; RuntimeError for more or fewer elements."""
     return bool(input)
@@ -79,6 +88,7 @@ def typename(obj: object) -> str:
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
+@overridable
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
@@ -94,3 +104,18 @@ PUBLIC = functional_linalg.PUBLIC | {
 }  # fmt: skip
 # Those of them that are methods of Tensor, too.
 METHODS = (*functional_linalg.METHODS, "nonzero", "unique", "unique_consecutive")
+
+
+@overridable
+def _assert(condition: object, message: str) -> None:
+    """AssertionError with the message where the condition is false. Unlike the statement it can be traced."""
+    assert condition, message
+
+
+@overridable
+def _assert_is_none(value: object, message: str) -> None:
+    """AssertionError with the message where the value is not None."""
+    assert value is None, message
+
+
+_assert._is_impure = _assert_is_none._is_impure = True

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from rushlight.core.dtype import dtype
+from rushlight.core.overrides import overridable
 from rushlight.core.tensor import Tensor
 from rushlight.ops.out import write_out
 from rushlight.ops.packet import namespaces
@@ -23,6 +24,7 @@ def _finish(name: str, out: Tensor | None, result: Tensor, *inputs: Tensor) -> T
     return result if out is None else write_out(name, out, result, inputs)
 
 
+@overridable
 def norm(
     input: Tensor,
     p: float | str | None = "fro",
@@ -46,6 +48,7 @@ def norm(
     return _finish("norm", out, result, input)
 
 
+@overridable
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norm distance between each row of x1 (*, P, M) and each of x2 (*, R, M): (*, P, R).
 
@@ -56,6 +59,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_fo
     return aten.cdist.default(x1, x2, p, _COMPUTE_MODES[compute_mode])
 
 
+@overridable
 def tensordot(a: Tensor, b: Tensor, dims: int | Sequence | Tensor = 2, out: Tensor | None = None) -> Tensor:
     """The sum of products over the last `dims` dimensions of `a` and the first of `b`, or over two lists of dimensions."""
     if isinstance(dims, Tensor):
@@ -75,22 +79,26 @@ def _spread(tensors: tuple) -> list[Tensor]:
     return list(tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)
 
 
+@overridable
 def block_diag(*tensors: Tensor) -> Tensor:
     """A matrix with the given ones (numbers and vectors as single rows) along its diagonal, and 0 elsewhere."""
     return aten.block_diag.default(_spread(tensors))
 
 
+@overridable
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All rows that take one element of each vector, the last changing fastest."""
     return aten.cartesian_prod.default(_spread(tensors))
 
 
+@overridable
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """The product of matrices, in the order that needs least multiplications."""
     factors = _spread(matrices)
     return _finish("chain_matmul", out, aten.chain_matmul.default(factors), *factors)
 
 
+@overridable
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
     """The packed LU factors of a batch of matrices (*, m, n) and the pivots (*, min(m, n)); with `get_infos`, their status."""
     found = aten.linalg_lu_factor_ex.default(A, pivot=pivot)
@@ -111,6 +119,7 @@ def _orthonormal_range(A: Tensor, size: int, iterations: int) -> Tensor:
     return basis
 
 
+@overridable
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """U (*, m, q), S (*, q) and V (*, n, q) with U diag(S) V^H about equal to A - M, from random projections.
 
@@ -126,6 +135,7 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
     return basis @ left, values, right.mH
 
 
+@overridable
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """The first q principal components of the columns of A (*, m, n), as (U, S, V) of `svd_lowrank`.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
+from rushlight.core.overrides import overridable
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
@@ -15,6 +16,7 @@ _NO_INDEXING = (
 )
 
 
+@overridable
 def meshgrid(*tensors: Tensor | Sequence[Tensor], indexing: str | None = None) -> tuple[Tensor, ...]:
     """The coordinates of the points of a grid, from those along each axis (0- or 1-dimensional): one view per axis.
 
@@ -33,16 +35,19 @@ def _of_least_rank(name: str, tensors: tuple) -> Tensor | tuple[Tensor, ...]:
     return packet.Sequence(list(given)) if isinstance(given, list | tuple) else packet.default(given)
 
 
+@overridable
 def atleast_1d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Each tensor as one of at least 1 dimension; a tuple where several are given."""
     return _of_least_rank("atleast_1d", tensors)
 
 
+@overridable
 def atleast_2d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Each tensor as one of at least 2 dimensions, the new ones first; a tuple where several are given."""
     return _of_least_rank("atleast_2d", tensors)
 
 
+@overridable
 def atleast_3d(*tensors: Tensor | Sequence[Tensor]) -> Tensor | tuple[Tensor, ...]:
     """Each tensor as one of at least 3 dimensions: (n,) gives (1, n, 1), (m, n) gives (m, n, 1)."""
     return _of_least_rank("atleast_3d", tensors)

@@ -113,3 +113,15 @@ def test_forgotten_graphs_are_let_go():
     with torch.compiler.profile() as p:
         pass
     assert p.kernels == []
+
+
+def test_without_a_compiler_the_graph_runs_and_is_not_measured(monkeypatch, tmp_path):
+    compiled, x = torch.compile(lambda x: x.sinh() - 7), torch.ones(3)
+    expected = compiled(x)
+    broken = tmp_path / "cxx"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    with torch.compiler.profile() as p, pytest.warns(UserWarning, match="profile: a graph is not measured, because"):
+        assert bool((compiled(x) == expected).all())
+    assert p.kernels == []

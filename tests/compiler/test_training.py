@@ -380,6 +380,14 @@ def test_second_derivatives(backend):
     same(program(compiled(function, backend), a, b), wanted)
 
 
+def test_second_derivatives_are_said_once_to_run_in_eager(backend, capsys):
+    a = leaf(4)
+    fast = torch.compile(lambda a: a.exp() * a, backend=backend, options={"logs": frozenset({"graph_breaks"})})
+    for _ in range(2):
+        torch.autograd.grad(fast(a).sum(), a, create_graph=True)
+    assert "".join(capsys.readouterr()).count("differentiated again") == 1
+
+
 def test_second_derivatives_of_random_programs_are_an_error(backend):
     result = compiled(lambda a: F.dropout(a, 0.5, training=True) * a, backend)(leaf(4))
     with pytest.raises(RuntimeError, match="double backward"):
@@ -483,3 +491,23 @@ def test_what_is_kept_does_not_change_the_results(backend, options):
     ours = run(compiled(function, backend, options=options), [leaf(4, 5), leaf(5, 6)])
     for mine, other in zip(ours, theirs, strict=True):
         same(mine, other)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"memory_budget": 0.0}, {"partitioner": "default"}, {"fallback_random": True},
+], ids=["default", "budget 0", "all kept", "eager's numbers"])  # fmt: skip
+@pytest.mark.parametrize("again", [False, True], ids=["kept", "checkpoint"])
+def test_the_backward_sees_the_dropout_of_the_forward(backend, options, again):
+    def part(a):
+        return F.dropout(a.exp(), 0.5, training=True)
+
+    def function(a):
+        return checkpoint(part, a * 1, use_reentrant=False) if again else part(a)
+
+    a, fast = leaf(40, 9), compiled(function, backend, options=options)
+    results = [fast(a) for _ in range(2)]
+    for result in reversed(results):
+        (found,) = torch.autograd.grad(result.sum(), a)
+        torch.testing.assert_close(found, result.detach())
+        assert 100 < int((result == 0).sum()) < 260
+    assert (results[0] != results[1]).any()

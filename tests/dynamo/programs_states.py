@@ -480,3 +480,30 @@ def inference_mode_with_a_break(a):
 @one(x, x.clone())
 def asked_for_inference(a, b):
     return a.is_inference(), a + 1
+
+
+@one(m)
+def shapes_changed_in_place(a):
+    b = a * 2
+    view = b.view(-1)
+    b.t_().unsqueeze_(0)
+    view[0] = 7
+    shape = a.shape
+    same = a.t_() is a
+    a.squeeze_()
+    return b, b.stride(), view, shape, a.shape, same, a + 1
+
+
+@program(m)
+def shape_changed_before_a_break(a):
+    a.t_()
+    print(end="")
+    return a @ a.t()
+
+
+@program(x)
+def random_numbers_that_nothing_uses(a):
+    for _ in range(3):
+        b = torch.rand(3) + a
+    torch.nn.functional.dropout(a, 0.5)
+    return b, torch.rand(2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import importlib
 import math
 import operator
@@ -83,8 +84,11 @@ def test_control_flow_on_a_traced_value_is_an_error():
         fx.symbolic_trace(lambda x: [row for row in x])
     with pytest.raises(RuntimeError, match=r"'len' is not supported in symbolic tracing by default.*fx.wrap"):
         fx.symbolic_trace(lambda x: len(x))
-    with pytest.raises(fx.TraceError, match="index"):
+    with pytest.raises(TypeError, match="indices must be integers"):
         fx.symbolic_trace(lambda x: [1, 2, 3][x])
+    for ask in (lambda x: int(x), lambda x: float(x), lambda x: complex(x), lambda x: range(x)):
+        with pytest.raises(TypeError, match="Proxy"):
+            fx.symbolic_trace(ask)
 
 
 def test_unpacking_a_known_number_of_items_is_recorded():
@@ -101,8 +105,11 @@ def test_concrete_arguments_are_fixed():
         return x + sizes[0] if flag else x - sizes[1]
 
     traced = fx.symbolic_trace(program, concrete_args={"flag": True, "sizes": (fx.PH, 5)})
-    assert [node.target for node in traced.graph.find_nodes(op="placeholder")] == ["x", "sizes_1"]
-    assert traced(rl.ones(2), 3.0).tolist() == [4, 4]
+    assert [node.target for node in traced.graph.find_nodes(op="placeholder")] == ["x", "flag", "sizes"]
+    assert traced(rl.ones(2), True, (3.0, 5)).tolist() == [4, 4]
+    for wrong in ((False, (3.0, 5)), (True, (3.0, 6))):
+        with pytest.raises(AssertionError, match="has been specialized to have value"):
+            traced(rl.ones(2), *wrong)
     with pytest.raises(RuntimeError, match="no parameters of"):
         fx.symbolic_trace(program, concrete_args={"nothing": 1})
 
@@ -261,3 +268,79 @@ def test_graphs_are_those_of_torch():
     assert [(node.op, node.name, str(node.args)) for node in ours.nodes] == [
         (node.op, node.name, str(node.args)) for node in theirs.nodes
     ]
+
+
+def test_what_was_traced_is_traced_again():
+    traced = fx.symbolic_trace(lambda x: left_whole(x, 2) + x)
+    for _ in range(2):
+        traced = fx.symbolic_trace(traced)
+    assert [target for _, target in calls(traced.graph)][0].__name__ == "left_whole"
+    outer = rl.nn.Sequential(traced, rl.nn.ReLU())
+    assert [target for _, target in calls(fx.symbolic_trace(outer).graph)][0].__name__ == "left_whole"
+
+
+def test_arguments_fixed_to_none_and_in_dicts():
+    def program(x, options, bias=None):
+        found = x * options["scale"] + options["shift"]
+        return found if bias is None else found + bias
+
+    traced = fx.symbolic_trace(program, concrete_args={"options": {"scale": fx.PH, "shift": 1}, "bias": None})
+    x = rl.ones(2)
+    assert traced(x, {"scale": 3, "shift": 1}).tolist() == [4, 4]
+    for wrong in (({"scale": 3, "shift": 2},), ({"scale": 3, "shift": 1}, x)):
+        with pytest.raises(AssertionError, match="has been specialized to have value"):
+            traced(x, *wrong)
+    with pytest.warns(UserWarning, match="Was not able to add assertion"):
+        fx.symbolic_trace(lambda x, function: function(x), concrete_args={"function": rl.sin})
+
+
+def test_asserts_are_recorded_and_kept():
+    def program(x):
+        rl._assert(x.sum() > 0, "the sum must be positive")
+        return x + 1
+
+    traced = fx.symbolic_trace(program)
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    assert traced(rl.ones(2)).tolist() == [2, 2]
+    with pytest.raises(AssertionError, match="must be positive"):
+        traced(-rl.ones(2))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: rl.einsum("i,i->i", x, x), lambda x: rl.tensordot(x, x, dims=1), lambda x: rl.meshgrid(x, x, indexing="ij"),
+    lambda x: rl.norm(x), lambda x: rl.cdist(x[None], x[None]), lambda x: rl.unique(x), lambda x: rl.block_diag(x, x),
+    lambda x: rl.cartesian_prod(x, x), lambda x: rl.broadcast_tensors(x, x), lambda x: rl.atleast_2d(x),
+    lambda x: rl.nonzero(x), lambda x: rl.unique_consecutive(x), lambda x: rl.result_type(x, 1),
+])  # fmt: skip
+def test_functions_of_several_operators_are_one_call(call):
+    traced, x = fx.symbolic_trace(call), rl.tensor([1.0, 2.0, 2.0])
+    assert len(calls(traced.graph)) <= 3
+    found, wanted = rl.utils.pytree.tree_flatten(traced(x))[0], rl.utils.pytree.tree_flatten(call(x))[0]
+    assert all(rl.equal(one, other) if isinstance(one, rl.Tensor) else one is other for one, other in zip(found, wanted, strict=True))
+
+
+def test_what_cannot_be_an_argument():
+    @dataclasses.dataclass
+    class Box:
+        held: object
+
+    for program in (lambda x: [x, object()], lambda x: (x, rl.sin), lambda x: {"kind": int}):
+        with pytest.raises(NotImplementedError, match="argument of type"):
+            fx.symbolic_trace(program)
+    traced = fx.symbolic_trace(lambda x: Box(x + 1))
+    assert traced(rl.ones(1)).held.tolist() == [2]
+
+
+def test_a_pattern_of_two_inputs_is_not_one_value_twice():
+    traced = fx.symbolic_trace(lambda x, y: (x + x) * (x + y))
+    assert len(fx.replace_pattern(traced, lambda a, b: a + b, lambda a, b: a - b)) == 1
+    assert traced(rl.ones(1), rl.ones(1)).tolist() == [0]
+
+
+def test_unused_modules_go_even_where_a_used_one_is_gone():
+    traced = fx.symbolic_trace(rl.nn.Sequential(rl.nn.Linear(2, 2), rl.nn.ReLU()))
+    traced.add_submodule("extra.inner", rl.nn.ReLU())
+    traced.delete_submodule("1")
+    traced.delete_all_unused_submodules()
+    assert [name for name, _ in traced.named_modules()] == ["", "0"]

@@ -9,6 +9,7 @@ import pytest
 import rushlight as torch
 from rushlight.compiler import backends
 from rushlight.compiler.backends import interpreted
+from rushlight.utils.checkpoint import checkpoint
 
 F = torch.nn.functional
 COUNT = 200_000
@@ -160,6 +161,28 @@ def test_the_backward_of_dropout_has_the_mask_of_the_forward(budget):
     kept = result != 0
     expected = torch.where(kept, torch.cos(2 * x) * 2 / 0.75, 0.0)
     assert float((x.grad - expected).abs().max()) < 1e-4
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+@pytest.mark.parametrize("compiled_part", [False, True])
+def test_checkpoint_draws_the_forwards_mask_again(reentrant, compiled_part):
+    def part(x):
+        return F.dropout(x, 0.5).exp()
+
+    inner = torch.compile(part) if compiled_part else part
+
+    def program(x):
+        return checkpoint(inner, x * 1, use_reentrant=reentrant)
+
+    x = torch.rand(30, 17).add_(0.1).requires_grad_()
+    for function in (program, torch.compile(program)):
+        x.grad = None
+        result = function(x)
+        torch.rand(1)
+        result.sum().backward()
+        dropped = result == 1
+        assert 150 < int(dropped.sum()) < 360
+        torch.testing.assert_close(x.grad, torch.where(dropped, 0.0, 2 * result.detach()))
 
 
 def test_dropout_in_a_training_step_converges():

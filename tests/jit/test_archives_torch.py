@@ -53,9 +53,7 @@ def from_rushlight(value: object) -> object:
     return {key: from_rushlight(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
-OWN = {name: make for name, make in zoo_of("rushlight").items() if name.endswith("_traced") or name in (
-    "detection_head", "forks", "interfaces", "strings_and_dicts", "attributes", "state_methods", "indexing",
-    "traced_with_script", "function_scripted")}  # fmt: skip
+OWN = zoo_of("rushlight")
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -108,6 +106,30 @@ def test_versions_are_those_that_torch_writes():
 def _version(data: bytes) -> str:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         return archive.read(next(name for name in archive.namelist() if name.endswith("/version"))).decode().strip()
+
+
+OLD = """
+def f(x, y, k: int):
+    quotients = x / y, x.div(k), x.div(2.0), x.float().div_(k)
+    return quotients, torch.full([2], k), torch.full([2], 1.5), torch.nn.functional.gelu(x.float()), k / 2
+"""
+
+
+@pytest.mark.parametrize("version", [3, 4, 5, 8, 9, 10])
+def test_old_versions_mean_what_they_did(version):
+    data = with_version(torch.jit.CompilationUnit(OLD).f.save_to_buffer(), version)
+    arguments = (torch.tensor([7, -7]), torch.tensor([2, 2]), 2)
+    expected = to_rushlight(torch.jit.load(io.BytesIO(data))(*arguments))
+    assert_same(rushlight.jit.load(io.BytesIO(data))(*to_rushlight(arguments)), expected)
+
+
+def with_version(data: bytes, version: int) -> bytes:
+    """An archive as if an older torch had written it."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, f"{version}\n".encode() if name.endswith("/version") else old.read(name))
+    return out.getvalue()
 
 
 def test_extra_files_are_torchs():

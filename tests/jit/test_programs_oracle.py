@@ -10,6 +10,9 @@ from tests.jit import differential
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 PROGRAMS = differential.programs()
+# Programs whose graphs are other than torch's, with the same results: another order of what loops carry, `len` of a tuple as a
+# constant, `in` of strings as one operator.
+OTHER_GRAPHS = frozenset((differential.FOLDER / "other_graphs.txt").read_text().split())
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +29,12 @@ def modules(tmp_path_factory):
 def test_program(program, modules):
     our_graph, ours = differential.outcomes(modules[program.file, "rushlight"], program, rushlight)
     their_graph, theirs = differential.outcomes(modules[program.file, "torch"], program, torch)
+    if their_graph is None:  # the language here is a little larger, except where a program must be refused
+        assert our_graph is None or program.file != "errors", f"torch refuses this: {theirs}"
+        assert program.file == "errors" or program.file in ("text", "kinds", "control", "containers", "tensors"), theirs
+        return
+    assert program.file != "errors", "torch takes this"
     assert len(ours) == len(theirs), (ours, theirs)
     for call, mine, other in zip(program.calls, ours, theirs, strict=False):
         assert differential.same(mine, other), f"{call}:\n{mine}\n{other}"
-    assert our_graph == their_graph
+    assert (our_graph == their_graph) is (str(program) not in OTHER_GRAPHS), f"{our_graph}\n{their_graph}"

@@ -24,4 +24,4 @@ def test_float32(name):
 def test_float64(name):
     found = measure(name, iter([float64_arguments(500)]), wide=True)
     assert (found.special, found.outside) == (0, 0)
-    assert found.ulps <= 2, f"at {found.argument!r}"
+    assert found.ulps <= (2 if name in PROMISED else 4), f"at {found.argument!r}"

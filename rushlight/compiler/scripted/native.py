@@ -1,7 +1,7 @@
 """What the jit's executor calls to have a graph run natively.
 
-In: a function's graph as the executor runs it, and arguments. Out: a callable over arguments like these, or None where there is none.
-Graphs without loops and branches become one compiled graph, all others a structured program.
+In: a function's graph as the executor runs it, and arguments. Out: a callable over arguments like these, or None where
+there is none. Graphs without loops and branches become one compiled graph, all others a structured program.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.regions import Unsupported
-from rushlight.compiler.scripted.straight import compile_straight
+from rushlight.compiler.scripted.straight import attributes_of, compile_straight
 from rushlight.compiler.scripted.translate import Translation, kind_of, translate
 from rushlight.compiler.settings import from_environment
 from rushlight.core.symbolic import UnguardedSizeError
@@ -26,7 +26,9 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.runtime.native import set_native_compiler
 
-_NOT_NATIVE = (Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError)
+_NOT_NATIVE = (
+    Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError,
+)  # fmt: skip
 
 
 class NativeProgram:
@@ -76,6 +78,8 @@ def compile_native(graph: Graph, arguments: Sequence[object], name: str) -> Call
     settings = from_environment()
     log = StageLog(settings, name)
     try:
+        if state.grad_enabled and any(_needs_grad(value) for value in attributes_of(copied, arguments).values()):
+            raise Unsupported("gradients are needed")
         with no_grad():
             if not any(node.blocks for node in copied.nodes):
                 return compile_straight(copied, arguments, settings, log)
@@ -88,6 +92,10 @@ def compile_native(graph: Graph, arguments: Sequence[object], name: str) -> Call
         log("graph_breaks", lambda: f"runs in the interpreter: {text}")
         return None
     return NativeProgram(translation, call)
+
+
+def _needs_grad(value: object) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
 
 
 set_native_compiler(compile_native)

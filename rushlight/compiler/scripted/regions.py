@@ -1,7 +1,7 @@
 """Straight-line pieces of a jit graph: nodes on tensors, run on fake tensors to give an aten graph, lowered by inductor.
 
-In: nodes in order, the tensors and numbers that they take from outside, and the values that are needed afterwards. Out: a Region of a
-structured program, with the sizes of its outputs.
+In: nodes in order, the tensors and numbers that they take from outside, and the values that are needed afterwards. Out: a
+Region of a structured program, with the sizes of its outputs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A jit graph without branches and loops, for arguments of known sizes, as one compiled graph.
 
 In: an inlined graph, and arguments. Out: a callable that gives the graph's results for such arguments. Parameters and other
-attributes of modules are constants of the compiled graph, which prepares them once; a call looks whether they are still the same.
+attributes of modules are constants of the compiled graph, which prepares them once; a call looks whether they are the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FEWEST = 2  # nodes on tensors for which a native call pays
 def compile_straight(graph: Graph, arguments: Sequence[object], settings: Settings, log: StageLog) -> StraightProgram:
     """The compiled form of a graph. Unsupported where nodes have effects, or there are too few to gain anything."""
     _check(graph)
-    attributes = _attributes(graph, arguments)
+    attributes = attributes_of(graph, arguments)
     positions = [index for index, value in enumerate(arguments) if not isinstance(value, ScriptObject)]
     inputs = [graph.inputs[index] for index in positions]
 
@@ -77,11 +77,11 @@ _PRIMITIVES = frozenset(
 )
 
 
-def _attributes(graph: Graph, arguments: Sequence[object]) -> dict[Value, object]:
+def attributes_of(graph: Graph, arguments: Sequence[object]) -> dict[Value, object]:
     """What the attributes that a graph reads are now."""
     found: dict[Value, object] = dict(zip(graph.inputs, arguments, strict=True))
-    for node in graph.nodes:
-        if node.kind == "prim::GetAttr":
+    for node in graph.all_nodes():
+        if node.kind == "prim::GetAttr" and isinstance(found.get(node.input()), ScriptObject):
             found[node.output] = found[node.input()].slots[node["name"]]
     return {value: item for value, item in found.items() if value.node.kind == "prim::GetAttr"}
 

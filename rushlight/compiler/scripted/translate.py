@@ -1,8 +1,8 @@
 """A jit graph, for arguments of known sizes, as a structured program.
 
-In: an inlined graph without tuples inside, and arguments. Out: a StructuredProgram, and where its inputs come from: arguments, or
-attributes of objects among them. Unsupported says what has no native form. Numbers and lists of them become C++, nodes on tensors
-are collected into straight-line pieces, one wherever numbers, branches and loops do not come between.
+In: an inlined graph without tuples inside, and arguments. Out: a StructuredProgram, and where its inputs come from: arguments,
+or attributes of objects among them. Unsupported says what has no native form. Numbers and lists of them become C++, nodes on
+tensors are collected into straight-line pieces, as long as no numbers, branches or loops come between.
 """
 
 from __future__ import annotations
@@ -373,6 +373,9 @@ class _Translator:
 
     def _question(self, node: Node, body: list[Statement]) -> None:
         """What only depends on a tensor's size and dtype is known now."""
+        if node.kind == "aten::size" and node.input_count == 2 and isinstance(self._value(node.input(1)), Var):
+            self._size_of_some_dimension(node, body)
+            return
         arguments = []
         for value in node.inputs:
             if self.piece is not None and self.piece.makes(value):
@@ -388,6 +391,13 @@ class _Translator:
             raise Unsupported(f"{node.kind} with a result that is no tensor")
         result = function_of(node)(*arguments)
         self.values[node.output] = Literal(result) if isinstance(result, bool | int | float) else Plain(result)
+
+    def _size_of_some_dimension(self, node: Node, body: list[Statement]) -> None:
+        sizes = self._var("list", ListOf(INT))
+        target = self._var("n", INT)
+        body.append(Compute(sizes, "list", [Literal(size) for size in self._operand(node.input(), body).kind.size]))
+        body.append(Compute(target, "getitem", [sizes, self._value(node.input(1))]))
+        self.values[node.output] = target
 
     def _select(self, node: Node, body: list[Statement]) -> bool:
         """A row of a tensor whose number only the program knows, along the first dimension."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.instructions import PYTHON, Instruction
 from rushlight.dynamo.opcodes.table import constant, opcode
-from rushlight.dynamo.values.base import NULL, PendingValue, Value
+from rushlight.dynamo.values.base import NULL, PendingValue, Value, has_finalizer
 from rushlight.dynamo.values.constant import ConstantValue, is_constant_value, raised
 from rushlight.dynamo.values.function import CellValue
 
@@ -100,6 +100,8 @@ def _load_fast_and_clear(tx: Translator, instruction: Instruction) -> None:
 
 
 def _store(tx: Translator, name: str) -> None:
+    if has_finalizer(tx.locals.get(name)) and tx.locals[name] is not tx.stack[-1]:
+        raise GraphBreak(f"{name} is set, which was an object whose class defines __del__")
     value = tx.pop()
     if isinstance(value, CellValue) and name in (*tx.code.co_cellvars, *tx.code.co_freevars):
         tx.locals.pop(name, None)
@@ -117,8 +119,12 @@ def _store_fast(tx: Translator, instruction: Instruction) -> None:
 
 @opcode("DELETE_FAST")
 def _delete_fast(tx: Translator, instruction: Instruction) -> None:
-    _local(tx, instruction.argval)
-    del tx.locals[instruction.argval]
+    name = instruction.argval
+    if has_finalizer(tx.locals.get(name)) and not name.startswith("__"):  # others are of the generated code
+        raise GraphBreak(f"{name} is deleted, whose class defines __del__")
+    if type(tx.locals.get(name)) is not PendingValue:
+        _local(tx, name)
+    del tx.locals[name]
 
 
 @opcode("MAKE_CELL")

@@ -112,9 +112,10 @@ class Value:
 class PendingValue(Value):
     """A value from outside that nothing has looked at: `make` wraps it, and guards it, at its first use."""
 
-    def __init__(self, make: Callable[[], Value], source: Source) -> None:
+    def __init__(self, make: Callable[[], Value], source: Source, kind: type) -> None:
         self.make = make
         self.source = source
+        self.kind = kind
         self.made: Value | None = None
 
     def realize(self) -> Value:
@@ -122,6 +123,13 @@ class PendingValue(Value):
         if self.made is None:
             self.made = self.make()
         return self.made
+
+
+def has_finalizer(value: Value | None) -> bool:
+    """Whether a value is an object from outside with `__del__`, so that it matters when the program lets go of it."""
+    if type(value) is PendingValue:
+        return hasattr(value.kind, "__del__")
+    return value is not None and value.source is not None and hasattr(getattr(value, "kind", None), "__del__")
 
 
 def realized(value: Value) -> Value:

@@ -54,6 +54,10 @@ class DictValue(Value):
             self.assume = None
         return self.held
 
+    def as_dict(self, tx: Translator) -> DictValue:
+        """All items, as a dict that holds them."""
+        return self
+
     def find(self, tx: Translator, key: Any) -> Value | None:
         """The value of a key, None where there is none; only this is guarded."""
         found = self.held.get(key)
@@ -192,7 +196,7 @@ def _update(self: DictValue, tx: Translator, other: Value | None = None, **named
     pairs: list[tuple[Any, Value]] = []
     inherited = getattr(other, "contents", other)
     if isinstance(inherited, DictValue) and (inherited is other or other.is_iterated_plainly()):
-        pairs = list(inherited.items.items())
+        pairs = list(inherited.as_dict(tx).items.items())
     elif other is not None and hasattr(other.python_type(), "keys"):
         keys = other.method(tx, "keys", [], {}).items_of(tx)
         pairs = [(tx.key(key), tx.item(other, key)) for key in keys]

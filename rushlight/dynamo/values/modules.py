@@ -132,7 +132,8 @@ class MembersValue(DictValue):
         self.group = group
 
     def _member(self, tx: Translator, owner: ModuleValue, group: str, name: str, value: Any) -> Value:
-        return PendingValue(lambda: wrap_member(tx, owner, group, name, value), Item(Attribute(owner.source, group), name))
+        place = Item(Attribute(owner.source, group), name)
+        return PendingValue(lambda: wrap_member(tx, owner, group, name, value), place, type(value))
 
     def find(self, tx: Translator, key: Any) -> Value | None:
         found = self.held.get(key)

@@ -34,7 +34,7 @@ class ObjectValue(Value):
         self.real = real
         self.source = source
         self.written: dict[str, Value | None] = {}
-        self.has_moved = False  # whether an attribute was deleted and set again, so that their order is another one
+        self.moved: set[str] = set()  # attributes that were deleted and set again, so that they come last
 
     def python_type(self) -> type:
         return self.kind
@@ -85,7 +85,7 @@ class ObjectValue(Value):
     def own_names(self, tx: Translator) -> list[str]:
         """The names of all attributes of the object itself."""
         held = list(getattr(self.real, "__dict__", {})) if self.real is not None else []
-        if self.has_moved:
+        if self.moved:
             raise GraphBreak(f"all attributes of {self}, one of which was deleted and set again")
         if self.real is not None and self.source is not None:
             tx.guards.same_items(Attribute(self.source, "__dict__"), held, "names of attributes", dict)
@@ -96,7 +96,7 @@ class ObjectValue(Value):
         tx.effects.mutates(self)
         if name in self.written and self.written[name] is None:
             del self.written[name]
-            self.has_moved = self.has_moved or self.real is not None
+            self.moved.update([name] if self.real is not None else [])
         self.written[name] = value
 
     def _descriptor(self, tx: Translator, name: str, found: Any) -> Value:
@@ -282,10 +282,10 @@ class ObjectValue(Value):
         plain = writer.name_of(object, "object")
         lines = []
         for name, value in self.written.items():
-            if value is None:
-                is_real = name in getattr(self.real, "__dict__", ()) or name in getattr(self.kind, "__slots__", ())
-                lines += [f"{plain}.__delattr__({target}, {name!r})"] if self.real is not None and is_real else []
-            else:
+            is_real = name in getattr(self.real, "__dict__", ()) or name in getattr(self.kind, "__slots__", ())
+            if (value is None or name in self.moved) and self.real is not None and is_real:
+                lines.append(f"{plain}.__delattr__({target}, {name!r})")
+            if value is not None:
                 lines.append(f"{plain}.__setattr__({target}, {name!r}, {writer.expression(value)})")
         return lines
 
@@ -303,7 +303,7 @@ class AttributesValue(DictValue):
     def keyed(self) -> dict[Any, Value]:
         raise GraphBreak(f"all attributes of {self.owner} in this way")
 
-    def _all(self, tx: Translator) -> DictValue:
+    def as_dict(self, tx: Translator) -> DictValue:
         return DictValue({name: self.owner.own_attribute(tx, name) for name in self.owner.own_names(tx)}, dict)
 
     def find(self, tx: Translator, key: Any) -> Value | None:
@@ -327,14 +327,14 @@ class AttributesValue(DictValue):
         return [ConstantValue(name) for name in self.owner.own_names(tx)]
 
     def iterator(self, tx: Translator) -> Value:
-        return self._all(tx).iterator(tx)
+        return self.as_dict(tx).iterator(tx)
 
     def same_as(self, other: Value) -> bool:
         return isinstance(other, AttributesValue) and other.owner is self.owner
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in ("keys", "values", "items", "copy"):
-            return self._all(tx).method(tx, name, args, kwargs)
+            return self.as_dict(tx).method(tx, name, args, kwargs)
         return super().method(tx, name, args, kwargs)
 
     def write(self, writer: ProgramWriter) -> str:

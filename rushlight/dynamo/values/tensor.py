@@ -12,7 +12,7 @@ from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.sources import Source
+from rushlight.dynamo.sources import Held, Source
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, from_python, is_constant_value, raised
 from rushlight.dynamo.values.sequences import SequenceValue
@@ -37,10 +37,14 @@ _KNOWN_METHODS = frozenset({
 })  # fmt: skip
 _GRAPH_ATTRIBUTES = frozenset({"T", "mT", "H", "mH", "real", "imag", "data", "grad"})
 _NEEDS_VALUES = frozenset({
-    "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "data_ptr", "backward",
-    "register_hook", "__array__", "untyped_storage", "storage", "__repr__", "__str__", "__format__", "share_memory_",
-    "retain_grad", "requires_grad_", "set_", "__dlpack__", "__reduce_ex__", "__deepcopy__", "is_shared", "pin_memory",
+    "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "data_ptr", "__array__",
+    "__repr__", "__str__", "__format__", "__dlpack__", "__reduce_ex__", "__deepcopy__",
 })  # fmt: skip
+_OF_THE_OBJECT = frozenset({
+    "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "requires_grad_", "set_", "resize_",
+    "resize_as_", "untyped_storage", "storage", "share_memory_", "is_shared", "pin_memory",
+})  # fmt: skip
+_VIEWS_IN_PLACE = frozenset({"as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"})
 # Functions of the library that do something else than compute with tensors.
 _NOT_IN_GRAPH = frozenset({
     "manual_seed", "seed", "save", "load", "compile", "set_default_dtype", "set_num_threads", "from_numpy", "set_printoptions",
@@ -59,7 +63,8 @@ class TensorValue(Value):
         self.source = source
         self.kind = kind
         self.own_attributes: frozenset[str] = frozenset()
-        self.is_inference = False
+        self.is_inference = self.is_from_outside = False
+        self.changes: list[str] = []  # the calls that changed sizes and strides of one from outside
 
     def python_type(self) -> type:
         return self.kind
@@ -104,6 +109,28 @@ class TensorValue(Value):
         if self.source is not None and name.isidentifier():
             tx.guards.no_attribute(self.source, name)
 
+    def _become(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """`x.t_()` and others that change sizes and strides: a view takes the tensor's place, and one from outside is changed
+        after the graph has run."""
+        if self.is_from_outside:
+            self._check_may_become(name)
+            given = [repr(value.snapshot()) for value in args]
+            given += [f"{key}={value.snapshot()!r}" for key, value in kwargs.items()]
+        made = tx.call_in_graph("call_method", name[:-1], [self, *args], kwargs)
+        if self.is_from_outside:
+            tx.effects.mutates(self)
+            self.changes.append(f"{name}({', '.join(given)})")
+        tx.graph.replace_value(self, made)
+        return self
+
+    def _check_may_become(self, name: str) -> None:
+        if self.source is None or isinstance(self.source, Held) or self.fake.requires_grad:
+            raise GraphBreak(f"Tensor.{name}() of a tensor that autograd or a module holds")
+
+    def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
+        """Statements that change sizes and strides of the tensor `target`."""
+        return [f"{target}.{change}" for change in self.changes]
+
     def _was_made_in_inference_mode(self, tx: Translator) -> Value:
         if self.source is not None:
             tx.guards.add(f"{self.source.expression()}.is_inference() is {self.is_inference}", self.source, "is_inference")
@@ -114,6 +141,10 @@ class TensorValue(Value):
             raise GraphBreak(f"attribute {name!r}, which the program gave a tensor")
         if name in _NEEDS_VALUES:
             raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
+        if name in _OF_THE_OBJECT:
+            raise GraphBreak(f"Tensor.{name}() acts on the tensor as an object", "call it outside of the compiled part")
+        if name in _VIEWS_IN_PLACE:
+            return self._become(tx, name, args, kwargs)
         if name == "is_inference" and not args:
             return self._was_made_in_inference_mode(tx)
         if not hasattr(Tensor, name):

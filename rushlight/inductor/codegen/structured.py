@@ -37,7 +37,7 @@ from rushlight.inductor.structured import (
 
 _SCALARS = {"int": "int64_t", "float": "double", "bool": "bool"}
 _ALIGNMENT = 64
-_NOT_ZERO = "{1} == 0"
+_NOT_ZERO = "{1} == 0"  # of ints; floats give what IEEE says
 _SHIFT = "{1} < 0 || {1} > 63"
 _UNORDERED = "!({0} >= -9223372036854775808.0 && {0} < 9223372036854775808.0)"
 
@@ -48,7 +48,7 @@ OPERATIONS: dict[str, tuple[str, str | None, Scalar | None]] = {
     "abs": ("rl::program::absolute({0})", None, None),
     "floordiv": ("rl::program::floordiv({0}, {1})", _NOT_ZERO, None),
     "remainder": ("rl::program::remainder({0}, {1})", _NOT_ZERO, None),
-    "div": ("(double){0} / (double){1}", _NOT_ZERO, FLOAT),
+    "div": ("(double){0} / (double){1}", None, FLOAT),
     "min": ("rl::program::least({0}, {1})", None, None), "max": ("rl::program::most({0}, {1})", None, None),
     **{name: (f"{{0}} {sign} {{1}}", None, BOOL) for name, sign in
        (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="))},
@@ -208,7 +208,7 @@ class StructuredWriter:
         kinds = {operand.kind for operand in statement.operands}
         wanted = FLOAT if FLOAT in kinds and len(kinds) > 1 else INT if INT in kinds and len(kinds) > 1 else None
         texts = [self._text(operand, wanted) for operand in statement.operands]
-        if stops is not None:
+        if stops is not None and not (stops is _NOT_ZERO and FLOAT in kinds):
             yield f"if ({stops.format(*texts)}) return 1;"
         yield f"{self._target(statement.target)} = {template.format(*texts)};"
 
@@ -295,7 +295,10 @@ class StructuredWriter:
             name = self._temporary("next")
             names.append(name)
             yield f"const {_SCALARS[var.kind.name]} {name} = {self._text(following, var.kind)};"
-        tensors = [(var, following, self._allocate(var.kind.nbytes)) for var, following in changed if isinstance(var.kind, TensorOf)]
+        tensors = [
+            (var, following, self._allocate(var.kind.nbytes))
+            for var, following in changed if isinstance(var.kind, TensorOf)
+        ]  # fmt: skip
         staged = {}
         for var, following, _ in tensors:
             if following not in fresh and len(tensors) > 1:
@@ -332,7 +335,8 @@ class StructuredWriter:
     def _at(self, values: Var, index: Operand) -> tuple[list[str], str]:
         """The lines that find an element, and its address."""
         at = self._temporary("at")
-        lines = [f"const int64_t {at} = rl::program::position({self._text(index)}, {values}->length);", f"if ({at} < 0) return 1;"]
+        found = f"rl::program::position({self._text(index)}, {values}->length)"
+        lines = [f"const int64_t {at} = {found};", f"if ({at} < 0) return 1;"]
         return lines, f"({values}->data + {at} * {_width(values.kind.element)})"
 
     def _getitem(self, statement: Compute) -> Iterator[str]:

@@ -10,14 +10,17 @@ from rushlight.inductor.lowering import (
     normalization,
     pointwise,
     pooling,
+    pooling_backward,
     products,
     random,
     reductions,
+    spatial,
     views,
 )
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolutions", "creation", "fallback", "fallbacks", "indexing", "lowering",
-    "normalization", "pointwise", "pooling", "products", "random", "reductions", "views",
+    "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolutions", "creation", "fallback", "fallbacks",
+    "indexing", "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products", "random", "reductions",
+    "spatial", "views",
 ]  # fmt: skip

@@ -6,12 +6,9 @@ Results lie channels-last: the lanes of a vector are output channels, and what f
 
 from __future__ import annotations
 
-from rushlight.core.dtype import float32
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.builder import same_strides
 from rushlight.inductor.lowering.pointwise import add, mul_boxes
-from rushlight.inductor.lowering.products import in_float32, in_type
-from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.sizes import as_size, as_sizes, hint
 from rushlight.inductor.tensor_box import TensorBox
 
@@ -21,13 +18,8 @@ WINOGRAD_FEWEST_BLOCKS = 12
 WINOGRAD_ADVANTAGE = 1.6
 
 
-@lowering("convolution")
-def convolution(graph, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
-    kind = input.dtype
-    if kind is not float32:
-        input, weight, bias = (box if box is None else in_float32(graph, box) for box in (input, weight, bias))
-        made = convolution(graph, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
-        return in_type(graph, made, kind)
+def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
+    """The convolution of images in float32."""
     images, channels, height, width = input.size
     outputs, _, kernel_height, kernel_width = weight.size
     reach_height, reach_width = dilation[0] * (kernel_height - 1) + 1, dilation[1] * (kernel_width - 1) + 1
@@ -41,7 +33,7 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, transpose
     result = made if bias is None else add(graph, made, bias.reshape((1, outputs, 1, 1)))
     if graph.consumers == 1 and graph.is_constant(weight) and (bias is None or graph.is_constant(bias)):
         graph.scaled_forms[result] = lambda scale: _scaled(
-            graph, scale, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+            graph, scale, input, weight, bias, stride, padding, dilation, groups
         )
     return result
 

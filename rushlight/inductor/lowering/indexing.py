@@ -128,7 +128,7 @@ def slice_scatter(graph, self, src, dim=0, start=None, end=None, step=1):
     def inner(index):
         moved = index[dim] - first
         body = cast(src.value([*index[:dim], moved // step, *index[dim + 1 :]]), self.dtype)
-        return Masked(self.dtype, _within(moved, last - first, step), body, self.value(index))
+        return Masked(self.dtype, is_within(moved, last - first, step), body, self.value(index))
 
     return graph.pointwise(self.size, self.dtype, inner)
 
@@ -137,7 +137,7 @@ def _unsqueezed(box, dim: int):
     return box.view((*box.size[:dim], 1, *box.size[dim:]), lambda index: [*index[:dim], *index[dim + 1 :]])
 
 
-def _within(position, length: int | SymInt, step: int) -> Call:
+def is_within(position, length: int | SymInt, step: int) -> Call:
     """Whether 0 <= position < length, at a multiple of `step`."""
     at = index_value(position, int64)
     inside = call("logical_and", bool_, call("ge", bool_, at, Constant(int64, 0)), _below(position, length))

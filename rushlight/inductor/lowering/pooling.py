@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import dtype
+from rushlight.core.algebra import Expr
+from rushlight.core.dtype import bool_, dtype, float32, int64
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Value
-from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
-from rushlight.inductor.lowering.indexing import constant_pad_nd
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value
+from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.sizes import as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
@@ -42,7 +44,40 @@ def _padding_after(window: Window, ceil_mode: bool) -> int:
 @lowering("max_pool2d_with_indices")
 def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    return _pooled(graph, self, windows, ceil_mode, "maximum", float("-inf"), self.dtype), None
+    largest = _pooled(graph, self, windows, ceil_mode, "maximum", float("-inf"), self.dtype)
+    return largest, _places_of_largest(graph, self, windows)
+
+
+def _places_of_largest(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window]) -> TensorBox:
+    """Where in its plane the largest element of each window lies: the first one, or the last NaN."""
+    high, wide = windows
+    height, width = box.size[-2:]
+    source = graph.realize(constant_pad_nd(graph, box, (*_around(wide), *_around(high)), float("-inf")))
+
+    def inner(index) -> Value:
+        *lead, row, column = index
+        best, place = None, Constant(int64, -1)
+        for i in range(high.size):
+            for j in range(wide.size):
+                y, x = row * high.stride + i * high.dilation, column * wide.stride + j * wide.dilation
+                value = source.value([*lead, y, x])
+                y, x = y - high.padding, x - wide.padding
+                wins = call("lt", bool_, place, Constant(int64, 0))
+                if best is not None:
+                    greater = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
+                    wins = call("logical_or", bool_, wins, greater)
+                inside = call("logical_and", bool_, is_within(y, height, 1), is_within(x, width, 1))
+                wins = call("logical_and", bool_, inside, wins)
+                place = call("where", int64, wins, index_value(y * as_size(width) + x), place)
+                best = value if best is None else call("maximum", value.dtype, best, value)
+        return place
+
+    return graph.pointwise((*box.size[:-2], high.outputs, wide.outputs), int64, inner)
+
+
+def _around(window: Window) -> tuple[int, int]:
+    """Padding before and after the input that covers all windows."""
+    return window.padding, window.padding + (window.stride - 1) + window.dilation * (window.size - 1)
 
 
 @lowering("avg_pool2d")
@@ -50,4 +85,24 @@ def avg_pool2d(graph, self, kernel_size, stride=(), padding=0, ceil_mode=False, 
                divisor_override=None):  # fmt: skip
     windows = windows_over(self.size, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
     count = divisor_override or windows[0].size * windows[1].size
-    return _pooled(graph, self, windows, ceil_mode, "add", 0.0, self.dtype, 1.0 / count)
+    uneven = ceil_mode or (any(window.padding for window in windows) and not count_include_pad)
+    if divisor_override or not uneven:
+        return _pooled(graph, self, windows, ceil_mode, "add", 0.0, self.dtype, 1.0 / count)
+    total = _pooled(graph, self, windows, ceil_mode, "add", 0.0, float32 if self.dtype.itemsize < 4 else self.dtype)
+
+    def inner(index) -> Value:
+        counts = (counted_elements(window, position, count_include_pad)
+                  for window, position in zip(windows, index[-2:], strict=True))  # fmt: skip
+        return call("div", total.dtype, total.value(index), cast(call("mul", int64, *counts), total.dtype))
+
+    return graph.pointwise(total.size, self.dtype, inner)
+
+
+def counted_elements(window: Window, position: Expr, count_include_pad: bool) -> Value:
+    """How many elements along one dimension the window at `position` counts."""
+    start = index_value(position * window.stride - window.padding)
+    room = window.padding if count_include_pad else 0
+    end = call("minimum", int64, index_value(position * window.stride - window.padding + window.size),
+               index_value(as_size(window.inputs) + room))  # fmt: skip
+    begin = start if count_include_pad else call("maximum", int64, start, Constant(int64, 0))
+    return call("sub", int64, end, begin)

@@ -269,13 +269,22 @@ class ClosureValue(SugaredValue):
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        if args or keywords or not isinstance(self.body[-1], Return):
-            raise ErrorReport(where, "a function inside a function takes no arguments and ends with a return")
+        if args or keywords or not isinstance(self.body[-1], Return) or _returns(self.body[:-1]):
+            raise ErrorReport(where, "a function inside a function takes no arguments, and returns only at its end")
         emitter.push(emitter.graph.insert_point.block)
         emitter.emit_statements(self.body[:-1])
         result = emitter.emit_expression(self.body[-1].value)
         emitter.pop(lambda: None)
         return SimpleValue(result)
+
+
+def _returns(trees: Sequence[Tree]) -> bool:
+    """Whether a return stands in some statements, or in those inside them."""
+    for tree in trees:
+        inner = [*getattr(tree, "body", ()), *getattr(tree, "true_branch", ()), *getattr(tree, "false_branch", ())]
+        if isinstance(tree, Return) or _returns(inner):
+            return True
+    return False
 
 
 @dataclass
@@ -300,6 +309,9 @@ class ConstantValue(SugaredValue):
 
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.constant(self.value, where)
+
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        return emitter.simple.attribute(where, self.as_value(where, emitter), name)
 
 
 def named(values: Sequence[Value], where: SourceRange) -> list[NamedValue]:

@@ -15,7 +15,7 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.operators.registry import Operator, operators_named, with_out_forms
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.source import SourceRange
-from rushlight.jit.tree_views import Apply, Starred, StringLiteral, Tree, Var
+from rushlight.jit.tree_views import Apply, Select, Starred, StringLiteral, Tree, Var
 from rushlight.jit.types.kinds import (
     BOOL,
     COMPLEX,
@@ -55,6 +55,15 @@ class CallEmitter:
         if form is not None:
             return _FORMS[form](self, tree, hint)
         return callee.call(tree.range, self, self.emit_arguments(tree.inputs), self.emit_keywords(tree))
+
+    def form_of(self, callee: Tree) -> str | None:
+        """Which of the compiler's own functions a name such as `torch.jit.isinstance` means; None for any other callee."""
+        root = callee
+        while isinstance(root, Select):
+            root = root.value
+        if root is callee or not isinstance(root, Var) or self.environment.find(root.name) is not None:
+            return None
+        return getattr(self.emit_sugared(callee), "form", None)
 
     def is_shadowed(self, name: str) -> bool:
         """Whether the user's program gives a built-in's name another meaning."""

@@ -9,7 +9,7 @@ from rushlight.jit.emit.sugared import SimpleValue
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.source import SourceRange
-from rushlight.jit.tree_views import Apply, BinOp, StringLiteral, Tree, TupleLiteral, UnaryOp, Var
+from rushlight.jit.tree_views import Apply, BinOp, FalseLiteral, StringLiteral, Tree, TrueLiteral, TupleLiteral, UnaryOp, Var
 from rushlight.jit.types.kinds import ANY, BOOL, NONE, ClassType, Type
 from rushlight.jit.types.relations import is_subtype, members_of, union, unshaped, without
 
@@ -42,12 +42,16 @@ class ConditionEmitter:
                 return self._short_circuit(tree)
             if isinstance(tree, BinOp) and tree.operator in ("is", "is not"):
                 return self._identity(tree)
+            if isinstance(tree, TrueLiteral | FalseLiteral):
+                return self._static(isinstance(tree, TrueLiteral), tree.range)
             if isinstance(tree, BinOp) and tree.operator == "in":
-                return Condition(self._contains(tree))
+                return self._contains(tree)
             if isinstance(tree, Apply) and isinstance(tree.callee, Var):
                 special = {"isinstance": self._isinstance_condition, "hasattr": self._hasattr_condition}.get(tree.callee.name)
                 if special is not None:
                     return special(tree)
+            if isinstance(tree, Apply) and self.form_of(tree.callee) == "isinstance":
+                return self._isinstance_condition(tree)
             sugared = self.emit_sugared(tree)
             value = self.truth(sugared.as_value(tree.range, self), tree.range)
             return Condition(value, self._known(value))
@@ -117,12 +121,17 @@ class ConditionEmitter:
         name = "aten::__isnot__" if negative else "aten::__is__"
         return Condition(self.insert(name, [left, right], BOOL, where))
 
-    def _contains(self, tree: BinOp) -> Value:
-        item, container = self.emit_expression(tree.left), self.emit_expression(tree.right)
+    def _contains(self, tree: BinOp) -> Condition:
+        item, sugared = self.emit_expression(tree.left), self.emit_sugared(tree.right)
+        if hasattr(sugared, "contains"):
+            return self._static(sugared.contains(tree.range, item), tree.range)
+        container = sugared.as_value(tree.right.range, self)
         if isinstance(container.type, ClassType):
             method = self.simple.attribute(tree.range, container, "__contains__")
-            return method.call(tree.range, self, self.named_values([item], tree.range), []).as_value(tree.range, self)
-        return self.call_operator("aten::__contains__", tree.range, [container, item]).as_value(tree.range, self)
+            found = method.call(tree.range, self, self.named_values([item], tree.range), [])
+        else:
+            found = self.call_operator("aten::__contains__", tree.range, [container, item])
+        return Condition(found.as_value(tree.range, self))
 
     def _isinstance_condition(self, tree: Apply) -> Condition:
         if len(tree.inputs) != 2 or tree.attributes:

@@ -103,6 +103,11 @@ class ExitRemover:
         return self.graph.insert("prim::Load").set("name", name).output.set_type(BOOL)
 
     def _destroy_after(self, block: Block, node: Node) -> None:
+        for index, value in enumerate(block.outputs):
+            if value.node.block is block and value.node.is_after(node):
+                with self.graph.inserting(before=node):
+                    missing = self.graph.insert("prim::Uninitialized").output.set_type(value.type)
+                block.replace_output(index, missing)
         for each in block.reversed_nodes:
             if each is node:
                 break
@@ -386,7 +391,7 @@ class SSAConverter:
                 current.pop(name, None)
                 continue
             for block, value, raises in zip(node.blocks, values, raising, strict=True):
-                unfit = value is None or (raises and value is current.get(name) and not _fits(value, kind))
+                unfit = value is None or (raises and not _fits(value, kind))
                 block.add_output(self._missing(block, kind) if unfit else value)
             made = node.add_output(kind)
             if is_meaningful(name):

@@ -176,7 +176,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
     def _joined(self, tree: Tree, kinds: list[Type], what: str) -> Type:
         joined = unshaped(kinds[0]) if kinds else TENSOR
         for kind in kinds[1:]:
-            found = unify(joined, unshaped(kind), default_to_union=NONE in (joined, kind))
+            found = unify(joined, unshaped(kind), default_to_union=what != "dict keys")
             if found is None or found is ANY:
                 raise ErrorReport(
                     tree.range, f"{what} have different types: {joined} and {kind}; annotate the type that is meant"
@@ -232,4 +232,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
             return self.simple.attribute(where, value, "__bool__").call(where, self, [], []).as_value(where, self)
         if isinstance(value.type, TensorType) or str(value.type) in ("int", "float"):
             return self.call_operator("aten::Bool", where, [value]).as_value(where, self)
+        if isinstance(value.type, ListType | DictType) or value.type == STRING:
+            length = self.call_operator("aten::len", where, [value]).as_value(where, self)
+            return self.call_operator("aten::gt", where, [length, self.constant(0, where)]).as_value(where, self)
         raise ErrorReport(where, f"Could not cast value of type {value.type} to bool")

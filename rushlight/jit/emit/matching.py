@@ -111,7 +111,8 @@ class Matcher:
         return value if value.type == INT else self.graph.insert("aten::IntImplicit", [value]).output.set_type(INT)
 
     def _default(self, argument: Argument, where: SourceRange, bound: dict[str, Type]) -> Value:
-        return self.constant(argument.default, where)
+        made = self.constant(argument.default, where)
+        return made.set_type(argument.type) if argument.default == [] else made
 
     def _value(self, given: NamedValue) -> Value:
         return given.value if isinstance(given.value, Value) else self.constant(given.value, given.range)

@@ -14,7 +14,6 @@ from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, Tu
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
-from rushlight.jit.library import has_constants
 from rushlight.jit.overloads import overloads_of
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import NONE, TENSOR, ListType, TupleType, Type
@@ -77,7 +76,7 @@ class ModuleValue(SugaredValue):
         if name == "_flat_weights" and issubclass(self.concrete.python_class, RNNBase):
             return SimpleValue(self._weights(where, emitter))
         if name in self.concrete.constants:
-            if isinstance(self.concrete.constants[name], bool) and has_constants(self.concrete.python_class):
+            if isinstance(self.concrete.constants[name], bool):
                 return SimpleValue(emitter.static(self.concrete.constants[name], where))
             return self.resolver.constant_value(_immutable(self.concrete.constants[name]), where, emitter)
         if name in self.concrete.functions:
@@ -182,6 +181,12 @@ class ModuleValue(SugaredValue):
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.constant(len(self.static_elements(where, emitter)), where)
+
+    def contains(self, where: SourceRange, key: Value) -> bool:
+        """`key in self`, for a container with names."""
+        if not self.concrete.is_iterable or not isinstance(key.constant(), str):
+            raise ErrorReport(where, "only a string literal can be looked for in a ModuleDict or ParameterDict")
+        return key.constant() in self.keys()
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         children = self._children(where, emitter)

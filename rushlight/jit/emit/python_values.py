@@ -319,6 +319,10 @@ def operator_name(value: object) -> str | None:
     module = getattr(value, "__module__", None) or ""
     if not module.startswith("rushlight") or not callable(value):
         return None
+    for package in ("linalg", "fft", "special"):
+        if module.startswith(f"rushlight.{package}"):
+            found = f"aten::{package}_{value.__name__.removeprefix(f'{package}_')}"
+            return found if operators_named(found) else None
     name = f"aten::{getattr(value, '__name__', '')}"
     is_of_library = module.startswith(("rushlight.ops", "rushlight.core", "rushlight._C")) or module == "rushlight"
     return name if is_of_library and operators_named(name) else None

@@ -320,7 +320,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         cleanup = node.add_block()
         with self.graph.inserting(at_end_of=cleanup):
             for value in reversed(entered):
-                self.graph.insert("prim::Exit", [value], 0)
+                self.graph.insert("prim::Exit", [value])
         for name, kind in environment.types.items():
             self.environment.declare(name, kind)
         return leaves

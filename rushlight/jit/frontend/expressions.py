@@ -50,7 +50,6 @@ _UNSUPPORTED = {
     ast.Lambda: "lambda expressions",
     ast.Set: "set literals",
     ast.SetComp: "set comprehensions",
-    ast.GeneratorExp: "generator expressions",
     ast.Await: "await expressions",
     ast.Yield: "yield expressions",
     ast.YieldFrom: "yield from expressions",
@@ -189,7 +188,7 @@ def _dict(context: SourceContext, node: ast.Dict) -> Tree:
     return DictLiteral(context.range(node), build_all(context, node.keys), build_all(context, node.values))
 
 
-def _generator(context: SourceContext, node: ast.ListComp | ast.DictComp) -> tuple[Tree, Tree]:
+def _generator(context: SourceContext, node: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> tuple[Tree, Tree]:
     if len(node.generators) != 1:
         raise NotSupportedError(context.range(node), "only a single generator is supported in a comprehension")
     generator = node.generators[0]
@@ -198,7 +197,7 @@ def _generator(context: SourceContext, node: ast.ListComp | ast.DictComp) -> tup
     return build_expression(context, generator.target), build_expression(context, generator.iter)
 
 
-def _list_comprehension(context: SourceContext, node: ast.ListComp) -> Tree:
+def _list_comprehension(context: SourceContext, node: ast.ListComp | ast.GeneratorExp) -> Tree:
     return ListComp(context.range(node), build_expression(context, node.elt), *_generator(context, node))
 
 
@@ -239,6 +238,7 @@ _BUILDERS: dict[type, Callable[[SourceContext, ast.expr], Tree]] = {
     ast.Tuple: _tuple,
     ast.Dict: _dict,
     ast.ListComp: _list_comprehension,
+    ast.GeneratorExp: _list_comprehension,  # the language has no other use for it than all its elements
     ast.DictComp: _dict_comprehension,
     ast.JoinedStr: _format_string,
 }

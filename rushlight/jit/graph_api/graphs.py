@@ -135,10 +135,8 @@ class Graph(Handle, of=ir.Graph):
         self.raw.block.param._number_outputs()
 
     def makeMultiOutputIntoTuple(self) -> None:
-        """Give one tuple of all outputs, where there are not exactly one."""
+        """Give one tuple of all outputs."""
         values = self.raw.outputs
-        if len(values) == 1:
-            return
         made = self.raw.create("prim::TupleConstruct", values)
         made.output.set_type(TupleType(tuple(value.type for value in values)))
         self.raw.block.append(made)

@@ -85,6 +85,8 @@ class _Printer:
     def call(self, node: Node) -> str:
         """The part right of the equals sign."""
         kind = node.kind
+        if kind == "prim::PythonOp":
+            return f"^{node['name']}()({_names(node.inputs)})"
         inner = node.attributes.get("Subgraph")
         if isinstance(inner, Graph):
             kind = f"{kind}_{len(self.subgraphs)}"
@@ -99,7 +101,7 @@ class _Printer:
 
 def _attribute(name: str, value: object) -> str:
     if isinstance(value, FunctionLike):
-        return f"name={quoted(value.name)}"
+        return f"name={quoted(value.name.rpartition('.')[2])}"
     return f"{name}={constant_text(value)}"
 
 
@@ -187,7 +189,10 @@ def quoted(text: str) -> str:
     return f'"{"".join(out)}"'
 
 
-_ESCAPES = {'"': '\\"', "'": "\\'", "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}
+_ESCAPES = {
+    '"': '\\"', "'": "\\'", "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f",
+    "\v": "\\v",
+}  # fmt: skip
 
 Graph.__str__ = graph_text
 Node.__str__ = node_text

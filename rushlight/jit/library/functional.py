@@ -12,6 +12,7 @@ from rushlight.jit.overloads import overload
 from rushlight.nn import functional as F
 from rushlight.nn.functional import common
 from rushlight.nn.functional.common import aten
+from rushlight.ops import distinct
 
 
 def product(numbers: List[int]) -> int:
@@ -62,6 +63,49 @@ def limit_norms(weight: Tensor, indices: Tensor, max_norm: float, norm_type: flo
     norms = rows.norm(norm_type, [1], True)
     scale = (max_norm / (norms + 1e-7)).masked_fill(norms <= max_norm, 1.0)
     weight[flat] = rows * scale
+
+
+def embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Optional[Tensor] = None, max_norm: Optional[float] = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Optional[Tensor] = None,
+    include_last_offset: bool = False, padding_idx: Optional[int] = None,
+) -> Tensor:
+    if mode not in ["sum", "mean", "max"]:
+        raise ValueError("mode has to be one of sum, mean or max, got {}".format(mode))
+    flat = input.reshape(-1)
+    position = aten.arange(flat.size(0), device=input.device)
+    if input.dim() == 2:
+        count = input.size(0)
+        bags = position.div(max(input.size(1), 1), rounding_mode="floor")
+    else:
+        if offsets is None:
+            raise ValueError("offsets has to be a 1D Tensor but got None")
+        count = offsets.size(0) - int(include_last_offset)
+        bags = aten.searchsorted(offsets[:count].to(position.dtype), position, right=True) - 1
+    rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    counted = aten.ones_like(rows[:, :1])
+    if padding_idx is not None:
+        counted = (flat != padding_idx % weight.size(0)).to(rows.dtype).unsqueeze(1)
+    spread = bags.unsqueeze(1).expand(rows.size())
+    if mode == "max":
+        start = aten.full_like(rows[:1], -math.inf).expand(count, rows.size(1)).contiguous()
+        largest = start.scatter_reduce(0, spread, rows.masked_fill(counted == 0, -math.inf), "amax")
+        return largest.masked_fill(largest.detach() == -math.inf, 0.0)
+    if per_sample_weights is not None:
+        counted = counted * per_sample_weights.reshape(-1, 1)
+    total = rows.new_zeros([count, weight.size(1)]).scatter_add(0, spread, rows * counted)
+    if mode == "sum":
+        return total
+    sizes = rows.detach().new_zeros([count, 1]).scatter_add(0, bags.unsqueeze(1), counted)
+    return total / sizes.clamp(min=1)
+
+
+def unique(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Tensor:
+    if dim is None:
+        return aten._unique2(input, sorted)[0]
+    return aten.unique_dim(input, dim, sorted)[0]
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -144,6 +188,6 @@ REPLACEMENTS: dict[Callable, Callable] = {
     math.prod: product, F.dropout2d: dropout2d, F.dropout3d: dropout3d, F.feature_alpha_dropout: feature_alpha_dropout,
     F.softmax: softmax, F.log_softmax: log_softmax, F.softmin: softmin, F.gaussian_nll_loss: gaussian_nll_loss,
     F.scaled_dot_product_attention: scaled_dot_product_attention, F.layer_norm: layer_norm, F.ctc_loss: ctc_loss,
-    common.reduction_code: reduction_code, common.reduction_name: reduction_name, F.embedding: embedding,
+    F.embedding_bag: embedding_bag, distinct.unique: unique, common.reduction_code: reduction_code, common.reduction_name: reduction_name, F.embedding: embedding,
     **attention.REPLACEMENTS, **convolution.REPLACEMENTS, **pooling.REPLACEMENTS, **vision.REPLACEMENTS,
 }  # fmt: skip

@@ -9,7 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.library import recurrent
 from rushlight.jit.library.convolution import both_sides, missing_padding, same_sides
 from rushlight.nn import functional as F
-from rushlight.nn.modules import attention, batchnorm, conv, pooling, sequence_loss
+from rushlight.nn.modules import attention, batchnorm, container, conv, pooling, sequence_loss
 
 
 def conv_padded(self, input: Tensor) -> Tensor:
@@ -154,6 +154,12 @@ def multihead_attention_forward(
     return output.transpose(0, 1) if swap else output, weights
 
 
+def sequential_forward(self, input):
+    for module in self:
+        input = module(input)
+    return input
+
+
 def ctc_loss_forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
     return F.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
@@ -176,6 +182,7 @@ METHODS: dict[type, dict[str, Callable]] = {
     pooling.LPPool1d: {"forward": lp_pool1d_forward}, pooling.LPPool2d: {"forward": lp_pool2d_forward},
     pooling.LPPool3d: {"forward": lp_pool3d_forward},
     attention.MultiheadAttention: {"forward": multihead_attention_forward},
+    container.Sequential: {"forward": sequential_forward},
     sequence_loss.CTCLoss: {"forward": ctc_loss_forward},
     **recurrent.METHODS,
 }  # fmt: skip

@@ -1,5 +1,5 @@
-"""Overloads that the dispatcher has no need of: those of `to`, for all of which one overload stands there, `rsub` with a number,
-and `_convolution`, as traced graphs call convolutions."""
+"""Overloads that the dispatcher has no need of: those of `to`, for all of which one overload stands there, `rsub` with a
+number, and `_convolution`, as traced graphs call convolutions."""
 
 from __future__ import annotations
 

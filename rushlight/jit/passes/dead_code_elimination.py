@@ -60,7 +60,10 @@ class _Marker:
             changed = len(self.live) != before
 
     def _mark_value(self, value: Value) -> None:
-        pending = [value]
+        self._mark([value])
+
+    def _mark(self, pending: list[Value]) -> None:
+        """Mark values and all that they need, one after the other: chains of nodes may be long."""
         while pending:
             each = pending.pop()
             if each in self.live_values:
@@ -69,7 +72,7 @@ class _Marker:
             if each.node.kind == "prim::Param":
                 pending += self._behind_input(each)
                 continue
-            self._mark_node(each.node)
+            pending += self._needs(each.node)
             pending += self._behind_output(each)
 
     def _behind_output(self, value: Value) -> list[Value]:
@@ -90,20 +93,21 @@ class _Marker:
             return []
         return [node.input(value.offset + 1), node.blocks[0].outputs[value.offset]]
 
-    def _mark_node(self, node: Node) -> None:
+    def _needs(self, node: Node) -> list[Value]:
+        """Make a node live, and those around it; what they read."""
+        found: list[Value] = []
         while node is not None and node not in self.live:
             self.live.add(node)
-            needed = node.inputs[:2] if node.kind == "prim::Loop" else node.inputs
-            for value in needed:
-                self._mark_value(value)
+            found += node.inputs[:2] if node.kind == "prim::Loop" else node.inputs
             if node.kind == "prim::Loop":
-                self._mark_value(node.blocks[0].outputs[0])
+                found.append(node.blocks[0].outputs[0])
             node = node.block.owner
+        return found
 
     def _scan(self, block: Block) -> None:
         for node in block.reversed_nodes:
             if node not in self.live and self._has_effect(node):
-                self._mark_node(node)
+                self._mark(self._needs(node))
             for inner in node.blocks:
                 self._scan(inner)
 

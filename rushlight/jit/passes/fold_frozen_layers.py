@@ -16,6 +16,7 @@ from rushlight.core.dtype import float64
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Graph, Node, Value
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
+from rushlight.jit.passes.helpers import SHAPE_READERS
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
 from rushlight.jit.passes.shape_analysis import type_of_tensor
@@ -24,8 +25,6 @@ from rushlight.ops.construct import tensor
 _LOG = PassLog(__file__)
 _CONVOLUTIONS = frozenset(("aten::conv1d", "aten::conv2d", "aten::conv3d"))
 _GENERAL = frozenset(("aten::_convolution", "aten::convolution"))
-_SHAPE_READERS = frozenset(("aten::dim", "aten::size", "prim::dtype", "prim::device", "aten::numel"))
-"""What reads of a tensor only what folding does not change."""
 _ARITHMETIC = {"aten::add": True, "aten::sub": True, "aten::mul": False, "aten::div": False}
 
 
@@ -67,7 +66,7 @@ def _layer_before(node: Node, wanted: Callable[[Node], bool]) -> Node | None:
     layer = node.input().node
     if not wanted(layer) or layer.block is not node.block:
         return None
-    if any(use.user is not node and use.user.kind not in _SHAPE_READERS for use in layer.output.uses):
+    if any(use.user is not node and use.user.kind not in SHAPE_READERS for use in layer.output.uses):
         return None
     weight, bias = layer.input(1), layer.input(2)
     known = isinstance(weight.constant(), Tensor) and (isinstance(bias.constant(), Tensor) or bias.is_none)

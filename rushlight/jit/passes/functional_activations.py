@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.passes.alias_analysis import AliasDb
+from rushlight.jit.passes.helpers import SHAPE_READERS
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
 from rushlight.jit.passes.remove_mutation import remove_tensor_mutation
@@ -45,7 +46,8 @@ def functional_to_inplace_activation(graph: Graph) -> bool:
 def _may_write(node: Node, aliases: AliasDb) -> bool:
     value = node.input()
     maker = value.node
-    if len(value.uses) != 1 or maker.block is not node.block or maker.kind in ("prim::Param", "prim::Constant"):
+    read_elsewhere = any(use.user is not node and use.user.kind not in SHAPE_READERS for use in value.uses)
+    if read_elsewhere or maker.block is not node.block or maker.kind in ("prim::Param", "prim::Constant"):
         return False
     if aliases.escapes(value) or len(aliases.aliases_of(value)) != 1:
         return False

@@ -21,6 +21,9 @@ NONDETERMINISTIC = frozenset(
 )  # fmt: skip
 """Operators of which equal arguments need not give equal results."""
 
+SHAPE_READERS = frozenset(("aten::dim", "aten::size", "aten::numel", "prim::dtype", "prim::device", "prim::layout"))
+"""What reads nothing of a tensor's elements."""
+
 
 def full_name(node: Node) -> str:
     """The operator of a node with its overload, `aten::add.Tensor`; the kind where it is no operator."""

@@ -81,9 +81,14 @@ class _Replaced(dict):
         match.values.update({wanted: self[value] for wanted, value in match.values.items() if value in self})
 
 
+def _moved_nodes(match: Match) -> list[Node]:
+    """The nodes of a match that are computed anew; constants and attributes may be read from anywhere."""
+    return [node for node in match.nodes.values() if node.kind not in ("prim::Constant", "prim::GetAttr")]
+
+
 def _between(match: Match) -> list[Node]:
     """The nodes from the first of a match to its last that are no part of it."""
-    inside = [node for node in match.nodes.values() if node.block is match.anchor.block]
+    inside = _moved_nodes(match)
     first = min(inside, key=lambda node: node.position)
     found, own = [], set(inside)
     node = first
@@ -105,7 +110,7 @@ def _inner(node: Node) -> list[Node]:
 def _may_move(match: Match, aliases: AliasDb | None) -> bool:
     """Whether the whole can be computed where its last node stands: nothing reads it before, nothing between writes to it."""
     between = _between(match)
-    for node in match.nodes.values():
+    for node in _moved_nodes(match):
         for value in node.outputs:
             if any(use.user in between for use in value.uses):
                 return False

@@ -14,7 +14,7 @@ operators take their arguments from the stack and leave results there. A value's
     INTERFACE_CALL X N   call method X of the first of N arguments
     GET_ATTR X  SET_ATTR X  CREATE_OBJECT X  ISINSTANCE X  UNCHECKED_CAST X
     LIST_CONSTRUCT X N  TUPLE_CONSTRUCT N  NAMED_TUPLE_CONSTRUCT X N  DICT_CONSTRUCT X N  LIST_UNPACK N  TUPLE_SLICE X N
-    FORK X N    WAIT  ENTER  EXIT  RAISE_EXCEPTION  GUARD X  TYPECHECK X N
+    FORK X N    WAIT  ENTER  EXIT  RAISE_EXCEPTION  TYPECHECK X N  PROFILE_OP X N
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Code:
     def _text(self, instruction: Instruction) -> str:
         op, x, n = instruction
         text = f"{op} {x}" + (f" {n}" if n else "")
-        if op in ("OP", "OPN"):
+        if op in ("OP", "OPN", "TYPECHECK", "PROFILE_OP"):
             return f"{text} # {self.operator_names[x]}"
         if op in ("GET_ATTR", "SET_ATTR", "INTERFACE_CALL"):
             return f"{text} # {self.names[x]}"
@@ -285,6 +285,11 @@ class _CodeEmitter:
         self._emit("FORK", len(self.code.codes) - 1, node.input_count)
         self._store_all(node.outputs)
 
+    def _watching(self, node: Node) -> None:
+        self._load_all(node)
+        self._emit(_WORDS[node.kind], self._operator_number(node), node.input_count)
+        self._store_all(node.outputs)
+
     def _word(self, node: Node) -> None:
         self._load_all(node)
         self._emit(_WORDS[node.kind], 0, node.input_count)
@@ -292,7 +297,10 @@ class _CodeEmitter:
 
 
 _WORDS = {"aten::wait": "WAIT", "prim::Enter": "ENTER", "prim::Exit": "EXIT", "prim::RaiseException": "RAISE_EXCEPTION"}
+_WORDS |= {"prim::TypeCheck": "TYPECHECK", "prim::RequiresGradCheck": "TYPECHECK", "prim::profile": "PROFILE_OP"}
 _SPECIAL: dict[str, Callable] = {
+    "prim::TypeCheck": _CodeEmitter._watching, "prim::RequiresGradCheck": _CodeEmitter._watching,
+    "prim::profile": _CodeEmitter._watching,
     "prim::If": _CodeEmitter._if, "prim::Loop": _CodeEmitter._loop, "prim::CallFunction": _CodeEmitter._call_function,
     "prim::CallMethod": _CodeEmitter._call_method, "prim::GetAttr": _CodeEmitter._attribute, "prim::SetAttr":
     _CodeEmitter._attribute,

@@ -8,7 +8,17 @@ from __future__ import annotations
 from functools import lru_cache
 
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.types.kinds import ANY, ClassType, DictType, InterfaceType, ListType, OptionalType, TupleType, Type, UnionType
+from rushlight.jit.types.kinds import (
+    ANY,
+    ClassType,
+    DictType,
+    InterfaceType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    UnionType,
+)
 
 
 def from_script(value: object, kind: Type) -> object:

@@ -14,9 +14,12 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.constant_pooling import constant_pooling
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
+from rushlight.jit.runtime import subgraphs  # noqa: F401 (differentiable graphs and fusion groups can run)
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
+from rushlight.jit.runtime.modes import modes
 from rushlight.jit.runtime.objects import set_runner
+from rushlight.jit.runtime.profiling import input_types, instrument, specialize
 from rushlight.jit.runtime.specialized import Specialized
 from rushlight.jit.tracing.numbers import plain
 from rushlight.jit.tracing.scripted_calls import record_call
@@ -36,7 +39,7 @@ class ExecutionPlan:
 
 
 class SimpleExecutor:
-    """Runs a function by one plan, which assumes nothing about the arguments."""
+    """Runs a function by one plan, which assumes nothing about the arguments; by native code where it has been made."""
 
     def __init__(self, function: Function):
         self.function = function
@@ -44,7 +47,7 @@ class SimpleExecutor:
         self._specialized: Specialized | None = None
 
     def plan(self) -> ExecutionPlan:
-        """The plan, made at the first call."""
+        """The plan that assumes nothing, made at the first call."""
         if self._plan is None:
             with _lock:
                 if self._plan is None:
@@ -56,20 +59,52 @@ class SimpleExecutor:
                     self._plan = ExecutionPlan(graph, Code(graph, self.function.name))
         return self._plan
 
+    def current_plan(self) -> ExecutionPlan:
+        """The plan by which the next run goes."""
+        return self.plan()
+
     def run(self, arguments: list) -> list:
         """The results for arguments: by native code, once there is some for such arguments, else by the interpreter."""
-        plan = self.plan()
-        LAST_GRAPHS.graph = plan.graph
-        kind = self._specialized.kind_of(arguments)
+        self.plan()
+        kind = self._specialized.kind_of(arguments) if modes().optimized else None
         if kind is None or (kind.tried and kind.native is None):
-            return _INTERPRETER.run(plan.code, arguments)
+            return self._interpret(arguments)
         results = self._specialized.run(kind, arguments)
         if results is None:
             given = list(arguments)
             start = time.perf_counter()
-            results = _INTERPRETER.run(plan.code, arguments)
+            results = self._interpret(arguments)
             self._specialized.note(kind, time.perf_counter() - start, given)
         return results
+
+    def _interpret(self, arguments: list) -> list:
+        plan = self.current_plan()
+        LAST_GRAPHS.graph = plan.graph
+        return _INTERPRETER.run(plan.code, arguments)
+
+
+class ProfilingExecutor(SimpleExecutor):
+    """Watches the first runs of a function, and runs the others by a plan for tensors like those that it saw."""
+
+    def __init__(self, function: Function):
+        super().__init__(function)
+        self._profiled: ExecutionPlan | None = None
+        self._optimized: ExecutionPlan | None = None
+        self._runs = 0
+
+    def current_plan(self) -> ExecutionPlan:
+        """The plan that watches, then the one for what was seen."""
+        if self._optimized is not None:
+            return self._optimized
+        with _lock:
+            if self._profiled is None:
+                graph = instrument(self.plan().graph)
+                self._profiled = ExecutionPlan(graph, Code(graph, self.function.name))
+            if self._runs >= modes().profiled_runs and self._optimized is None:
+                graph = specialize(self.plan().graph, input_types(self._profiled.graph), self.function.name)
+                self._optimized = ExecutionPlan(graph, Code(graph, self.function.name))
+            self._runs += 1
+            return self._optimized or self._profiled
 
 
 def executor_of(function: Function) -> SimpleExecutor:
@@ -77,7 +112,8 @@ def executor_of(function: Function) -> SimpleExecutor:
     if function._executor is None:
         with _lock:
             if function._executor is None:
-                function._executor = SimpleExecutor(function)
+                kind = ProfilingExecutor if modes().profiling and modes().optimized else SimpleExecutor
+                function._executor = kind(function)
     return function._executor
 
 
@@ -100,6 +136,11 @@ def _run_traced(tracing: TracingState, function: Function, arguments: list) -> o
         result = run_function(function, [plain(value) for value in arguments])
     record_call(tracing, function, arguments, result)
     return result
+
+
+def last_executed_optimized_graph() -> Graph | None:
+    """The graph that this thread ran last, as it was optimized; None before the first run."""
+    return getattr(LAST_GRAPHS, "graph", None)
 
 
 _INTERPRETER = Interpreter(code_of)

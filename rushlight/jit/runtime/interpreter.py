@@ -131,6 +131,8 @@ class Interpreter:
         elif op == "ISINSTANCE":
             stack.append(any(is_instance(stack[-1], kind) for kind in code.types[x]))
             del stack[-2]
+        elif op in ("TYPECHECK", "PROFILE_OP"):
+            stack += code.operators[x](_take(stack, n))
         elif op == "FORK":
             stack.append(fork(self, code.codes[x], _take(stack, n)))
         elif op == "WAIT":
@@ -150,7 +152,7 @@ class Interpreter:
             stack += self.run(self.code_of(manager.type.find_method("__enter__")), [manager])
         else:
             entered.remove(manager)
-            self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
+            stack += self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
 
 
 def _next_round(stack: list, inputs: int) -> bool:

@@ -16,6 +16,11 @@ def set_runner(run: Runner) -> None:
     _runner[:] = [run]
 
 
+def run_with_executor(function: Function, arguments: list) -> object:
+    """Call a function: its result, a tuple of several, or None."""
+    return _runner[0](function, arguments)
+
+
 class ScriptObject:
     """An instance of a class: its type and the values of its attributes by name."""
 

@@ -9,6 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Node
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.type_checks import to_script
+from rushlight.jit.runtime.watching import fits, watch
 
 
 def _uninitialized(node: Node) -> Callable:
@@ -30,7 +31,23 @@ def _tuple_slice(node: Node) -> Callable:
 
 
 def _profile(node: Node) -> Callable:
-    return node["callback"]
+    def see(value: object) -> object:
+        watch(node, value)
+        return value
+
+    return see
+
+
+def _type_check(node: Node) -> Callable:
+    kinds = node["types"]
+    return lambda *values: (*values, all(map(fits, values, kinds)))
+
+
+def _grad_check(node: Node) -> Callable:
+    kinds = node["types"]
+    return lambda *values: (
+        *values, all(value.requires_grad == kind.requires_grad for value, kind in zip(values, kinds, strict=True))
+    )  # fmt: skip
 
 
 def _constant_chunk(node: Node) -> Callable:
@@ -47,9 +64,8 @@ def _tolist(node: Node) -> Callable:
                 f"Output annotation list dimension and runtime tensor dimension must match for tolist(): got a tensor of "
                 f"{value.dim()} dimensions for {wanted}"
             )
-        fits = (not value.is_floating_point() and not value.is_complex() and value.dtype is not bool_, value.is_floating_point(),
-                value.is_complex(), value.dtype is bool_)  # fmt: skip
-        if not fits[kind]:
+        whole = not value.is_floating_point() and not value.is_complex() and value.dtype is not bool_
+        if not (whole, value.is_floating_point(), value.is_complex(), value.dtype is bool_)[kind]:
             raise RuntimeError(f"Output annotation element type and runtime tensor element type must match for tolist(): got "
                                f"{value.dtype} for {wanted}")  # fmt: skip
         return value.tolist()
@@ -72,6 +88,8 @@ PRIMITIVES: dict[str, Callable[[Node], Callable]] = {
     "prim::TupleIndex": _tuple_index,
     "prim::TupleSlice": _tuple_slice,
     "prim::profile": _profile,
+    "prim::TypeCheck": _type_check,
+    "prim::RequiresGradCheck": _grad_check,
     "prim::ConstantChunk": _constant_chunk,
     "prim::PythonOp": _python_op,
     "prim::tolist": _tolist,

@@ -1,7 +1,7 @@
 """Native forms of a graph, one for each kind of arguments, made for what has taken the interpreter long enough.
 
-In: arguments, and how long the interpreter took for such. Out: the results of native code, or None where the interpreter has to run.
-Arguments of one kind have the same dtypes, sizes and strides of tensors, and the same types otherwise.
+In: arguments, and how long the interpreter took for such. Out: the results of native code, or None where the interpreter has
+to run. Arguments of one kind have the same dtypes, sizes and strides of tensors, and the same types otherwise.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _MOST_MISSES = 8
 
 
 def spec_of(arguments: Sequence[object]) -> tuple | None:
-    """What kind of arguments these are; None for kinds that have no native form. Two kinds differ where code for one can't serve
-    the other: whether gradients are needed counts, too."""
+    """What kind of arguments these are; None for kinds that have no native form, as where gradients are needed."""
     if state.modes or state.include & ~AUTOGRAD_BITS or is_autocast_enabled("cpu"):
         return None
     parts: list[object] = [state.grad_enabled]

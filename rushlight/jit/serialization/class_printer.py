@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rushlight.jit.constants import simplified
 from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
 from rushlight.jit.serialization.code_constants import ConstantTable, constant_text, plain_text
 from rushlight.jit.serialization.code_expressions import is_plain
 from rushlight.jit.serialization.code_names import TypeTable
@@ -50,8 +51,15 @@ class Program:
     def function(self, function: Function, name: str, level: int = 0, self_type: Type | None = None) -> str:
         """A function's definition."""
         graph = function.graph
-        self.operators.update(node.kind for node in graph.all_nodes())
+        self._note_operators(graph)
         return FunctionPrinter(self.types, self.constants, level).function(graph, function.schema, name, self_type)
+
+    def _note_operators(self, graph: Graph) -> None:
+        for node in graph.all_nodes():
+            self.operators.add(node.kind)
+            inner = node.attributes.get("Subgraph")
+            if isinstance(inner, Graph):
+                self._note_operators(inner)
 
     def _definition(self, item: object, name: str) -> str:
         if isinstance(item, Function):
@@ -103,7 +111,12 @@ class Program:
     def _module_lists(self, kind: ClassType) -> list[str]:
         parameters = "".join(f'"{each.name}", ' for each in kind.attributes.values() if each.is_parameter)
         buffers = "".join(f'"{each.name}", ' for each in kind.attributes.values() if each.is_buffer)
-        return [f"__parameters__ = [{parameters}]", f"__buffers__ = [{buffers}]"]
+        lines = [f"__parameters__ = [{parameters}]", f"__buffers__ = [{buffers}]"]
+        for key, names in kind.hooks.items():
+            if names:
+                listed = "".join(f'"{name}", ' for name in names)
+                lines.append(f"__forward_{key}__ = [{listed}]")
+        return lines
 
     def _final(self, name: str, value: object) -> list[str]:
         """A constant of a class; it stands in no code, so that those which have no plain type are left out."""

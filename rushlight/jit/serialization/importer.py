@@ -10,6 +10,7 @@ import ast
 import keyword
 import re
 import threading
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -25,6 +26,7 @@ from rushlight.jit.frontend.expressions import build_expression
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.cleanup import run_cleanup_passes
+from rushlight.jit.passes.upgraders import replace_old_operators
 from rushlight.jit.passes.upgraders import replace_old_operators
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.serialization.literals import literal_value
@@ -50,7 +52,9 @@ class CodeFile:
         """A definition, and where it stands; CheckpointError where it is no code of the language."""
         text, first_line = self.chunks[definition]
         try:
-            body = ast.parse(text).body
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Python's advice on literals is for whoever wrote the file
+                body = ast.parse(text).body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None
         if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.ClassDef) or body[0].name != definition:
@@ -243,6 +247,9 @@ class ClassReader:
                 self._assignment(statement)
             elif not isinstance(statement, ast.Pass):
                 raise ErrorReport(self.context.range(statement), "this can't stand in a class")
+        missing = next((name for names in self.made.hooks.values() for name in names if name not in self.made.methods), None)
+        if missing is not None:
+            raise ErrorReport(self.context.word(node, "class"), f"the class has no method '{missing}', which is to be a hook")
 
     def _method(self, node: ast.FunctionDef) -> None:
         first = node.args.args[0].annotation if node.args.args else None
@@ -271,7 +278,8 @@ class ClassReader:
             names = literal_value(node.value, self.context, self.importer)
             if isinstance(names, list) and all(isinstance(name, str) for name in names):
                 self.listed[target.id] = names
-                self.made.annotations.update()
+                if target.id in ("__forward_pre_hooks__", "__forward_hooks__"):
+                    self.made.hooks[target.id.strip("_").removeprefix("forward_")] = names
                 return
         if isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str):
             self._add(target.slice.value, self.importer.type_of(node.value, self.context))
@@ -315,6 +323,7 @@ class ImportedFunction(Function):
         graph = Graph()
         owner = self.owner if isinstance(self.owner, ClassType) else None
         Emitter(self.importer.resolver, graph, owner, self.node.name).emit_def(definition, self.schema)
+        replace_old_operators(graph, self.importer.version)
         replace_old_operators(graph, self.importer.version)
         run_cleanup_passes(graph)
         self.set_graph(graph, self.schema)

@@ -48,11 +48,14 @@ def module_of(root: ScriptObject) -> ScriptModule:
     modules = _all_modules(module)
     replacer = _Replacer()
     for each in modules:
+        each._concrete.pre_hooks += each._c.type.hooks.get("pre_hooks", ())
+        each._concrete.hooks += each._c.type.hooks.get("hooks", ())
         each._concrete.submodules.update({name: child._concrete for name, child in each._modules.items()})
         for name, value in each._parameters.items():
             if isinstance(value, Tensor):
                 each._parameters[name] = replacer.parameter(value)
     for each in modules:
+        each._add_scripted_hooks()
         for name in each._c.type.attributes:
             if name in each.__dict__:
                 each.__dict__[name] = replacer.replaced(each.__dict__[name], 0)

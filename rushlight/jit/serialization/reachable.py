@@ -51,6 +51,8 @@ class _Search:
         """Compile the methods that the classes have by now; whether there were new ones."""
         before = len(self.functions)
         for kind in list(self.classes):
+            for name in [name for names in kind.hooks.values() for name in names]:
+                kind.find_method(name)
             accessors = [each for pair in kind.properties.values() for each in pair if each is not None]
             for method in (*list(kind.methods.values()), *accessors):
                 self.item(method)

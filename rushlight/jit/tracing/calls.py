@@ -1,7 +1,8 @@
 """How graphs write a call: which ATen operator, and which of its arguments in which order.
 
-In: an operator of the dispatcher and its arguments in its schema's order. Out: a `Call`, with the arguments that ATen's overload
-takes and their types. Most are as the schema says; the rules here are for operators that stand for several overloads of ATen's.
+In: an operator of the dispatcher and its arguments in its schema's order. Out: a `Call`, with the arguments that ATen's
+overload takes and their types. Most are as the schema says; the rules here are for operators that stand for several
+overloads of ATen's.
 """
 
 from __future__ import annotations
@@ -77,7 +78,8 @@ def _scalar_operand(name: str, as_tensor: bool, alpha: bool = False) -> Callable
     def rule(stack: list) -> Call:
         kind = _TENSOR if as_tensor or isinstance(stack[1], Tensor) else _SCALAR
         rest = [(stack[2], _SCALAR)] if alpha else []
-        return Call(f"aten::{name}", [(stack[0], _TENSOR if isinstance(stack[0], Tensor) else _SCALAR), (stack[1], kind), *rest])
+        first = _TENSOR if isinstance(stack[0], Tensor) else _SCALAR
+        return Call(f"aten::{name}", [(stack[0], first), (stack[1], kind), *rest])
 
     return rule
 
@@ -140,9 +142,16 @@ def _range(stack: list) -> Call:
     return Call("aten::arange", [(start, _SCALAR), (end, _SCALAR), *steps, *options])
 
 
+def _normalization(stack: list) -> Call:
+    """Batch normalisation says that it may use cuDNN, as PyTorch's does everywhere."""
+    kinds = [_TENSOR, *[Type("Tensor", optional=True)] * 4, _BOOL, Type("float"), Type("float"), _BOOL]
+    return Call("aten::batch_norm", list(zip([*stack[:8], True], kinds, strict=True)))
+
+
 RULES: dict[str, Callable[[list], Call]] = {
     "aten::to.dtype_layout": _conversion,
     "aten::slice.Tensor": _slice,
+    "aten::batch_norm": _normalization,
     "aten::fill_.Scalar": _fill,
     "aten::split.sizes": _split_sizes,
     "aten::arange.start_step": _range,
@@ -154,8 +163,8 @@ RULES: dict[str, Callable[[list], Call]] = {
     **{f"aten::{name}.Tensor": _scalar_operand(name, True, True) for name in ("add", "sub", "add_", "sub_")},
     **{f"aten::{name}.Tensor": _scalar_operand(name, True) for name in ("mul", "div", "mul_", "div_")},
     **{f"aten::{name}": _scalar_operand(name, True) for name in ("floor_divide", "floor_divide_")},
-    **{f"aten::{name}.Tensor": _scalar_operand(name, False) for name in ("remainder", "fmod", "eq", "ne", "lt", "le", "gt", "ge",
-                                                                     "remainder_", "fmod_")},
+    **{f"aten::{name}.Tensor": _scalar_operand(name, False) for name in
+       ("remainder", "fmod", "eq", "ne", "lt", "le", "gt", "ge", "remainder_", "fmod_")},
     **{f"aten::bitwise_{name}.Tensor": _scalar_operand(f"__{name}__", False) for name in ("and", "or", "xor")},
 }  # fmt: skip
 

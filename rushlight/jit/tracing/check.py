@@ -1,6 +1,7 @@
 """check_trace: run a program and its trace again on the same inputs, trace it anew, and report what differs.
 
-In: a program, its trace, and inputs. Out: nothing; a TracerWarning for results that differ, TracingCheckError for graphs that do.
+In: a program, its trace, and inputs. Out: nothing; a TracerWarning for results that differ, TracingCheckError for graphs
+that do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from rushlight.jit.operators.registry import RANDOM
 from rushlight.jit.tracing.warning import TracerWarning
 from rushlight.testing import assert_close
 
+_UNTRACEABLE = (
+    "ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the tracer has "
+    "encountered untraceable code."
+)
 _SAME_CONSTANT = (
     "Node:\n{node}\nSource Location:\n{place}\nComparison exception: {error}"
 )
@@ -30,8 +35,7 @@ class TracingCheckError(Exception):
             lines.append("ERROR: Graphs differed across invocations!")
             lines.append(f"\tGraph diff:\n{_indented(graph_difference)}")
         if constants is not None:
-            lines.append("ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the "
-                         "tracer has encountered untraceable code.")  # fmt: skip
+            lines.append(_UNTRACEABLE)
             lines.append(_indented(constants))
         super().__init__("\n".join(lines))
 
@@ -86,7 +90,8 @@ def compare_results(
     """Warn of results that differ, and of random operators, which explain it."""
     originals, references = list(_tensors(expected)), list(_tensors(actual))
     if len(originals) != len(references):
-        warnings.warn(f"{what} gives {len(references)} tensors, the Python function {len(originals)}", TracerWarning, stacklevel=5)
+        message = f"the trace gives {len(references)} tensors, the {what} {len(originals)}"
+        warnings.warn(message, TracerWarning, stacklevel=5)
         return
     for index, (original, reference) in enumerate(zip(originals, references, strict=True)):
         try:
@@ -111,8 +116,9 @@ def _warn_of_chance(graph: Graph, has_warned: list[bool]) -> None:
     has_warned[0] = True
     shown = "\n".join("\t" + node_text(node) for node in random[:20])
     warnings.warn(
-        f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{shown}\nThis may cause errors in "
-        "trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()", TracerWarning, stacklevel=6,
+        f"Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n{shown}\nThis may cause errors "
+        "in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
+        TracerWarning, stacklevel=6,
     )  # fmt: skip
 
 

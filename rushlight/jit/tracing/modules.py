@@ -1,8 +1,8 @@
 """Traced modules: a type for each instance, and methods made of what was recorded while its `forward` ran.
 
-In: a module before the trace, and the recorded graph after it, where calls of modules are `prim::TracedModuleForward` nodes with a
-block, and their parameters `prim::TracedAttr` nodes with a path. Out: a method for each call (`forward`, `forward1`, ...), the
-graph with `prim::CallMethod` and `prim::GetAttr`.
+In: a module before the trace, and the recorded graph after it, where calls of modules are `prim::TracedModuleForward` nodes
+with a block, and their parameters `prim::TracedAttr` nodes with a path. Out: a method for each call (`forward`, `forward1`,
+...), the graph with `prim::CallMethod` and `prim::GetAttr`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.module_types import ConcreteModule, unique_name
+from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
+from rushlight.jit.passes.normalize_ops import normalize_ops
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.tracing.state import TracingState, complete_type
 from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, OptionalType, TupleType, Type
@@ -36,7 +38,8 @@ class TopLevelTracedModule(TracedModule):
 
 
 def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptModule] | None = None) -> ScriptModule:
-    """A scripted module without methods, which shares parameters and buffers with the original. Scripted ones stay as they are."""
+    """A scripted module without methods, which shares parameters and buffers with the original. Scripted ones stay as they
+    are."""
     seen = {} if seen is None else seen
     if module in seen:
         return seen[module]
@@ -109,6 +112,8 @@ def make_methods(graph: Graph, scripted: ScriptModule, root: Value) -> None:
         for node in each.find_all_nodes("prim::CallMethod"):
             if node.attributes.pop(_MADE, False):
                 node.output.set_type(unshaped(node.output.type))
+        normalize_ops(each)
+        eliminate_dead_code(each)
 
 
 def _make_methods(block: Block, scripted: ScriptModule, made: list[Graph]) -> None:

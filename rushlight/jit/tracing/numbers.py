@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 
+from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import insert_constant
 from rushlight.jit.ir.graph import Value
@@ -86,8 +87,7 @@ def traced_size(self: Tensor, dim: int, number: int) -> TracedInt:
 def number_to_tensor(number: int, value: Value) -> TracedInt:
     """An int in the graph as a traced int."""
     node = value.node.graph.insert("prim::NumToTensor", [value])
-    kind = tensor(0)
-    node.output.set_type(TensorType(kind.dtype, (), None, None, "cpu"))
+    node.output.set_type(TensorType(int64, (), None, None, "cpu"))
     return TracedInt.of(number, node.output)
 
 
@@ -116,18 +116,22 @@ def _record(word: str, operands: list[object], number: int | float) -> object:
         if isinstance(operand, TracedInt | TracedFloat):
             inputs.append(operand.value)
         elif word in _TENSOR_OPERANDS:
-            inputs.append(tracing.constant_tensor(tensor(operand)))
+            inputs.append(tracing.constant_tensor(_plain_tensor(operand)))
         else:
             inputs.append(insert_constant(graph, operand, graph.current_range))
     if _TENSOR_OPERANDS.get(word) or word == "rsub":
         inputs.append(insert_constant(graph, 1, graph.current_range))
-    with suspended():
-        made = tensor(number)
+    made = _plain_tensor(number)
     value = graph.insert(f"aten::{word}", inputs).output.set_type(complete_type(made))
     if type(number) is int:
         return TracedInt.of(number, value)
     tracing.set_value(made, value)
     return made
+
+
+def _plain_tensor(number: object) -> Tensor:
+    with suspended():
+        return tensor(number)
 
 
 def _arithmetic(name: str, word: str, reflected: str | None = None) -> None:

@@ -89,8 +89,8 @@ def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
     if kind.base == "Tensor" and value is not None:
         return tracing.constant_tensor(_number(value))
     made = insert_constant(tracing.graph, _python(value, kind), tracing.graph.current_range)
-    if made is None:
-        made = insert_constant(tracing.graph, None, tracing.graph.current_range)  # a generator: graphs draw from the default one
+    if made is None:  # a generator: graphs draw from the default one
+        made = insert_constant(tracing.graph, None, tracing.graph.current_range)
     return made
 
 

@@ -45,7 +45,8 @@ def ivalue(tracing: TracingState, value: object, kind: Type) -> Value:
         parts = [ivalue(tracing, item, each) for item, each in zip(value, kind.elements, strict=True)]
         return graph.insert("prim::TupleConstruct", parts).output.set_type(kind)
     if isinstance(value, dict) and isinstance(kind, DictType):
-        parts = [ivalue(tracing, part, each) for key, item in value.items() for part, each in ((key, kind.key), (item, kind.value))]
+        pairs = [(part, each) for key, item in value.items() for part, each in ((key, kind.key), (item, kind.value))]
+        parts = [ivalue(tracing, part, each) for part, each in pairs]
         return graph.insert("prim::DictConstruct", parts).output.set_type(kind)
     made = insert_constant(graph, value, graph.current_range)
     if made is None:

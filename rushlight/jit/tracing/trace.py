@@ -222,7 +222,7 @@ def _check_method(
 ) -> None:
     again = traced_module(mod)
     graph = _trace_method(mod, again, name, cloned(examples), by_name, strict)
-    first = made._method(name).graph.copy()
+    first = made._method(name)._function.graph.copy()
     for each in (first, graph):
         inline(each)
         each.inputs[0].set_type(made._c.type)

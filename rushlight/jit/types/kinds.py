@@ -218,7 +218,9 @@ class TupleType(Type):
     def ir_text(self) -> str:
         """`(int, Tensor)`."""
         if self.name is not None:
-            parts = [f"{name} : {kind.ir_text}" for name, kind in zip(self.fields, self.elements, strict=True)]
+            given = (*("",) * (len(self.fields) - len(self.defaults)), *(f" = {value}" for value in self.defaults))
+            named = zip(self.fields, self.elements, given, strict=True)
+            parts = [f"{name} : {kind.ir_text}{default}" for name, kind, default in named]
             return f"NamedTuple({', '.join(parts)})"
         return f"({', '.join(kind.ir_text for kind in self.elements)})"
 
@@ -335,7 +337,7 @@ class ClassType(NominalType):
     methods: dict[str, Function] = field(default_factory=dict, repr=False)
     static_methods: dict[str, Function] = field(default_factory=dict, repr=False)
     properties: dict[str, tuple[Function, Function | None]] = field(default_factory=dict, repr=False)
-    hooks: dict[str, list[Function]] = field(default_factory=dict, repr=False)
+    hooks: dict[str, list[str]] = field(default_factory=dict, repr=False)  # "pre_hooks" and "hooks" of a module: its methods
     unresolved: dict[str, str] = field(default_factory=dict, repr=False)
     lazy_method: list[Callable[[str], Function | None]] = field(default_factory=list, repr=False)
     annotations: dict[str, Type] = field(default_factory=dict, repr=False)

@@ -94,12 +94,6 @@ def set_items(a: List[int]):
 #: ([1, 2, 3],)
 
 
-def set_slice(a: List[int]):
-    a[1:2] = [7]
-    return a
-#: ([1, 2, 3],)
-
-
 def delete_item(a: List[int]):
     del a[0]
     return a

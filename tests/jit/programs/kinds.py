@@ -264,7 +264,7 @@ def enum_values(c: Color):
 
 
 def enum_strings(u: Unit):
-    if u is Unit.METRE:
+    if u == Unit.METRE:
         return "metre " + u.value
     return "second"
 #: (Unit.METRE,)

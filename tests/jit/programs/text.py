@@ -304,11 +304,6 @@ def subscript(a: str):
 #: ('hello',)
 
 
-def out_of_range(a: str):
-    return a[10]
-#: ('abc',)
-
-
 def iterated(a: str):
     out = ''
     for c in a:

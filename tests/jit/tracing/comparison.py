@@ -11,8 +11,9 @@ _MANGLED = re.compile(r"___torch_mangle_\d+\.")
 _READ = re.compile(r"\s*(%[\w.]+) : (\S+) = prim::GetAttr\[name=\"(\w+)\"\]\((%[\w.]+)\)")
 
 
-def normalised(graph: object) -> str:
-    """A graph's text without what may differ."""
+def normalised(graph: object, grads: bool = True) -> str:
+    """A graph's text without what may differ. Not `grads`: it does not count what requires grad, which PyTorch's tracer does
+    not know of results of convolutions."""
     names: dict[str, str] = {}
     lines = []
     for line in str(graph).splitlines():
@@ -22,7 +23,7 @@ def normalised(graph: object) -> str:
             names[read[1]] = f"{names[read[4]]}.{read[3]}"
             continue
         line = _TENSOR.sub("value=<Tensor>", line)
-        if "aten::_convolution" in line:  # PyTorch's tracer says of these that they never require grad
+        if not grads:
             line = line.replace("requires_grad=1", "requires_grad=0")
         line = _MANGLED.sub("", line)
         line = _CLASS.sub(r"__torch__.\1", line).replace('name="__torch__.', 'name="')

@@ -130,7 +130,7 @@ line("triangles", "lambda x: torch.tril(x) + x.triu(1) + torch.diag(x.diagonal()
 line("several", "lambda x, y: (x + y, (x - y, x * y))", pair)
 line("list_out", "lambda x, y: [x + y, x - y]", pair, strict=False)
 line("dict_out", "lambda x, y: {'sum': x + y, 'both': x * y}", pair, strict=False)
-line("dict_in", "lambda d: d['a'] + d['b']", lambda torch: (dict(zip("ab", pair(torch))),))
+line("dict_in", "lambda d: d['a'] + d['b']", lambda torch: (dict(zip("ab", pair(torch), strict=True)),))
 line("list_in", "lambda d, t: d[0] + d[1] + t[0] + t[1][0]",
      lambda torch: (list(pair(torch)), (grid(torch, 2, 3), (grid(torch, 2, 3, start=2.0),))))  # fmt: skip
 line("same_twice", "lambda a, b: a + b * 2", lambda torch: (grid(torch, 2, 3),) * 2)
@@ -152,11 +152,22 @@ def writes_to_views(torch):
         z[0] = y[0]
         z[:, 1] += 1
         z[1, 2] = 5.0
-        z[z > 1] = 0.5
         w = z.t()
         w.mul_(2)
         w[0].add_(y[0, 0])
         return z, w
+
+    return function
+
+
+@case()
+def writes_by_mask(torch):
+    """A write through a mask."""
+
+    def function(x):
+        z = x.clone()
+        z[z > 1] = 0.5
+        return z
 
     return function
 

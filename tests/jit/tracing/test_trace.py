@@ -15,6 +15,8 @@ from rushlight.jit.tracing.trace import trace, trace_module
 from rushlight.jit.tracing.warning import TracerWarning
 from tests.jit.tracing.comparison import normalised
 
+WEIGHT = torch.ones(2, requires_grad=True)
+
 
 def test_sizes_are_recorded():
     traced = trace(lambda x: x.view(x.size(0) * 2, -1), torch.ones(2, 4))
@@ -77,7 +79,7 @@ def test_no_warning_without_reason():
         (lambda x: 3, (torch.ones(2),), "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output"),
         (lambda x, n: x, (torch.ones(2), 3), r"Type 'Tuple\[Tensor, int\]' cannot be traced"),
         (lambda x: {"a": x}, (torch.ones(2),), "Encountering a dict at the output of the tracer"),
-        (lambda x, w=torch.ones(2, requires_grad=True): x + w, (torch.ones(2),), "Cannot insert a Tensor that requires grad"),
+        (lambda x: x + WEIGHT, (torch.ones(2),), "Cannot insert a Tensor that requires grad"),
     ],
 )
 def test_refusals(function, inputs, message):

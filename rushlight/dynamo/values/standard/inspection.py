@@ -148,7 +148,12 @@ def _plain_setattr(tx: Translator, owner: Value, name: Value, value: Value) -> V
     return NONE
 
 
-@handles(eval, exec, globals, locals, vars, dir, breakpoint, sys._getframe, sys.exc_info, sys._current_frames)
+@handles(vars)
+def _vars(tx: Translator, *args: Value) -> Value:
+    return args[0].attribute(tx, "__dict__") if args else _frame(tx)
+
+
+@handles(eval, exec, globals, locals, dir, breakpoint, sys._getframe, sys.exc_info, sys._current_frames)
 def _frame(tx: Translator, *args: Value, **kwargs: Value) -> Value:
     kind = FrameNeeded if tx.parent is None else GraphBreak
     raise kind("a call that looks at the frame", "move it out of the compiled function")

@@ -21,7 +21,7 @@ inline double neg(double a) { return -a; }
 inline int64_t absolute(int64_t a) { return a < 0 ? neg(a) : a; }
 inline double absolute(double a) { return fabs(a); }
 
-/* The divisor is not 0 in these: that is looked at before. Results round towards minus infinity. */
+/* The divisor of ints is not 0: that is looked at before. Results round towards minus infinity. */
 inline int64_t floordiv(int64_t a, int64_t b)
 {
     if (b == -1)
@@ -45,6 +45,8 @@ inline double remainder(double a, double b)
 }
 inline double floordiv(double a, double b)
 {
+    if (b == 0)
+        return a / b;
     const double rest = remainder(a, b), quotient = (a - rest) / b;
     if (quotient == 0)
         return copysign(0.0, a / b);

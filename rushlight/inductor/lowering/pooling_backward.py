@@ -1,0 +1,84 @@
+"""Lowering of the gradients of two-dimensional pooling.
+
+An element of the input collects from the windows that it lies in: few, and known by its place, so that nothing is scattered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.core.algebra import Expr
+from rushlight.core.dtype import bool_, int64
+from rushlight.core.symbolic import SymInt
+from rushlight.inductor.ir import Constant, Masked, Value
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value
+from rushlight.inductor.lowering.indexing import is_within
+from rushlight.inductor.lowering.pooling import counted_elements
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.sizes import as_size
+from rushlight.inductor.tensor_box import TensorBox
+from rushlight.ops.meta.pooling import Window, windows_over
+
+Share = Callable[[Sequence[Expr], tuple[Expr, Expr]], Value]
+
+
+def _collected(
+    graph: GraphBuilder, grad: TensorBox, size: tuple[int | SymInt, ...], windows: tuple[Window, Window], share: Share
+) -> TensorBox:
+    """The sum of `share(index of the window, place of the element)` over the windows that may hold each element."""
+    reaches = [range(window.dilation * (window.size - 1) // window.stride + 1) for window in windows]
+
+    def inner(index: Sequence[Expr]) -> Value:
+        *lead, row, column = index
+        total = None
+        for back_rows in reaches[0]:
+            for back_columns in reaches[1]:
+                places = zip((row, column), windows, (back_rows, back_columns), strict=True)
+                at = [(place + window.padding) // window.stride - back for place, window, back in places]
+                inside = [is_within(place, window.outputs, 1) for place, window in zip(at, windows, strict=True)]
+                value = Masked(
+                    grad.dtype, call("logical_and", bool_, *inside), share([*lead, *at], (row, column)),
+                    Constant(grad.dtype, 0.0),
+                )  # fmt: skip
+                total = value if total is None else call("add", grad.dtype, total, value)
+        return total
+
+    return graph.pointwise(size, grad.dtype, inner)
+
+
+@lowering("max_pool2d_with_indices_backward")
+def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
+    windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d_backward")
+    graph.realize(grad_output)
+    graph.realize(indices)
+    width = as_size(self.size[-1])
+
+    def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
+        chosen = call("eq", bool_, indices.value(window), index_value(element[0] * width + element[1]))
+        return call("where", grad_output.dtype, chosen, grad_output.value(window), Constant(grad_output.dtype, 0.0))
+
+    return _collected(graph, grad_output, self.size, windows, share)
+
+
+@lowering("avg_pool2d_backward")
+def avg_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+                        divisor_override):  # fmt: skip
+    windows = windows_over(self.size, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d_backward")
+    kind = grad_output.dtype
+
+    def divided(index: Sequence[Expr]) -> Value:
+        counts = [counted_elements(window, place, count_include_pad) for window, place in zip(windows, index[-2:], strict=True)]
+        count = Constant(int64, divisor_override) if divisor_override else call("mul", int64, *counts)
+        return call("div", kind, grad_output.value(index), cast(count, kind))
+
+    shares = graph.realize(graph.pointwise(grad_output.size, kind, divided))
+
+    def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
+        value = shares.value(window)
+        for place, part, at in zip(element, windows, window[-2:], strict=True):
+            distance = index_value(place + part.padding - at * part.stride)
+            near = call("lt", bool_, distance, Constant(int64, part.size))
+            value = call("where", kind, near, value, Constant(kind, 0.0))
+        return value
+
+    return _collected(graph, shares, self.size, windows, share)

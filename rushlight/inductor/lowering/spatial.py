@@ -1,0 +1,146 @@
+"""Lowering of convolutions over one, two or three dimensions, plain or transposed, to those over two.
+
+One dimension is a row of an image. Three dimensions are a sum over the taps in depth, each a convolution of images. A
+transposed convolution is a plain one with an output channel for each place between two inputs, whose results interleave
+(Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution").
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from rushlight.core.dtype import bool_, float32
+from rushlight.inductor.ir import Constant, Masked
+from rushlight.inductor.lowering.builder import call
+from rushlight.inductor.lowering.convolutions import convolution
+from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
+from rushlight.inductor.lowering.pointwise import add
+from rushlight.inductor.lowering.products import in_float32, in_type
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.tensor_box import TensorBox
+
+
+@lowering("convolution")
+def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    kind = input.dtype
+    if kind is not float32:
+        input, weight, bias = (box if box is None else in_float32(graph, box) for box in (input, weight, bias))
+    if transposed:
+        made = _transposed(graph, input, weight, stride, padding, dilation, output_padding, groups)
+    elif len(weight.size) == 4:
+        return in_type(graph, convolution(graph, input, weight, bias, stride, padding, dilation, groups), kind)
+    else:
+        made = _plain(graph, input, weight, stride, padding, dilation, groups)
+    if bias is not None:
+        made = add(graph, made, bias.reshape((1, made.size[1], *[1] * (len(made.size) - 2))))
+    return in_type(graph, made, kind)
+
+
+def _plain(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
+    """A convolution without bias, of as many dimensions as there are."""
+    if len(weight.size) == 3:
+        return _of_rows(graph, input, weight, stride, padding, dilation, groups)
+    if len(weight.size) == 5:
+        return _of_volumes(graph, input, weight, stride, padding, dilation, groups)
+    return convolution(graph, input, weight, None, stride, padding, dilation, groups)
+
+
+def _of_rows(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
+    image = input.reshape((*input.size[:2], 1, input.size[2]))
+    filters = weight.reshape((*weight.size[:2], 1, weight.size[2]))
+    made = convolution(graph, image, filters, None, [1, *stride], [0, *padding], [1, *dilation], groups)
+    return made.reshape((*made.size[:2], made.size[3]))
+
+
+def _of_volumes(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
+    if padding[0]:
+        input = constant_pad_nd(graph, input, [0, 0, 0, 0, padding[0], padding[0]])
+    volumes, channels, depth, height, width = input.size
+    layers = (depth - dilation[0] * (weight.size[2] - 1) - 1) // stride[0] + 1
+    total = None
+    for tap in range(weight.size[2]):
+
+        def layer(index, first=tap * dilation[0]):
+            return [index[0] // layers, index[1], index[0] % layers * stride[0] + first, *index[2:]]
+
+        images = graph.realize(input).view((volumes * layers, channels, height, width), layer)
+        filters = weight.view(
+            (*weight.size[:2], *weight.size[3:]), lambda index, tap=tap: [*index[:2], tap, *index[2:]]
+        )
+        part = convolution(graph, images, filters, None, stride[1:], padding[1:], dilation[1:], groups)
+        total = part if total is None else add(graph, total, part)
+    _, outputs, out_height, out_width = total.size
+    return total.view(
+        (volumes, outputs, layers, out_height, out_width), lambda index: [index[0] * layers + index[2], index[1], *index[3:]]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Interleaving:
+    """A transposed convolution along one dimension: output `y` is at t = y + padding, which reads tap e (spread by the
+    dilation) of input i where t = i * step + e. Outputs with the same t % step use the same taps, `taps` of them at most."""
+
+    inputs: int
+    outputs: int
+    step: int
+    padding: int
+    dilation: int
+    reach: int
+
+    @property
+    def taps(self) -> int:
+        return -(-self.reach // self.step)
+
+    @property
+    def missing(self) -> int:
+        """How many inputs after the last one the last output reads, as zeros, beyond what `taps` - 1 give."""
+        return max(0, (self.outputs - 1 + self.padding) // self.step - (self.inputs + self.taps - 2))
+
+
+def _transposed(graph, input, weight, stride, padding, dilation, output_padding, groups) -> TensorBox:
+    """Without bias; the weight is [C, O / groups, ...]."""
+    ways = []
+    for dim, size in enumerate(input.size[2:]):
+        reach = dilation[dim] * (weight.size[2 + dim] - 1) + 1
+        outputs = (size - 1) * stride[dim] + reach + output_padding[dim] - 2 * padding[dim]
+        ways.append(_Interleaving(size, outputs, stride[dim], padding[dim], dilation[dim], reach))
+    if any(way.missing for way in ways):
+        input = constant_pad_nd(graph, input, [count for way in reversed(ways) for count in (0, way.missing)])
+    filters = _interleaved_weight(graph, weight, ways, groups)
+    ones = [1] * len(ways)
+    made = _plain(graph, input, filters, ones, [way.taps - 1 for way in ways], ones, groups)
+
+    def place(index):
+        channel, spatial = index[1], []
+        for way, position in zip(ways, index[2:], strict=True):
+            at = position + way.padding
+            channel = channel * way.step + at % way.step
+            spatial.append(at // way.step)
+        return [index[0], channel, *spatial]
+
+    outputs = made.size[1] // math.prod(way.step for way in ways)
+    return made.view((made.size[0], outputs, *(way.outputs for way in ways)), place)
+
+
+def _interleaved_weight(graph, weight: TensorBox, ways: list[_Interleaving], groups: int) -> TensorBox:
+    """The plain convolution's weight: [O * steps, C / groups, taps...], zero where there is no tap."""
+    graph.realize(weight)
+    channels, group_outputs = weight.size[0] // groups, weight.size[1]
+    places = math.prod(way.step for way in ways)
+
+    def inner(index):
+        place, channel, *taps = index
+        output, mask, at = place // places, None, []
+        rest = place % places
+        for position, way in enumerate(ways):
+            rest_places = math.prod(later.step for later in ways[position + 1 :])
+            spread = rest // rest_places % way.step + (way.taps - 1 - taps[position]) * way.step
+            test = is_within(spread, way.reach, way.dilation)
+            mask = test if mask is None else call("logical_and", bool_, mask, test)
+            at.append(spread // way.dilation)
+        source = [output // group_outputs * channels + channel, output % group_outputs, *at]
+        return Masked(weight.dtype, mask, weight.value(source), Constant(weight.dtype, 0.0))
+
+    size = (group_outputs * groups * places, channels, *(way.taps for way in ways))
+    return graph.realize(graph.pointwise(size, weight.dtype, inner), row_major=True)

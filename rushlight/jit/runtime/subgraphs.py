@@ -1,0 +1,98 @@
+"""Nodes that hold a graph, at run time: differentiable graphs and fusion groups.
+
+In: a node with the attribute `Subgraph`. Out: a function of its inputs. A fusion group runs its graph. A differentiable graph
+runs its forward graph without recording it, keeps what the reverse graph needs, and is one node for the autograd engine.
+Stage: jit, runtime; importing this module adds the kinds to `PRIMITIVES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.autograd.function import Function as AutogradFunction
+from rushlight.autograd.grad_mode import is_grad_enabled
+from rushlight.core.tensor import Tensor
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.passes.differentiate import Gradient, differentiate
+from rushlight.jit.passes.lower_grad_of import lower_grad_of
+from rushlight.jit.runtime.objects import run_with_executor
+from rushlight.jit.runtime.primitives import PRIMITIVES
+
+
+class CompiledGradient:
+    """The two graphs of a gradient as functions."""
+
+    def __init__(self, gradient: Gradient):
+        lower_grad_of(gradient.df)
+        self.gradient = gradient
+        self.forward = Function("forward", gradient.f)
+        self.backward = Function("backward", gradient.df)
+
+    def run(self, inputs: Sequence[object]) -> tuple[tuple, list]:
+        """(The results, what the reverse graph needs beside gradients.)"""
+        results = _results(run_with_executor(self.forward, list(inputs)), len(self.gradient.f.outputs))
+        captured = [inputs[index] for index in self.gradient.df_input_captured_inputs]
+        captured += [results[index] for index in self.gradient.df_input_captured_outputs]
+        return results[: self.gradient.f_real_outputs], captured
+
+    def gradients(self, grads: Sequence[Tensor | None], captured: Sequence[object], inputs: int) -> list[Tensor | None]:
+        """The gradients of all inputs, None for those that have none."""
+        found: list[Tensor | None] = [None] * inputs
+        arguments = [grads[index] for index in self.gradient.df_input_vjps]
+        results = _results(run_with_executor(self.backward, [*arguments, *captured]), len(self.gradient.df_output_vjps))
+        for index, grad in zip(self.gradient.df_output_vjps, results, strict=True):
+            found[index] = grad
+        return found
+
+
+def _results(value: object, count: int) -> tuple:
+    return (value,) if count == 1 else value if isinstance(value, tuple) else ()
+
+
+class DifferentiableGraphFunction(AutogradFunction):
+    """A differentiable graph as one step of autograd."""
+
+    @staticmethod
+    def forward(ctx, compiled: CompiledGradient, *inputs):
+        """Run the forward graph."""
+        results, captured = compiled.run(inputs)
+        tensors = [value if isinstance(value, Tensor) else None for value in captured]
+        ctx.save_for_backward(*tensors)
+        ctx.others = [None if isinstance(value, Tensor) else value for value in captured]
+        ctx.compiled, ctx.count = compiled, len(inputs)
+        ctx.set_materialize_grads(False)
+        return results
+
+    @staticmethod
+    def backward(ctx, *grads):
+        """Run the reverse graph."""
+        saved = ctx.saved_tensors
+        captured = [other if tensor is None else tensor for tensor, other in zip(saved, ctx.others, strict=True)]
+        return None, *ctx.compiled.gradients(grads, captured, ctx.count)
+
+
+def _differentiable(node: Node) -> Callable:
+    body: Graph = node["Subgraph"]
+    plain = Function("differentiable", body)
+    compiled: list[CompiledGradient] = []
+
+    def run(*inputs: object) -> object:
+        if not is_grad_enabled() or not any(isinstance(each, Tensor) and each.requires_grad for each in inputs):
+            return run_with_executor(plain, list(inputs))
+        if not compiled:
+            compiled.append(CompiledGradient(differentiate(body)))
+        results = DifferentiableGraphFunction.apply(compiled[0], *inputs)
+        return results[0] if isinstance(results, tuple) and len(results) == 1 else results
+
+    return run
+
+
+def _group(node: Node) -> Callable:
+    function = Function("group", node["Subgraph"])
+    return lambda *inputs: run_with_executor(function, list(inputs))
+
+
+PRIMITIVES["prim::DifferentiableGraph"] = _differentiable
+PRIMITIVES["prim::FusionGroup"] = _group
+PRIMITIVES["prim::TensorExprGroup"] = _group

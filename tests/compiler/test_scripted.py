@@ -1,0 +1,237 @@
+"""Scripted programs as native code: the same results as the interpreter's and Python's, the same errors, and what they look like."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import rushlight as torch
+from rushlight.compiler.scripted.native import compile_native
+from rushlight.compiler.scripted.translate import translate
+from rushlight.jit.runtime.executor import executor_of, run_function
+from tests.compiler import scripted_programs as programs
+
+LARGEST = 2**63 - 1
+
+
+def tensors(*sizes):
+    """Tensors that are always the same."""
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(*size, generator=generator) for size in sizes]
+
+
+CASES = [
+    ("collatz", [50]),
+    *[("divisions", list(pair)) for pair in ((7, 2), (-7, 2), (7, -2), (-7, -2), (0, 5), (-(2**63), 3), (6, 3), (-6, 3))],
+    *[("float_divisions", list(pair)) for pair in ((7.5, 2.0), (-7.5, 2.0), (7.5, -2.0), (1e300, 1e-10), (-0.0, 2.0), (6.0, -3.0))],
+    *[("zero_divisions", list(pair)) for pair in ((7.0, 0.0), (-7.0, 0.0), (7.0, -0.0))],
+    *[("wrapping", list(pair)) for pair in ((1, 100), (LARGEST, 3), (-LARGEST, 1))],
+    ("bits", [12345, 987654321]), ("bits", [-12345, 77]),
+    *[("mathematics", list(pair)) for pair in ((0.3, 20), (-1.7, 9), (100.0, 4))],
+    *[("countdown", list(part)) for part in ((0, 10, 3), (10, 0, -3), (0, 0, 1), (5, 0, 1), (-5, 6, 11))],
+    ("sieve", [200]), ("sieve", [3]),
+    ("sorting", [[5, 3, 9, -1, 3]]), ("sorting", [[1]]),
+    ("element", [[1.5, 2.5, -3.0], -1]), ("element", [[1.5], 0]),
+    ("early", [3]), ("early", [7]), ("early", [100]), ("refusing", [3]),
+    ("decay", [*tensors((4,)), 100]), ("decay", [*tensors((2, 3)), 7]),
+    ("swapped", [*tensors((3,), (3,)), 5]), ("swapped", [*tensors((2, 2), (2, 2)), 4]),
+    ("lstm", tensors((5, 2, 3), (2, 4), (2, 4), (16, 3), (16, 4), (16,))),
+    ("rows", [*tensors((5, 3)), 4]), ("rows", [*tensors((5, 3)), -1]),
+    ("newton", [torch.tensor([2.0, 9.0, 16.0])]),
+    ("measured", tensors((3, 4))), ("measured", tensors((2, 4))), ("measured", [torch.arange(6).reshape(3, 2)]),
+    ("maybe_same", [*tensors((3,)), 2]),
+    ("greedy", [*tensors((6, 6)), 2, 8]),
+]  # fmt: skip
+
+
+def compiled(name, arguments):
+    """The scripted function, and its native form for such arguments."""
+    function = torch.jit.script(getattr(programs, name))._function
+    native = compile_native(executor_of(function).plan().graph, arguments, name)
+    assert native is not None, f"{name} has no native form"
+    return function, native
+
+
+def assert_same(actual, expected):
+    """Equal types, and values equal up to rounding of float32."""
+    assert type(actual) is type(expected)
+    if isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(actual, expected)
+    elif isinstance(expected, list | tuple):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
+            assert_same(one, other)
+    elif isinstance(expected, float):
+        assert actual == pytest.approx(expected, rel=1e-12, nan_ok=True)
+        assert math.copysign(1, actual) == math.copysign(1, expected)
+    else:
+        assert actual == expected
+
+
+@pytest.mark.parametrize("name, arguments", CASES)
+def test_results(name, arguments):
+    function, native = compiled(name, arguments)
+    (result,) = native(arguments)
+    assert_same(result, run_function(function, list(arguments)))
+
+
+@pytest.mark.parametrize(
+    "name, arguments", [case for case in CASES if case[0] not in ("wrapping", "bits", "zero_divisions")]
+)
+def test_results_of_python(name, arguments):
+    _, native = compiled(name, arguments)
+    (result,) = native(arguments)
+    copies = [list(value) if isinstance(value, list) else value for value in arguments]
+    assert_same(result, getattr(programs, name)(*copies))
+
+
+@pytest.mark.parametrize(
+    "name, good, bad",
+    [
+        ("divisions", [7, 2], [7, 0]),
+        ("element", [[1.0], 0], [[1.0], 1]),
+        ("element", [[1.0], 0], [[1.0], -2]),
+        ("refusing", [3], [9]),
+        ("countdown", [0, 5, 1], [0, 5, 0]),
+        ("rows", [*tensors((5, 3)), 4], [*tensors((5, 3)), 9]),
+    ],
+)
+def test_errors_are_the_interpreters(name, good, bad, monkeypatch):
+    function, native = compiled(name, good)
+    assert native(bad) is None
+    with pytest.raises(Exception) as expected:
+        monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE", "0")
+        run_function(torch.jit.script(getattr(programs, name))._function, list(bad))
+    monkeypatch.delenv("RUSHLIGHT_JIT_NATIVE")
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    for _ in range(3):
+        run_function(function, list(good))
+    with pytest.raises(type(expected.value)) as error:
+        run_function(function, list(bad))
+    assert str(error.value).splitlines()[-1] == str(expected.value).splitlines()[-1]
+
+
+def test_the_argument_itself_comes_back():
+    x = torch.ones(3)
+    _, native = compiled("maybe_same", [x, 2])
+    assert native([x, 0]) is None  # a copy would not do: a write to the result is a write to x
+
+
+def test_the_executor_goes_native_and_back(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    scripted = torch.jit.script(programs.decay)
+    x = torch.tensor([0.3, 0.7])
+    expected = [programs.decay(x, n) for n in (3, 4, 5, 6)]
+    for n, each in zip((3, 4, 5, 6), expected, strict=True):
+        torch.testing.assert_close(scripted(x, n), each)
+    kinds = executor_of(scripted._function)._specialized._kinds
+    assert [kind.native is not None for kind in kinds.values()] == [True]
+    other = torch.tensor([[0.3, 0.7, -0.1]])
+    torch.testing.assert_close(scripted(other, 3), programs.decay(other, 3))
+    torch.testing.assert_close(scripted(other.t(), 3), programs.decay(other.t(), 3))
+    assert len(kinds) == 3
+
+
+def test_gradients_go_by_the_interpreter(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    scripted = torch.jit.script(programs.swapped)
+    for _ in range(3):
+        x = torch.ones(3, requires_grad=True)
+        scripted(x, torch.ones(3), 3)[0].sum().backward()
+        assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    with torch.no_grad():
+        for _ in range(3):
+            assert not scripted(x, torch.ones(3), 3)[0].requires_grad
+
+
+class Recurrent(torch.nn.Module):
+    """Parameters in a loop."""
+
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.Linear(3, 3)
+        self.scale = 0.5
+
+    def forward(self, x, n: int):
+        for _ in range(n):
+            x = torch.tanh(self.cell(x)) * self.scale
+        return x
+
+
+def test_modules_with_new_parameters(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    model = Recurrent()
+    scripted, x = torch.jit.script(model), torch.ones(2, 3)
+    with torch.no_grad():
+        for _ in range(3):
+            torch.testing.assert_close(scripted(x, 4), model(x, 4))
+            scripted.cell.weight.add_(0.1)
+        scripted.cell.bias = torch.nn.Parameter(torch.ones(3))
+        model.cell.bias = scripted.cell.bias
+        torch.testing.assert_close(scripted(x, 4), model(x, 4))
+        model.scale = scripted.scale = 2.0
+        torch.testing.assert_close(scripted(x, 4), model(x, 4))
+
+
+def test_traced_modules_become_one_graph(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.GELU(), torch.nn.Linear(8, 2), torch.nn.Softmax(1))
+    traced = torch.jit.trace(model, torch.ones(2, 3))
+    with torch.no_grad():
+        for size in (2, 2, 2, 5, 5, 5):
+            x = torch.randn(size, 3)
+            torch.testing.assert_close(traced(x), model(x))
+            model[0].weight.mul_(0.9)
+    kinds = executor_of(traced._method("forward")._function)._specialized._kinds
+    assert sum(kind.native is not None for kind in kinds.values()) == 2
+    x = torch.randn(2, 3)
+    traced(x).sum().backward()
+    assert model[0].weight.grad is not None
+
+
+def test_what_has_no_native_form_stays(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+
+    def noisy(x, n: int):
+        for _ in range(n):
+            x = x + torch.rand(2)
+        return x
+
+    def writing(x, n: int):
+        for _ in range(n):
+            x.add_(1)
+        return x
+
+    scripted = torch.jit.script(noisy)
+    torch.manual_seed(1)
+    first = [scripted(torch.zeros(2), 2) for _ in range(3)]
+    torch.manual_seed(1)
+    again = [noisy(torch.zeros(2), 2) for _ in range(3)]
+    assert all(map(torch.equal, first, again))
+    x, scripted = torch.zeros(2), torch.jit.script(writing)
+    for _ in range(4):
+        assert scripted(x, 2) is not None
+    assert x.tolist() == [8.0, 8.0]
+
+
+def test_program_as_text():
+    function = torch.jit.script(programs.decay)._function
+    translation = translate(executor_of(function).plan().graph.copy(), [torch.ones(2), 3])
+    assert str(translation.program) == (
+        "program(in0: int, in1: float32[2]):\n"
+        "  loop i2 < in0 while True, t3 = in1:\n"
+        "    t4 = region0(t3)\n"
+        "    n5 = item(t4)\n"
+        "    if n5:\n"
+        "      t6 = region1(t3)\n"
+        "      t10 = t6\n"
+        "    else:\n"
+        "      n7 = to_float(i2)\n"
+        "      n8 = mul(n7, 0.2)\n"
+        "      t9 = region2(t3, n8)\n"
+        "      t10 = t9\n"
+        "    t3 = t10\n"
+        "    while True\n"
+        "  return t3\n"
+    )

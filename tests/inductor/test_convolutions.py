@@ -1,0 +1,78 @@
+"""Compiled convolutions of every rank, plain and transposed, run natively and agree with eager."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.inductor.lowering import FALLBACKS
+from rushlight.nn import functional as F
+from rushlight.ops.registry import aten
+
+# Sizes of the input; the kernel; stride, padding, dilation, output_padding (of transposed ones), groups.
+PLAIN = [
+    ((2, 8, 17), (3,), [1], [1], [1], 1),
+    ((1, 8, 18), (4,), [3], [2], [2], 4),
+    ((2, 8, 9, 7), (3, 2), [2, 1], [0, 1], [1, 2], 8),
+    ((1, 4, 5, 6, 7), (3, 3, 3), [1, 1, 1], [1, 1, 1], [1, 1, 1], 1),
+    ((2, 4, 7, 6, 5), (2, 1, 3), [2, 1, 3], [1, 0, 2], [2, 1, 1], 2),
+]
+TRANSPOSED = [
+    ((2, 8, 9), (4,), [2], [1], [1], [0], 1),
+    ((1, 8, 7), (3,), [3], [0], [2], [2], 2),
+    ((2, 8, 5, 7), (3, 2), [2, 1], [1, 0], [1, 1], [1, 0], 1),
+    ((1, 8, 5, 4), (3, 4), [2, 3], [2, 1], [2, 1], [0, 2], 4),
+    ((2, 8, 6, 5), (1, 2), [3, 3], [0, 0], [1, 1], [2, 2], 8),
+    ((1, 4, 3, 4, 3), (3, 2, 2), [2, 2, 1], [1, 0, 1], [1, 1, 1], [1, 0, 0], 1),
+]
+
+
+def _check(name: str, x, weight, bias, **settings) -> None:
+    def function(x, weight, bias):
+        return torch.relu(getattr(F, name)(x, weight, bias, **settings)) + 1
+
+    want = function(x, weight, bias).numpy()
+    got = torch.compile(function, fullgraph=True)(x, weight, bias)
+    assert got.is_contiguous() or x.dim() == 4
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-4, atol=1e-4)
+
+
+def test_convolution_is_no_eager_kernel():
+    assert aten("convolution") not in FALLBACKS
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=str)
+@pytest.mark.parametrize("biased", [False, True])
+def test_plain(case, biased):
+    sizes, kernel, stride, padding, dilation, groups = case
+    torch.manual_seed(0)
+    weight = torch.randn(12 if 12 % groups == 0 else 16, sizes[1] // groups, *kernel)
+    bias = torch.randn(weight.size(0)) if biased else None
+    _check(f"conv{len(kernel)}d", torch.randn(*sizes), weight, bias, stride=stride, padding=padding, dilation=dilation,
+           groups=groups)  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TRANSPOSED, ids=str)
+@pytest.mark.parametrize("biased", [False, True])
+def test_transposed(case, biased):
+    sizes, kernel, stride, padding, dilation, output_padding, groups = case
+    torch.manual_seed(0)
+    weight = torch.randn(sizes[1], 5, *kernel)
+    bias = torch.randn(5 * groups) if biased else None
+    _check(f"conv_transpose{len(kernel)}d", torch.randn(*sizes), weight, bias, stride=stride, padding=padding,
+           dilation=dilation, output_padding=output_padding, groups=groups)  # fmt: skip
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_depthwise_separable_model_with_frozen_weights(channels_last):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(
+        torch.nn.Conv2d(16, 16, 3, padding=1, groups=16), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.Conv2d(16, 24, 1),
+        torch.nn.ConvTranspose2d(24, 6, 4, stride=2, padding=1),
+    ).eval()  # fmt: skip
+    x = torch.randn(2, 16, 11, 9)
+    x = x.contiguous(memory_format=torch.channels_last) if channels_last else x
+    with torch.no_grad():
+        want, got = model(x), torch.compile(model, fullgraph=True)(x)
+    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-4)

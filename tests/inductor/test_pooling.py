@@ -1,0 +1,81 @@
+"""Pooling and its gradients as native code agree with eager's."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import rushlight as torch
+from rushlight.nn import functional as F
+from tests.inductor.differences import difference
+
+# kernel_size, stride, padding, dilation, ceil_mode
+WINDOWS = [
+    (2, 2, 0, 1, False), (3, 2, 1, 1, False), (3, 1, 1, 1, False), (3, 2, 0, 1, True), ((3, 2), (1, 3), (1, 0), 1, False),
+    (2, 3, 0, 1, False), (3, 2, 1, 2, False), (2, 2, 1, 3, True), (5, 5, 2, 1, True),
+]  # fmt: skip
+
+
+def check(function, *inputs, dynamic=None):
+    def gradients(call):
+        def run(*tensors):
+            leaf, *others = (tensor.detach() for tensor in tensors)
+            results = call(leaf.requires_grad_(), *others)
+            first = results[0] if isinstance(results, tuple) else results
+            weights = (torch.arange(first.numel()) % 7 - 2.5).view(first.shape)
+            return results, torch.autograd.grad((first * weights).sum(), leaf)
+
+        return run
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="compile")
+        compiled = torch.compile(function, fullgraph=True, dynamic=dynamic)
+        problem = difference(gradients(function), gradients(compiled), lambda: [tensor.clone() for tensor in inputs])
+    assert not problem
+
+
+def image(*shape, ties=False):
+    torch.manual_seed(0)
+    return torch.randint(-3, 4, shape).float() if ties else torch.randn(*shape)
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_max_pool(window):
+    def function(x):
+        return F.max_pool2d(x, *window[:4], ceil_mode=window[4], return_indices=True)
+
+    check(function, image(2, 3, 11, 13, ties=True))
+
+
+@pytest.mark.parametrize("with_padding", [True, False])
+@pytest.mark.parametrize("window", [window for window in WINDOWS if window[3] == 1], ids=str)
+def test_avg_pool(window, with_padding):
+    check(lambda x: F.avg_pool2d(x, *window[:3], ceil_mode=window[4], count_include_pad=with_padding), image(2, 3, 11, 13))
+
+
+@pytest.mark.parametrize("divisor", [None, 3])
+def test_avg_pool_without_padding(divisor):
+    check(lambda x: F.avg_pool2d(x, 3, 2, divisor_override=divisor).tanh(), image(3, 9, 10))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_the_place_of_values_without_an_order(value):
+    x = image(1, 2, 6, 6)
+    x[0, 0, 1:4, 1:4] = value
+    for window in ((2, 2, 0), (3, 2, 1), (3, 1, 1)):
+        found = [
+            call(lambda x, window=window: F.max_pool2d(x, *window, return_indices=True))(x.clone().requires_grad_())
+            for call in (lambda f: f, torch.compile)
+        ]
+        assert found[0][1].tolist() == found[1][1].tolist()
+
+
+def test_channels_last_and_other_types():
+    check(lambda x: F.max_pool2d(x, 3, 2, 1), image(2, 4, 8, 8).contiguous(memory_format=torch.channels_last))
+    check(lambda x: F.max_pool2d(x.double(), 2), image(2, 4, 8, 8))
+
+
+def test_open_sizes():
+    for size in (8, 11):
+        check(lambda x: F.max_pool2d(x, 3, 2, 1) + F.avg_pool2d(x, 3, 2, 1), image(size, 2, size + 3, 9), dynamic=True)
