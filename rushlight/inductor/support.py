@@ -81,6 +81,12 @@ def _pool(node: Node) -> bool:
     return _first(node).dtype.is_floating_point and taps <= MOST_WINDOW
 
 
+def _embedding_backward(node: Node) -> bool:
+    gradient, places = _value(node, "grad_output"), _value(node, "indices")
+    plain = not _argument(node, "scale_grad_by_freq") and places.dtype in (int64, int32)
+    return plain and gradient.dtype is float32 and gradient.numel() > 0 and _first(node).numel() > 0
+
+
 def _as_strided(node: Node) -> bool:
     source = node.args[0].meta["val"]
     return source.is_contiguous() and source.storage_offset() == 0 and source.numel() > 0
@@ -129,6 +135,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("avg_pool2d"): _pool,
     aten("max_pool2d_with_indices_backward"): _pool,
     aten("avg_pool2d_backward"): _pool,
+    aten("embedding_dense_backward"): _embedding_backward,
     aten("as_strided"): _as_strided,
     aten("cat"): _few_tensors,
     aten("div.Tensor_mode"): _divides_safely,

@@ -72,27 +72,39 @@ class ScriptFunction:
         return Graph(executor_of(self._function).current_plan().graph)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        schema = self._function.schema
-        return from_script(run_function(self._function, bind_arguments(schema, args, kwargs)), schema.return_type)
+        for function in self._rushlight_functions[:-1]:
+            try:
+                return self._run(function, bind_arguments(function.schema, args, kwargs))
+            except CannotBind:
+                continue  # the next declared signature may fit
+        function = self._rushlight_functions[-1]
+        return self._run(function, bind_arguments(function.schema, args, kwargs))
+
+    def _run(self, function: Function, bound: list) -> object:
+        return from_script(run_function(function, bound), function.schema.return_type)
 
     def __repr__(self) -> str:
         return f"<ScriptFunction {self._function.name}>"
 
 
+class CannotBind(RuntimeError):
+    """Arguments of Python that do not fit a signature."""
+
+
 def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[str, object]) -> list:
-    """Python's arguments in a schema's order, converted; RuntimeError says which does not fit."""
+    """Python's arguments in a schema's order, converted; CannotBind says which does not fit."""
     arguments = schema.arguments
     positional = sum(not each.kwarg_only for each in arguments)
     name = schema.name.rpartition(".")[2]
     if len(args) > positional:
-        raise RuntimeError(
+        raise CannotBind(
             f"{name}() expected at most {positional} argument(s) but received {len(args)} argument(s). Declaration: {schema}"
         )
     bound, used = [], 0
     for index, argument in enumerate(arguments):
         if index < len(args) and not argument.kwarg_only:
             if argument.name in kwargs:
-                raise RuntimeError(f"{name}() got multiple values for argument '{argument.name}'. Declaration: {schema}")
+                raise CannotBind(f"{name}() got multiple values for argument '{argument.name}'. Declaration: {schema}")
             value = args[index]
         elif argument.name in kwargs:
             value = kwargs[argument.name]
@@ -100,17 +112,17 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
         elif argument.has_default:
             value = argument.default
         else:
-            raise RuntimeError(f"{name}() is missing value for argument '{argument.name}'. Declaration: {schema}")
+            raise CannotBind(f"{name}() is missing value for argument '{argument.name}'. Declaration: {schema}")
         try:
             bound.append(to_script(value, argument.type))
         except CannotConvert as error:
-            raise RuntimeError(
+            raise CannotBind(
                 f"{name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but instead found type "
                 f"'{type(value).__name__}'.\nPosition: {index}\n{error}\nDeclaration: {schema}"
             ) from None
     if used != len(kwargs):
         unknown = next(key for key in kwargs if key not in schema.positions)
-        raise RuntimeError(f"{name}() Unknown keyword argument '{unknown}' for operator '{name}'. Declaration: {schema}")
+        raise CannotBind(f"{name}() Unknown keyword argument '{unknown}' for operator '{name}'. Declaration: {schema}")
     return bound
 
 

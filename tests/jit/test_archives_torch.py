@@ -7,6 +7,7 @@ import io
 import json
 import re
 import zipfile
+from functools import cache
 
 import pytest
 
@@ -22,22 +23,22 @@ TORCH = zoo_of("torch")
 SAME_CODE = 0.85  # of modules; the others order what they name, or fold constants, otherwise
 
 
+@cache
 def saved_by_torch(name: str) -> tuple:
-    """The archive of a module, the arguments of a call, and torch's result."""
+    """The bytes of a module's archive, the arguments of a call, and torch's result."""
     torch.manual_seed(0)
     module, arguments = TORCH[name]()
     buffer = io.BytesIO()
     torch.jit.save(module, buffer)
     buffer.seek(0)
     result = torch.jit.load(buffer)(*copy.deepcopy(arguments))
-    buffer.seek(0)
-    return buffer, to_rushlight(arguments), to_rushlight(result)
+    return buffer.getvalue(), to_rushlight(arguments), to_rushlight(result)
 
 
 @pytest.mark.parametrize("name", TORCH)
 def test_torchs_archives_load_here_and_back(name):
-    buffer, arguments, result = saved_by_torch(name)
-    module = rushlight.jit.load(buffer)
+    data, arguments, result = saved_by_torch(name)
+    module = rushlight.jit.load(io.BytesIO(data))
     assert_same(plain(module(*copy.deepcopy(arguments))), result)
     back = torch.jit.load(io.BytesIO(module.save_to_buffer()))
     torch_arguments = from_rushlight(arguments)
@@ -73,10 +74,9 @@ def normalised(code: str) -> str:
 def test_code_prints_as_torch_prints_it():
     same = total = 0
     for name in TORCH:
-        buffer, _, _ = saved_by_torch(name)
-        theirs = torch.jit.load(buffer)
-        buffer.seek(0)
-        ours = dict(rushlight.jit.load(buffer).named_modules())
+        data, _, _ = saved_by_torch(name)
+        theirs = torch.jit.load(io.BytesIO(data))
+        ours = dict(rushlight.jit.load(io.BytesIO(data)).named_modules())
         for path, module in theirs.named_modules():
             if module._c._has_method("forward"):
                 total += 1
@@ -85,10 +85,8 @@ def test_code_prints_as_torch_prints_it():
 
 
 def test_parameters_carry_over():
-    buffer, _, _ = saved_by_torch("cnn_scripted")
-    theirs = torch.jit.load(buffer)
-    buffer.seek(0)
-    ours = rushlight.jit.load(buffer)
+    data, _, _ = saved_by_torch("cnn_scripted")
+    theirs, ours = torch.jit.load(io.BytesIO(data)), rushlight.jit.load(io.BytesIO(data))
     assert list(ours.state_dict()) == list(theirs.state_dict())
     assert [name for name, _ in ours.named_parameters()] == [name for name, _ in theirs.named_parameters()]
     assert_same(dict(ours.state_dict()), to_rushlight(dict(theirs.state_dict())))

@@ -31,7 +31,6 @@ def test_program(program, modules):
     their_graph, theirs = differential.outcomes(modules[program.file, "torch"], program, torch)
     if their_graph is None:  # the language here is a little larger, except where a program must be refused
         assert our_graph is None or program.file != "errors", f"torch refuses this: {theirs}"
-        assert program.file == "errors" or program.file in ("text", "kinds", "control", "containers", "tensors"), theirs
         return
     assert program.file != "errors", "torch takes this"
     assert len(ours) == len(theirs), (ours, theirs)

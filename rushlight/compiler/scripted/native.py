@@ -12,7 +12,8 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.straight import attributes_of, compile_straight
-from rushlight.compiler.scripted.translate import Translation, kind_of, translate
+from rushlight.compiler.scripted.translate import Translation, translate
+from rushlight.compiler.scripted.values import kind_of
 from rushlight.compiler.settings import from_environment
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor

@@ -30,7 +30,7 @@ PARALLEL_WORK = 200_000
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "attention", "conv", "image", "winograd", "checks")
 
-SPECIAL_HEADERS = ("attention_backward",)  # of the templates of their names
+SPECIAL_HEADERS = ("attention_backward", "scatter_rows")  # of the templates of their names
 
 
 @dataclass

@@ -97,6 +97,17 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
             "});",
         ]
 
+    def _scatter_rows(self) -> list[str]:
+        template, count = self.template, self.template.parameters["count"]
+        rows, index = template.operands["rows"], template.operands["index"]
+        self.kernel.work = as_size(template.rows * template.columns + count * template.columns * 2)
+        sizes = texts(count, template.columns, template.rows, template.parameters["left_out"])
+        out = self.pointer(template.name, write=True)
+        return [
+            f"rl::scatter_rows({self.pointer_to(rows)}, {size_text(rows.strides[0])}, {self.pointer_to(index)},",
+            f"    {size_text(index.strides[0])}, {sizes}, {out});",
+        ]
+
     def epilogue(self) -> list[str]:
         """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""
         writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)

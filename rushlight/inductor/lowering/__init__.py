@@ -14,6 +14,7 @@ from rushlight.inductor.lowering import (
     products,
     random,
     reductions,
+    scatters,
     spatial,
     views,
 )
@@ -22,5 +23,5 @@ from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback,
 __all__ = [
     "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolutions", "creation", "fallback", "fallbacks",
     "indexing", "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products", "random", "reductions",
-    "spatial", "views",
+    "scatters", "spatial", "views",
 ]  # fmt: skip

@@ -17,7 +17,7 @@ fallback("needs a sort or a scan", "cumsum", "sort.stable", "topk")
 fallback("scatters: needs atomics or an ordered loop", "index_put", "scatter.src", "scatter_add",
          "scatter_reduce.two")
 fallback("part of a backward pass, which runs in eager", "gelu_backward", "_softmax_backward_data",
-         "_log_softmax_backward_data", "convolution_backward", "embedding_dense_backward", "native_layer_norm_backward",
+         "_log_softmax_backward_data", "convolution_backward", "native_layer_norm_backward",
          "native_batch_norm_backward", "nll_loss_forward",
          "nll_loss_backward")  # fmt: skip
 fallback("needs a scan", "cumprod", "cummax", "cummin", "logcumsumexp")

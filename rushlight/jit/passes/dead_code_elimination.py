@@ -51,16 +51,12 @@ class _Marker:
 
     def mark_block(self, block: Block) -> None:
         """Mark what a graph's results and effects need."""
-        for value in block.outputs:
-            self._mark_value(value)
+        self._mark(list(block.outputs))
         changed = True
         while changed:
             before = len(self.live)
             self._scan(block)
             changed = len(self.live) != before
-
-    def _mark_value(self, value: Value) -> None:
-        self._mark([value])
 
     def _mark(self, pending: list[Value]) -> None:
         """Mark values and all that they need, one after the other: chains of nodes may be long."""

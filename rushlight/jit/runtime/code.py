@@ -296,8 +296,10 @@ class _CodeEmitter:
         self._store_all(node.outputs)
 
 
-_WORDS = {"aten::wait": "WAIT", "prim::Enter": "ENTER", "prim::Exit": "EXIT", "prim::RaiseException": "RAISE_EXCEPTION"}
-_WORDS |= {"prim::TypeCheck": "TYPECHECK", "prim::RequiresGradCheck": "TYPECHECK", "prim::profile": "PROFILE_OP"}
+_WORDS = {
+    "aten::wait": "WAIT", "prim::Enter": "ENTER", "prim::Exit": "EXIT", "prim::RaiseException": "RAISE_EXCEPTION",
+    "prim::TypeCheck": "TYPECHECK", "prim::RequiresGradCheck": "TYPECHECK", "prim::profile": "PROFILE_OP",
+}  # fmt: skip
 _SPECIAL: dict[str, Callable] = {
     "prim::TypeCheck": _CodeEmitter._watching, "prim::RequiresGradCheck": _CodeEmitter._watching,
     "prim::profile": _CodeEmitter._watching,

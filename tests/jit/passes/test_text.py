@@ -468,3 +468,16 @@ def test_tensors_are_numbers_of_tensors():
     graph = after("EraseNumberTypes", "graph(%x : Tensor):\n  %1 : int = prim::Constant[value=1]()\n"
                   "  %y : Tensor = aten::add(%x, %1, %1)\n  return (%y)\n")  # fmt: skip
     assert torch.equal(graph.find_node("prim::Constant")["value"], torch.tensor(1))
+
+
+LONG = ("EliminateDeadCode", "EliminateCommonSubexpression", "ConstantPropagation", "PeepholeOptimize", "LowerSimpleTuples",
+        "RemoveMutation", "CreateAutodiffSubgraphs", "FuseGraph", "Canonicalize", "ConstantPooling")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_chains_of_nodes_may_be_long(name):
+    nodes = [f"  %v{index} : Tensor = aten::cos(%v{index - 1})" for index in range(1, 2000)]
+    graph = parse_ir("\n".join(["graph(%v0 : Tensor):", *nodes, "  return (%v1999)", ""]))
+    run_pass(name, graph)
+    held = graph.nodes if len(list(graph.nodes)) > 1 else next(graph.nodes)["Subgraph"].nodes
+    assert len(list(held)) == 1999
