@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = ("README.md", "CONTRIBUTING.md", "docs/OVERVIEW.md")
 MADE_BY_RUNS = {"00_graph.py", "04_code.cpp", "06_module.py", "07_guards.py", "08_bytecode.py", "results.md"}
-OF_USERS = {"halves.py", "attend.py", "choose.py", "script.py", "my_script.py", "python-gdb.py"}
+OF_USERS = {"sums.py", "halves.py", "attend.py", "choose.py", "script.py", "my_script.py", "python-gdb.py"}
 
 
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):

@@ -70,7 +70,7 @@ def is_cheap_to_repeat(node: Node) -> bool:
 
 @dataclass
 class Recomputation:
-    """`candidates` are in the graph's order; `read` are those that backward nodes read. Sizes, which cost nothing, are not among
+    """`candidates` are in the graph's order; `read` are those that backward nodes read. Sizes, which cost nothing, are not in
     them."""
 
     candidates: Sequence[Node]

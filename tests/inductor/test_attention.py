@@ -11,11 +11,11 @@ from rushlight.nn import functional as F
 from tests.inductor.differences import difference
 
 MASKS = {
-    "none": lambda b, l, s: None,
-    "bool": lambda b, l, s: torch.rand(l, s) > 0.3,
-    "without keys": lambda b, l, s: torch.arange(l)[:, None] > torch.arange(s) % 3,
-    "added": lambda b, l, s: torch.randn(b, 1, l, s),
-    "of keys": lambda b, l, s: torch.randn(b, 1, 1, s),
+    "none": lambda batch, rows, keys: None,
+    "bool": lambda batch, rows, keys: torch.rand(rows, keys) > 0.3,
+    "without keys": lambda batch, rows, keys: torch.arange(rows)[:, None] > torch.arange(keys) % 3,
+    "added": lambda batch, rows, keys: torch.randn(batch, 1, rows, keys),
+    "of keys": lambda batch, rows, keys: torch.randn(batch, 1, 1, keys),
 }
 
 

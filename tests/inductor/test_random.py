@@ -70,6 +70,39 @@ def test_native_code_draws_what_the_interpreter_draws(monkeypatch):
         assert float((mine.double() - other.double()).abs().max()) <= 1e-5 * max(1.0, float(mine.double().abs().max()))
 
 
+# Where draws are fused: (function, sizes of its inputs)
+FUSED = {
+    "epilogue": (lambda x, w: F.dropout(x @ w, 0.5), (13, 20), (20, 70)),
+    "batched epilogue": (lambda x, w: F.dropout(x @ w, 0.5) + 1, (3, 13, 20), (3, 20, 70)),
+    "rows": (lambda x: F.dropout(x, 0.5).sum(1), (13, 70)),
+    "columns": (lambda x: F.dropout(x, 0.5).sum(0), (130, 70)),
+    "softmax": (lambda x: F.dropout((x * torch.rand_like(x)).softmax(-1), 0.5), (13, 70)),
+    "transposed": (lambda x: F.dropout(x, 0.5).t().contiguous() * 2, (13, 70)),
+    "concatenation": (lambda x: torch.cat([F.dropout(x, 0.5), torch.rand_like(x) + x], 1), (13, 7)),
+    "slices": (lambda x: (torch.rand_like(x) * 2)[1:, ::3] + x[1:, ::3], (13, 70)),
+    "gather": (lambda x: torch.rand_like(x)[torch.tensor([5, 1, 5])] * x[:3], (13, 70)),
+    "broadcast": (lambda x: x * torch.rand(70) + torch.rand(13, 1), (13, 70)),
+    "convolution": (lambda x, w: F.dropout2d(F.conv2d(x, w), 0.5), (2, 3, 9, 9), (40, 3, 3, 3)),
+    "double": (lambda x: torch.rand(13, 70, dtype=torch.float64) + x.double(), (13, 70)),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_draws_are_the_interpreters(name, dynamic):
+    function, *sizes = FUSED[name]
+    inputs = [torch.linspace(-1, 1, math.prod(size)).view(size) for size in sizes]
+    torch.compile(function, verify=True, dynamic=dynamic)(*inputs)
+
+
+def test_the_number_of_threads_does_not_matter():
+    x, results = torch.ones(700, 301), []
+    for threads in (1, 2, 3):
+        torch.manual_seed(7)
+        results.append(torch.compile(draw_all, options={"threads": threads})(x))
+    assert all(equal(results[0], results[1])) and all(equal(results[0], results[2]))
+
+
 def test_fallback_random_draws_what_eager_draws():
     def draw(x):
         return F.dropout(x, 0.3), torch.rand_like(x), torch.randn(100), torch.randint(-5, 12, (70,)), torch.normal(x, 0.1)

@@ -1,4 +1,4 @@
-"""What a translation from the jit's IR knows of values: operands of the program, values known now, and where inputs are from."""
+"""What a translation from the jit's IR knows of values: operands, values that are known now, and where inputs come from."""
 
 from __future__ import annotations
 
