@@ -185,8 +185,9 @@ def _construct(name: str, parts: list[Type], where: SourceRange | None) -> Type:
         return ListType(parts[0])
     if name in ("Dict", "dict"):
         if not is_key_type(parts[0]):
-            problem = f"Cannot create dict for key type '{parts[0].ir_text}', only int, float, complex, Tensor, device and string "
-            raise ErrorReport(where, problem + "keys are supported") if where is not None else RuntimeError(problem)
+            known = "only int, float, complex, Tensor, device and string keys are supported"
+            problem = f"Cannot create dict for key type '{parts[0].ir_text}', {known}"
+            raise ErrorReport(where, problem) if where is not None else RuntimeError(problem)
         return DictType(*parts)
     if name == "Optional":
         return optional(parts[0])

@@ -1,7 +1,7 @@
 """TorchScript classes and interfaces: the types of the user's own classes.
 
-In: a Python class. Out: a ClassType whose methods are compiled (`__init__` at once, since it says what the attributes are), or an
-InterfaceType with the signatures of its methods. Stage: jit, script.
+In: a Python class. Out: a ClassType whose methods are compiled (`__init__` at once, since it says what the attributes are), or
+an InterfaceType with the signatures of its methods. Stage: jit, script.
 """
 
 from __future__ import annotations

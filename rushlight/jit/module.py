@@ -113,7 +113,7 @@ class ScriptModule(Module, metaclass=_CompilesWhenMade):
         for name, value in list(vars(self).items()):
             if isinstance(value, Attribute):
                 self.__dict__[name] = value.value
-        for name, each in inspect.getmembers_static(type(self), lambda member: isinstance(member, ScriptMethodStub)):
+        for name, _ in inspect.getmembers_static(type(self), lambda member: isinstance(member, ScriptMethodStub)):
             if self._c.type.find_method(name) is not None:
                 self._c.type.find_method(name).ensure_defined()
 

@@ -1,7 +1,7 @@
 """`_overload`: several signatures for one Python function or method, each compiled from the one body.
 
-In: declarations, which are functions whose bodies do not count, then the implementation under the same name. Out: the definitions
-to compile.
+In: declarations, which are functions whose bodies do not count, then the implementation under the same name. Out: the
+definitions to compile.
 """
 
 from __future__ import annotations

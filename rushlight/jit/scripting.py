@@ -41,7 +41,8 @@ def script(
     if inspect.isclass(obj):
         if issubclass(obj, Module):
             raise RuntimeError(
-                f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+                f"Type '{obj.__name__}' cannot be compiled since it inherits from nn.Module, "
+                "consider passing an instance instead"
             )
         return script_class(obj, _rcb or frame_lookup(sys._getframe(_frames_up + 1)))
     obj = REPLACEMENTS.get(obj, obj) if inspect.isfunction(obj) else obj

@@ -509,7 +509,7 @@ class Strings(nn.Module):
             if key not in table:
                 table[key] = torch.jit.annotate(List[int], [])
             table[key].append(i * n)
-        table["joined: " + ",".join(words) + "{} '\"\\\n\té".format(n)] = [len(words), 7 // 2, -7 % 3, ord("a")]
+        table["joined: " + ",".join(words) + f"{n} '\"\\\n\té"] = [len(words), 7 // 2, -7 % 3, ord("a")]
         return table
 
 

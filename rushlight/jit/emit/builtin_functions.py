@@ -1,4 +1,4 @@
-"""Operators with a number on the left of a tensor, which are compiled as others: `2 - x` is `neg(x) + 2`. Stage: jit, emission."""
+"""Operators with a number on the left of a tensor, compiled as others: `2 - x` is `neg(x) + 2`. Stage: jit, emission."""
 
 from __future__ import annotations
 

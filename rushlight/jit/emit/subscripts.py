@@ -182,7 +182,8 @@ class SubscriptEmitter:
         elif isinstance(value.type, TupleType) or value.type == STRING:
             raise ErrorReport(where, f"'{value.type}' object does not support item assignment")
         elif isinstance(subscripts[0], SliceExpr):
-            raise ErrorReport(where, "Sliced expression not yet supported for subscripted assignment; assign the elements one by one")
+            problem = "Sliced expression not yet supported for subscripted assignment; assign the elements one by one"
+            raise ErrorReport(where, problem)
         else:
             index = self.emit_expression(subscripts[0])
             if isinstance(value.type, ListType):

@@ -19,7 +19,7 @@ from rushlight.jit.ir.block import Block
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.ir.node import Node, Value
 from rushlight.jit.source import Source, SourceRange
-from rushlight.jit.types.kinds import NONE, TENSOR, ClassType, FunctionType, Type
+from rushlight.jit.types.kinds import ANY, NONE, TENSOR, ClassType, EnumType, FunctionType, Type
 from rushlight.jit.types.parser import Tokens
 
 _PLACE = re.compile(
@@ -133,9 +133,11 @@ class _Parser:
     def _resolve(self, name: str) -> Type | None:
         if name == "Function":
             return FunctionType(None)
-        found = self.known_class(name) if self.known_class is not None else None
-        if found is None and "." in name:
-            found = self.classes.setdefault(name, ClassType(name))
+        is_enum = name.startswith("Enum<")
+        plain = name[5:-1] if is_enum else name
+        found = self.known_class(plain) if self.known_class is not None else None
+        if found is None and "." in plain:
+            found = self.classes.setdefault(name, EnumType(plain, ANY) if is_enum else ClassType(plain))
         return found
 
     def _name(self, value: Value, name: str) -> None:
@@ -169,8 +171,7 @@ class _Parser:
             self.tokens.take(",")
         if results or self.tokens.token == "=":  # without results some leave it out
             self.tokens.expect("=")
-        node = Node(self.made, self._kind(), (), 0)
-        self._note_held_graph(node)
+        node = self._new_node()
         if self.tokens.token == "[":
             self._attributes(node, results[0][1] if results else NONE)
         for value in self._arguments():
@@ -182,8 +183,16 @@ class _Parser:
         for name, kind in results:
             self._name(node.add_output(kind), name)
 
-    def _kind(self) -> str:
-        return "^" + self.tokens.expect_kind("name") if self.tokens.take("^") else self.tokens.expect_kind("name")
+    def _new_node(self) -> Node:
+        """A node of the kind that follows; `^name()` is a function of Python."""
+        if self.tokens.take("^"):
+            node = Node(self.made, "prim::PythonOp", (), 0).set("name", self.tokens.expect_kind("name"))
+            self.tokens.expect("(")
+            self.tokens.expect(")")
+            return node
+        node = Node(self.made, self.tokens.expect_kind("name"), (), 0)
+        self._note_held_graph(node)
+        return node
 
     def _place(self, node: Node, line: int) -> None:
         place = self.places.get(line)

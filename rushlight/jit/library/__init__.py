@@ -1,7 +1,7 @@
 """Scripted forms of the library's own modules, functions and context managers, which are written for eager.
 
-In: a class or a function of the library. Out: Python in TorchScript's language, with the same meaning. What has no entry here is
-compiled from its own source.
+In: a class or a function of the library. Out: Python in TorchScript's language, with the same meaning. What has no entry here
+is compiled from its own source.
 """
 
 from __future__ import annotations

@@ -188,6 +188,7 @@ REPLACEMENTS: dict[Callable, Callable] = {
     math.prod: product, F.dropout2d: dropout2d, F.dropout3d: dropout3d, F.feature_alpha_dropout: feature_alpha_dropout,
     F.softmax: softmax, F.log_softmax: log_softmax, F.softmin: softmin, F.gaussian_nll_loss: gaussian_nll_loss,
     F.scaled_dot_product_attention: scaled_dot_product_attention, F.layer_norm: layer_norm, F.ctc_loss: ctc_loss,
-    F.embedding_bag: embedding_bag, distinct.unique: unique, common.reduction_code: reduction_code, common.reduction_name: reduction_name, F.embedding: embedding,
+    F.embedding_bag: embedding_bag, distinct.unique: unique, common.reduction_code: reduction_code,
+    common.reduction_name: reduction_name, F.embedding: embedding,
     **attention.REPLACEMENTS, **convolution.REPLACEMENTS, **pooling.REPLACEMENTS, **vision.REPLACEMENTS,
 }  # fmt: skip

@@ -123,7 +123,7 @@ def grid_sample(
         )
     corners = False
     if align_corners is None:
-        warnings.warn("grid_sample takes align_corners=False where it is not given")
+        warnings.warn("grid_sample takes align_corners=False where it is not given", stacklevel=2)
     else:
         corners = align_corners
     return aten.grid_sampler(input, grid, modes[mode], paddings[padding_mode], corners)

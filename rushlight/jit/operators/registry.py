@@ -13,10 +13,8 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_of_number, layout_of_number, memory_format_of_number
 from rushlight.jit.operators.declared import declared_schemas, refusal
 from rushlight.jit.schema import Argument, FunctionSchema, from_aten, parse_schema
-from rushlight.jit.types.kinds import TENSOR
-from rushlight.jit.types.kinds import ListType
+from rushlight.jit.types.kinds import TENSOR, ListType
 from rushlight.ops.dispatcher import OpOverload, all_operators
-
 
 RANDOM = frozenset(
     "alpha_dropout bernoulli binomial cauchy dropout exponential feature_alpha_dropout feature_dropout geometric log_normal "

@@ -75,8 +75,8 @@ def _register_reversed() -> None:
 
 
 def _python(name: str) -> Callable:
-    operators = {"remainder": operator.mod, "bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor}
-    return operators[name]
+    operators = {"bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor}
+    return operators.get(name, operator.mod)
 
 
 def _register_questions() -> None:

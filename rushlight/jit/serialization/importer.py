@@ -27,7 +27,6 @@ from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.cleanup import run_cleanup_passes
 from rushlight.jit.passes.upgraders import replace_old_operators
-from rushlight.jit.passes.upgraders import replace_old_operators
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.serialization.literals import literal_value
 from rushlight.jit.serialization.names import ArchiveResolver

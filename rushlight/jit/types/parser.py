@@ -5,6 +5,7 @@ In: a `Tokens` stream. Out: a type. RuntimeError names what does not fit.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 
@@ -177,7 +178,7 @@ def _parse_base(tokens: Tokens, resolve: Callable) -> Type:
         tokens.expect("<")
         name = tokens.expect_kind("name")
         tokens.expect(">")
-        return _resolved(tokens, resolve, name)
+        return resolve(f"Enum<{name}>") or _resolved(tokens, resolve, name)
     if tokens.token == "(" and (name in _DTYPES or (name == "Tensor" and _is_shape(tokens))):
         return _parse_shaped(tokens, name)
     if name in SIMPLE:
@@ -198,13 +199,31 @@ def _resolved(tokens: Tokens, resolve: Callable, name: str) -> Type:
 
 def _parse_named_tuple(tokens: Tokens, resolve: Callable) -> Type:
     tokens.expect("(")
-    names, kinds = [], []
+    names, kinds, defaults = [], [], []
     while not tokens.take(")"):
         names.append(tokens.expect_kind("name"))
         tokens.expect(":")
         kinds.append(parse_type(tokens, resolve))
+        if tokens.token == "=":
+            defaults.append(_shown_default(tokens))
         tokens.take(",")
-    return TupleType(tuple(kinds), "NamedTuple", tuple(names))
+    return TupleType(tuple(kinds), "NamedTuple", tuple(names), tuple(defaults))
+
+
+def _shown_default(tokens: Tokens) -> object:
+    """A field's default, which goes on to the next comma or the end of the tuple's fields; text where it is no literal."""
+    depth, start = 0, tokens._next
+    end = start
+    while end < len(tokens.text) and (depth > 0 or tokens.text[end] not in ",)"):
+        depth += (tokens.text[end] in "([{") - (tokens.text[end] in ")]}")
+        end += 1
+    shown = tokens.text[start:end].strip()
+    tokens._next = end
+    tokens.advance()
+    try:
+        return ast.literal_eval(shown)
+    except (SyntaxError, ValueError):
+        return shown
 
 
 def _parse_shaped(tokens: Tokens, name: str) -> TensorType:
