@@ -1,4 +1,4 @@
-"""Compares gradients of compiled random programs with eager's: `python -m tests.fuzz_gradients [--seeds N] [--start SEED]`.
+"""Compares gradients of compiled random programs with eager's: `python -m tests.fuzz_gradients --seeds N --start SEED`.
 
 Prints every program whose results, gradients or effects differ, as source. Exit status 1 if there is any.
 """
@@ -82,15 +82,17 @@ def _weighted(value: torch.Tensor) -> torch.Tensor:
     return (value.float() * weights).sum()
 
 
-def failure(program: Program, backend: str = "inductor", options: Options | None = None) -> str:
-    """What is wrong with the gradients of the compiled program; "" if nothing is."""
+def failure(
+    program: Program, backend: str = "inductor", options: Options | None = None, dynamic: bool | None = None
+) -> str:
+    """What is wrong with the gradients of the compiled program; "" if nothing is. With `dynamic` its sizes are left open."""
     case = Case(program)
     if not case.has_gradients or any(spec.special for spec in program.inputs):
         return ""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", message="compile")
-            compiled = case.function(functools.partial(torch.compile, backend=backend, options=options))
+            compiled = case.function(functools.partial(torch.compile, backend=backend, options=options, dynamic=dynamic))
             eager = differentiated(case.function())
             return difference(eager, differentiated(compiled), case.make_inputs, program.precision)
     except Exception:
@@ -104,12 +106,13 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--statements", type=int, default=8)
     parser.add_argument("--backend", default="inductor")
+    parser.add_argument("--dynamic", action="store_true", default=None, help="leave all sizes open")
     options = parser.parse_args()
     failed = []
     warnings.filterwarnings("ignore", message="Using a target size")
     for seed in range(options.start, options.start + options.seeds):
         program = random_program(seed, options.statements)
-        problem = failure(program, options.backend, OPTIONS[seed % len(OPTIONS)])
+        problem = failure(program, options.backend, OPTIONS[seed % len(OPTIONS)], options.dynamic)
         if problem:
             failed.append(seed)
             print(f"--- seed {seed} ---\n{program}\n{problem}\n", flush=True)

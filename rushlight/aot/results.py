@@ -41,14 +41,14 @@ class Computed:
 class View:
     """A view of primal or of output number `position`; `offset` counts from its first element. `is_whole`: the very tensor.
 
-    Sizes and strides that are not known before the call are `Computed`.
+    Sizes, strides and offsets that are not known before the call are `Computed`.
     """
 
     of_primal: bool
     position: int
     size: tuple
     stride: tuple
-    offset: int
+    offset: int | Computed
     requires_grad: bool
     is_whole: bool = False
 
@@ -84,7 +84,7 @@ def _make(result: Result, computed: Sequence[Tensor | int], primals: Sequence[Te
         return base
     impl = base._impl
     size, stride = _known(result.size, computed), _known(result.stride, computed)
-    offset = impl.storage_offset + result.offset
+    offset = impl.storage_offset + _known((result.offset,), computed)[0]
     if not result.requires_grad:
         return wrap(impl.alias(size, stride, offset))
     with enable_grad():
@@ -155,7 +155,7 @@ class _Planner:
         impl, whole = value._impl, base._impl
         if impl.dtype is not whole.dtype:
             raise Untraceable(f"a result shows memory of dtype {whole.dtype} as {impl.dtype}")
-        offset = impl.storage_offset - whole.storage_offset
+        offset = self._number(impl.storage_offset - whole.storage_offset)
         size, stride = tuple(map(self._number, impl.sizes)), tuple(map(self._number, impl.strides))
         return View(of_primal, position, size, stride, offset, impl.requires_grad)
 

@@ -25,9 +25,10 @@ from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.function import BoundMethodValue, CellValue, NamedMethodValue
 from rushlight.dynamo.values.generators import GeneratorValue
 from rushlight.dynamo.values.iterators import IteratorValue, iterate
+from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.sequences import SequenceValue
-from rushlight.dynamo.values.tensor import wrap_result
+from rushlight.dynamo.values.tensor import TensorValue, wrap_result
 
 
 class Services:
@@ -158,6 +159,9 @@ class Services:
     def key(self, value: Value) -> Any:
         """A value as key of a dict or item of a set."""
         if not value.is_constant():
+            held = self.held_object(value)
+            if held is not None:
+                return held
             if value.python_type().__hash__ is None:
                 raise raised(TypeError(f"unhashable type: '{value.python_type().__name__}'"))
             raise GraphBreak(f"{value} as a key")
@@ -167,6 +171,14 @@ class Services:
         except TypeError as error:
             raise raised(error) from None
         return found
+
+    def held_object(self, value: Value) -> Any:
+        """The module, parameter or buffer itself for one that is guarded by its identity, as which it may be a key; or None."""
+        if isinstance(value, ModuleValue) and value.kind.__hash__ is object.__hash__ and value.kind.__eq__ is object.__eq__:
+            return value.real
+        if isinstance(value, TensorValue) and isinstance(value.source, Held):
+            return self.graph.attributes.get(value.graph_node.target)
+        return None
 
     def key_value(self, key: Any) -> Value:
         """The tracked value of a key."""

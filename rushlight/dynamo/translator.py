@@ -36,6 +36,10 @@ _GENERATOR = 0x20
 _ASYNC = 0x80 | 0x200
 
 
+# What the end of an `except` block does before it passes another exception on.
+_CLEANING = frozenset({"COPY", "POP_EXCEPT", "LOAD_CONST", "STORE_FAST", "DELETE_FAST"})
+
+
 class Returned(Exception):
     """The followed function returns."""
 
@@ -171,8 +175,13 @@ class Translator(Services):
     def is_guarded(self) -> bool:
         """Whether a suspended generator is inside of a try or with block of the program's; since 3.12 there are others."""
         handler = self.instructions[self.position - 1].handler
-        while handler is not None and self.instructions[handler.target].opname == "CLEANUP_THROW":
-            handler = self.instructions[handler.target].handler
+        while handler is not None:
+            index = handler.target
+            while self.instructions[index].opname in _CLEANING:
+                index += 1
+            if self.instructions[index].opname not in ("CLEANUP_THROW", "RERAISE"):
+                break
+            handler = self.instructions[index].handler
         return handler is not None and self.instructions[handler.target].opname != "CALL_INTRINSIC_1"
 
     def delegate(self) -> Value | None:

@@ -62,8 +62,12 @@ def _check_kind(position: int, given: object) -> list[str]:
 def _mismatch(position: int, given: object) -> str:
     if not isinstance(given, TensorInput):
         return f"a{position} != {given}"
+    strides, wanted = f"i{position}.strides", given.stride
+    if len(given.stepped) < len(given.size):
+        wanted = [given.stride[dim] for dim in given.stepped]
+        strides = numbers_text([f"{strides}[{dim}]" for dim in given.stepped])
     return (
-        f"i{position}.sizes != {numbers_text(given.size)} or i{position}.strides != {numbers_text(given.stride)} "
+        f"i{position}.sizes != {numbers_text(given.size)} or {strides} != {numbers_text(wanted)} "
         f"or i{position}.dtype is not d{position} or i{position}.storage.buffer is None"
     )
 

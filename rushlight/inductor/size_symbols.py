@@ -24,6 +24,11 @@ class TensorInput:
     stride: tuple[Size, ...]
     dtype: dtype
 
+    @property
+    def stepped(self) -> list[int]:
+        """The dimensions whose strides matter: those that may have several elements."""
+        return [dim for dim, size in enumerate(self.size) if size != 1]
+
 
 class SizeSymbols:
     """The symbols of a graph, in the order in which native code takes them. False where there are none.
@@ -85,7 +90,7 @@ class SizeSymbols:
                 yield f"a{position}", given
             else:
                 yield from ((f"i{position}.sizes[{dim}]", size) for dim, size in enumerate(given.size))
-                yield from ((f"i{position}.strides[{dim}]", step) for dim, step in enumerate(given.stride))
+                yield from ((f"i{position}.strides[{dim}]", given.stride[dim]) for dim in given.stepped)
 
     def _solve(self, text: str, size: Size) -> None:
         """Define the one unknown symbol of a size that is linear in it; that it divides is checked with the inputs."""

@@ -78,17 +78,28 @@ def _into_cell(value: object, kind: Kind, kept: list) -> int:
         return value._impl.data_ptr
     if isinstance(kind, ListOf):
         return _list_into_cell(value, kind, kept)
-    return _CELL.unpack(_PACK.pack(value))[0] if kind == FLOAT else int(value)
+    if kind == FLOAT:
+        return _CELL.unpack(_PACK.pack(value))[0]
+    if not -(1 << 63) <= value < 1 << 63:
+        raise Stopped
+    return int(value)
 
 
 def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
     if isinstance(kind.element, TensorOf):
         data = b"".join(bytes(value._impl.array.reshape(-1).view(np.uint8)) for value in values)
     else:
-        data = np.asarray(values, _TYPES[kind.element]).tobytes()
+        data = _bytes_of_numbers(values, _TYPES[kind.element])
     held = ctypes.create_string_buffer(_CELL.pack(len(values)) + data, 8 + max(len(data), 1))
     kept.append(held)
     return ctypes.addressof(held)
+
+
+def _bytes_of_numbers(values: Sequence, kind: type) -> bytes:
+    try:
+        return np.asarray(values, kind).tobytes()
+    except OverflowError:
+        raise Stopped from None
 
 
 def _from_cell(cell: int, kind: Kind) -> object:

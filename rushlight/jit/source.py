@@ -6,6 +6,7 @@ errors highlight. Stage: jit, from the frontend to the interpreter.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _CONTEXT = 3  # lines shown before and after the marked one
@@ -13,12 +14,14 @@ _CONTEXT = 3  # lines shown before and after the marked one
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A text and where it stands: `first_line` is the number, from 0, of its first line in the file."""
+    """A text and where it stands: `first_line` is the number, from 0, of its first line in the file. `origin` says, for a place of
+    an archive's code, which place of the user's source it was made from."""
 
     text: str
     filename: str | None = None
     first_line: int = 0
     leading_whitespace: int = 0
+    origin: Callable[[int], SourceRange | None] | None = None
 
     def __post_init__(self) -> None:
         starts = [0]
@@ -61,8 +64,16 @@ class SourceRange:
         """The characters themselves."""
         return self.source.text[self.start : self.end]
 
+    @property
+    def original(self) -> SourceRange | None:
+        """The place of the user's source that this place of an archive's code comes from, where that is known."""
+        return None if self.source.origin is None else self.source.origin(self.start)
+
     def file_line_column(self) -> tuple[str, int, int] | None:
-        """(file, line from 1, column from 0) of the beginning; None for text of no file."""
+        """(file, line from 1, column from 0) of the beginning, in the user's file if it is known; None for text of no file."""
+        original = self.original
+        if original is not None and original.source.filename is not None:
+            return original.file_line_column()
         if self.source.filename is None:
             return None
         line = self.source.line_of(self.start)
@@ -74,7 +85,11 @@ class SourceRange:
         return "" if place is None else f"{place[0]}:{place[1]}:{place[2]}"
 
     def highlight(self) -> str:
-        """The lines around the range, with the range marked by a line below it."""
+        """The lines around the range, with the range marked by a line below it; for an archive's code the user's lines, too."""
+        original = self.original
+        return self._highlighted() + ("" if original is None else f"The original code:\n{original.highlight()}")
+
+    def _highlighted(self) -> str:
         first = self.source.line_of(self.start)
         last_line = len(self.source.line_starts) - 1
         shown = []

@@ -18,9 +18,9 @@ pytestmark = [
 ]  # fmt: skip
 
 
-def check(seed: int, backend: str) -> None:
+def check(seed: int, backend: str, dynamic: bool | None = None) -> None:
     program = random_program(seed, 8)
-    problem = failure(program, backend, OPTIONS[seed % len(OPTIONS)])
+    problem = failure(program, backend, OPTIONS[seed % len(OPTIONS)], dynamic)
     assert not problem, f"seed {seed}\n{program}\n{problem}"
 
 
@@ -28,6 +28,18 @@ def check(seed: int, backend: str) -> None:
 def test_gradients_of_random_programs_are_eagers(first):
     for seed in range(first, first + BATCH):
         check(seed, "inductor" if seed % 3 else "aot_eager")
+
+
+@pytest.mark.parametrize("first", range(1000, 1000 + 3 * BATCH, BATCH))
+def test_gradients_of_random_programs_with_open_sizes_are_eagers(first):
+    for seed in range(first, first + BATCH):
+        check(seed, "inductor" if seed % 3 else "aot_eager", dynamic=True)
+
+
+# Strides of dimensions with one element, and an offset that depends on sizes.
+@pytest.mark.parametrize("seed", [196, 1010])
+def test_gradients_of_chosen_programs_with_open_sizes_are_eagers(seed):
+    check(seed, "inductor", dynamic=True)
 
 
 @pytest.mark.parametrize("seed", CHOSEN)

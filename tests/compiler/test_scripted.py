@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import List  # noqa: UP035 (TorchScript's annotations)
 
 import pytest
 
@@ -213,6 +214,34 @@ def test_what_has_no_native_form_stays(monkeypatch):
     for _ in range(4):
         assert scripted(x, 2) is not None
     assert x.tolist() == [8.0, 8.0]
+
+
+class Counter(torch.nn.Module):
+    """A list that calls write to."""
+
+    seen: List[int]  # noqa: UP006
+
+    def __init__(self):
+        super().__init__()
+        self.seen = [0]
+
+    def forward(self, n: int) -> int:
+        for i in range(n):
+            self.seen.append(i)
+        return len(self.seen)
+
+
+def test_lists_of_modules_are_written_to(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    scripted = torch.jit.script(Counter())
+    assert [scripted(2) for _ in range(4)] == [3, 5, 7, 9]
+
+
+def test_numbers_beyond_64_bits_are_left_to_the_interpreter():
+    _, native = compiled("wrapping", [1, 2])
+    assert native([2**70, 2]) is None
+    _, native = compiled("sorting", [[1, 2]])
+    assert native([[2**70, 2]]) is None
 
 
 def test_program_as_text():

@@ -445,3 +445,32 @@ def coroutine_by_hand(a):
         made.send(None)
     except StopIteration as stop:
         return stop.value
+
+
+@one(x)
+def left_in_a_handler(a):
+    def careful():
+        try:
+            yield a
+        except ValueError as error:
+            yield a + len(error.args)
+
+    values = careful()
+    next(values)
+    return values.throw(ValueError("thrown"))
+
+
+@program(x)
+def left_in_a_finally(a):
+    def careful():
+        try:
+            yield a
+        except ValueError:
+            try:
+                yield a + 1
+            finally:
+                LOG.append("left")
+
+    values = careful()
+    next(values)
+    return values.throw(ValueError("thrown"))

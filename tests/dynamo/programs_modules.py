@@ -15,6 +15,7 @@ PROGRAMS = Programs()
 one = PROGRAMS.one
 program = PROGRAMS
 x = torch.tensor([1.0, 2.0, 3.0])
+LISTED = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)))
 SEEN = []
 COUNTS = {"calls": 0}
 
@@ -625,3 +626,29 @@ EMBEDDING = nn.Embedding(5, 3, padding_idx=0)
 @one(torch.tensor([0, 1, 4]))
 def embedding_layer(a):
     return EMBEDDING(a) + 1
+
+
+@one(x)
+def parts_listed(a):
+    net = nn.Sequential
+    names = [name for name, _ in LISTED.named_parameters()], [name for name, _ in LISTED.named_modules()]
+    counts = len(list(LISTED.parameters())), len(list(LISTED.modules())), len(list(LISTED.buffers())), len(list(LISTED.children()))
+    return a + sum(p.sum() for p in LISTED.parameters()), names, counts, isinstance(LISTED, net), sum(p.numel() for p in LISTED.parameters())
+
+
+@one(x)
+def modules_in_sets(a):
+    seen = {LISTED, LISTED[0]}
+    scales = {LISTED[0]: 2, LISTED[2]: 3}
+    weights = {p: name for name, p in LISTED.named_parameters()}
+    for module in LISTED.modules():
+        if module in seen:
+            a = a + scales.get(module, 1)
+    return a, LISTED[2] in seen, len(seen), weights[LISTED[0].weight], {m.__class__.__name__ for m in scales}
+
+
+@program(x)
+def modules_in_sets_after_a_break(a):
+    scales = {module: index for index, module in enumerate(LISTED)}
+    print(end="")
+    return a + scales[LISTED[1]], len(scales)

@@ -5,6 +5,8 @@ carries arguments and results.
 from __future__ import annotations
 
 import json
+import sys
+import zipfile
 from pathlib import Path
 
 import torch
@@ -27,6 +29,17 @@ def main() -> None:
         call = {"arguments": encode(arguments)}
         call["result"] = encode(torch.jit.load(_saved(module, name))(*arguments))
         torch.jit.save(module, str(FOLDER / f"{name}.pt"), _extra_files={"call.json": json.dumps(call)})
+        drop_places_of_torch(FOLDER / f"{name}.pt")
+
+
+def drop_places_of_torch(path: Path) -> None:
+    """Take out the records that name files of torch where it is installed."""
+    with zipfile.ZipFile(path) as archive:
+        records = [(each, archive.read(each)) for each in archive.infolist()]
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, data in records:
+            if sys.prefix.encode() not in data:
+                archive.writestr(each, data)
 
 
 def _saved(module, name: str) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import zipfile
+from enum import Enum
 from pathlib import Path
 
 import pytest
 
 import rushlight as torch
+from tests.jit import test_archives_hostile as hostile
 from tests.jit.archives_values import assert_same, decode
 
 ARCHIVES = sorted(Path(__file__).with_name("archives").glob("*.pt"))
@@ -181,3 +184,79 @@ def test_saving_refuses_what_is_pythons():
         torch.jit.script(Ignoring()).save_to_buffer()
     with pytest.raises(TypeError, match="script or trace"):
         torch.jit.save(torch.nn.Linear(1, 1), io.BytesIO())
+
+
+class Mode(Enum):
+    SUM = 1
+    MEAN = 2
+
+
+def test_enums_of_the_users_class_are_arguments():
+    Mode.__module__, Mode.__qualname__ = "zoo_of_torch", "Mode"
+    module = torch.jit.load(archive("enums"))
+    assert module(torch.tensor([1.0, 3.0]), Mode.MEAN)[0].item() == 4.0
+    with pytest.raises(RuntimeError, match="Expected a value of type"):
+        module(torch.ones(1), 1)
+
+
+CLASSES = """\
+class Box:
+  n : int
+  def __init__(self: __torch__.Box, n: int) -> NoneType:
+    self.n = n
+    return None
+  def twice(self: __torch__.Box) -> int:
+    n = self.n
+    return torch.mul(n, 2)
+class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  training : bool
+  def forward(self: __torch__.M, x: Tensor) -> __torch__.Box:
+    b = __torch__.Box.__new__(__torch__.Box)
+    _0 = (b).__init__(4, )
+    return b
+"""
+
+
+def test_objects_of_an_archives_classes():
+    box = torch.jit.load(io.BytesIO(hostile.archive(CLASSES)))(torch.ones(1))
+    assert box.n == 4 and box.twice() == 8
+    with pytest.raises(AttributeError, match="no attribute 'missing'"):
+        box.missing  # noqa: B018
+
+
+HEADER = "op_version_set = 1\nimport __torch__.torch.nn\n"
+
+
+def test_the_header_of_old_files_is_passed_over():
+    module = torch.jit.load(io.BytesIO(hostile.archive(HEADER + hostile.MODULE.replace("BODY", "return torch.neg(x)"))))
+    assert module(torch.ones(1)).tolist() == [-1.0]
+
+
+def failing(x, y):
+    z = x + 1  # é
+    return z @ y
+
+
+def test_errors_show_the_users_source_again():
+    module = torch.jit.script(failing)
+    for _ in range(2):
+        module = torch.jit.load(io.BytesIO(module.save_to_buffer()))
+        with pytest.raises(RuntimeError) as caught:
+            module(torch.ones(2, 3), torch.ones(2, 3))
+        assert "return torch.matmul(z, y)" in str(caught.value)
+        assert "    return z @ y\n           ~~~~~ <--- HERE" in str(caught.value)
+        line = failing.__code__.co_firstlineno + 2
+        assert f'{__file__}", line {line}' in str(caught.value)
+
+
+def test_damaged_debug_sources_are_done_without():
+    data = torch.jit.script(failing).save_to_buffer()
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        records = {name: packed.read(name) for name in packed.namelist()}
+    name = next(name for name in records if name.endswith("debug_pkl"))
+    for damaged in (b"", b"\x80\x02K\x01.", b"\x80\x02cos\nsystem\n.", records[name][:100]):
+        module = torch.jit.load(io.BytesIO(hostile.zipped({**records, name: damaged})))
+        assert module(torch.ones(2, 2), torch.ones(2, 2)).tolist() == [[4.0, 4.0], [4.0, 4.0]]
+        assert "code/__torch__" in str(module.graph)

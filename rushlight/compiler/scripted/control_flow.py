@@ -71,10 +71,10 @@ class ControlFlow(Tensors):
         self.values[block.inputs[0]] = counter
         carried = []
         for value, first in zip(block.inputs[1:], initial, strict=True):
-            if isinstance(first.kind, ListOf):
-                raise Unsupported("a list that a loop carries")
-            prefix = "t" if isinstance(first.kind, TensorOf) else "n"
+            prefix = "list" if isinstance(first.kind, ListOf) else "t" if isinstance(first.kind, TensorOf) else "n"
             carried.append(self._var(prefix, first.kind))
+            if isinstance(first.kind, ListOf):
+                self.lengths[carried[-1]] = self.lengths[first] = None
             self.values[value] = carried[-1]
         before = dict(self.lengths)
         inner: list[Statement] = []

@@ -84,6 +84,7 @@ class Lists(Values):
         if op == "pop" and isinstance(operands[0].kind.element, TensorOf):
             raise Unsupported("pop from a list of tensors")
         mutates = node.kind in MUTATING
+        self.changes_lists = self.changes_lists or mutates
         target = None
         if not mutates or op == "pop":
             kind = self._list_result(node)

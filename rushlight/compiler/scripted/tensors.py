@@ -116,7 +116,7 @@ class Tensors(Lists):
             raise Unsupported("a list of tensors that leaves straight-line code")
         if not needed:
             return
-        fixed = set(self.inputs.values()) if self.depth else set()
+        fixed = {var for var in self.inputs.values() if isinstance(var.kind, TensorOf)} if self.depth else set()
         region, inputs, kinds = make_region(piece, needed, fixed)
         outputs = [self._var("t", kind) for kind in kinds]
         body.append(Run(len(self.regions), inputs, outputs))

@@ -45,6 +45,8 @@ class _Translator(ControlFlow):
         outputs: list[Operand] = []
         structure = [self._output(value, outputs, body) for value in self.graph.outputs]
         self._flush(body)
+        if self.shares_lists and self.changes_lists:
+            raise Unsupported("a list of an object, which may be written to")
         program = StructuredProgram(list(self.inputs.values()), outputs, body, self.regions)
         return Translation(program, list(self.inputs), structure)
 

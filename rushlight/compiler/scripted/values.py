@@ -110,6 +110,8 @@ class Values:
         self.piece: Piece | None = None
         self.lengths: dict[Var, int | None] = {}
         self.depth = 0
+        self.shares_lists = False
+        self.changes_lists = False
 
     def _var(self, prefix: str, kind: Kind) -> Var:
         return Var(f"{prefix}{next(self.numbers)}", kind)
@@ -127,6 +129,7 @@ class Values:
             found = self.inputs[source] = self._var("in", kind)
             if isinstance(kind, ListOf):
                 self.lengths[found] = None
+                self.shares_lists = self.shares_lists or not isinstance(source, Source) or bool(source.path)
         return found
 
     def _value(self, value: Value) -> object:

@@ -286,15 +286,17 @@ class StructuredWriter:
         yield "}"
 
     def _carry(self, statement: Repeat) -> Iterator[str]:
-        """Assign what is carried, all at once. Tensors are copied: the next round writes again where this one has written."""
+        """Assign what is carried, all at once. Tensors are copied: the next round writes again where this one has written.
+        Lists stay where they are."""
         changed = [(var, following) for var, _, following in statement.carried if var is not following]
-        numbers = [pair for pair in changed if isinstance(pair[0].kind, Scalar)]
+        numbers = [pair for pair in changed if not isinstance(pair[0].kind, TensorOf)]
         fresh = _made_by_runs(statement.body)
         names = []
         for var, following in numbers:
             name = self._temporary("next")
             names.append(name)
-            yield f"const {_SCALARS[var.kind.name]} {name} = {self._text(following, var.kind)};"
+            wanted = var.kind if isinstance(var.kind, Scalar) else None
+            yield f"{_declared(var)} const {name} = {self._text(following, wanted)};"
         tensors = [
             (var, following, self._allocate(var.kind.nbytes))
             for var, following in changed if isinstance(var.kind, TensorOf)

@@ -13,8 +13,10 @@ from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.lift_closures import lift_closures
 from rushlight.jit.passes.lower_tuples import forward_elements
 from rushlight.jit.passes.normalize_ops import normalize_ops
+from rushlight.jit.passes.registry import graph_pass
 
 
+@graph_pass("RunCleanupPasses")
 def run_cleanup_passes(graph: Graph) -> None:
     """Tidy up a graph that was just emitted."""
     lift_closures(graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from rushlight.jit.function import Function
 from rushlight.jit.types.kinds import ClassType
@@ -36,6 +37,15 @@ class ScriptObject:
         if method is None:
             raise RuntimeError(f"class '{self.type.name}' has no method '{name}'")
         return _runner[0](method, [self, *arguments])
+
+    def __getattr__(self, name: str) -> object:
+        """An attribute of the class, or one of its methods."""
+        kind = object.__getattribute__(self, "type")
+        if name in kind.attributes:
+            return object.__getattribute__(self, "slots")[name]
+        if not name.startswith("__") and kind.find_method(name) is not None:
+            return partial(self.call, name)
+        raise AttributeError(f"an object of '{kind.name}' has no attribute '{name}'")
 
     def __lt__(self, other: ScriptObject) -> bool:
         return self.call("__lt__", other)

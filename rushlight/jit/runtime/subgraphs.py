@@ -96,3 +96,4 @@ def _group(node: Node) -> Callable:
 PRIMITIVES["prim::DifferentiableGraph"] = _differentiable
 PRIMITIVES["prim::FusionGroup"] = _group
 PRIMITIVES["prim::TensorExprGroup"] = _group
+PRIMITIVES["prim::FunctionalGraph"] = _group

@@ -136,10 +136,22 @@ def _object(value: object, kind: ClassType) -> ScriptObject:
     return made
 
 
+def _is_of_class(value: object, kind: ClassType | EnumType) -> bool:
+    """Whether a value is of the Python class that was scripted; for a type of an archive, of the class of its name."""
+    python_class = type(value)
+    if kind.python_class is not None and isinstance(value, kind.python_class):
+        return True
+    names = (f"__torch__.{python_class.__module__}.{python_class.__qualname__}", f"__torch__.{python_class.__qualname__}")
+    is_imported = kind.python_class is None or kind.python_class.__module__ == "__torch__"
+    return is_imported and kind.name in names and not isinstance(value, ScriptObject)
+
+
 def _simple(value: object, kind: Type) -> object:
     value = simplified(_unwrapped(value))
-    if isinstance(kind, ClassType) and kind.python_class is not None and isinstance(value, kind.python_class):
+    if isinstance(kind, ClassType) and _is_of_class(value, kind):
         return _object(value, kind)
+    if isinstance(kind, EnumType) and isinstance(value, enum.Enum) and _is_of_class(value, kind):
+        return kind.python_class[value.name] if value.name in kind.python_class.__members__ else value
     if kind == FLOAT and type(value) is int:
         return float(value)
     if kind == COMPLEX and type(value) in (int, float):

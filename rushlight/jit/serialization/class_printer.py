@@ -5,6 +5,9 @@ In: types and functions. Out: texts by their qualified prefixes, such as `__torc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from rushlight.jit.constants import simplified
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
@@ -12,8 +15,17 @@ from rushlight.jit.serialization.code_constants import ConstantTable, constant_t
 from rushlight.jit.serialization.code_expressions import is_plain
 from rushlight.jit.serialization.code_names import TypeTable
 from rushlight.jit.serialization.code_printer import FunctionPrinter
+from rushlight.jit.serialization.debug_sources import DebugPickler
 from rushlight.jit.serialization.reachable import compile_reachable
+from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import ANY, ClassType, EnumType, InterfaceType, TupleType, Type
+
+
+class Printed(NamedTuple):
+    """The text of a definition, and where the code at some offsets in it comes from."""
+
+    text: str
+    places: Sequence[tuple[int, SourceRange]] = ()
 
 
 class Program:
@@ -23,7 +35,8 @@ class Program:
         self.constants = ConstantTable()
         self.types = TypeTable(self._note)
         self.pending: list[tuple[object, str]] = []
-        self.texts: dict[str, list[str]] = {}
+        self.texts: dict[str, str] = {}
+        self.places: dict[str, list[tuple[int, SourceRange]]] = {}
         self.operators: set[str] = set()
 
     def _note(self, item: object, name: str) -> None:
@@ -31,7 +44,7 @@ class Program:
 
     def add(self, item: Type | Function) -> str:
         """Print a type or function and all that it refers to; its name in the program."""
-        compile_reachable(item)
+        self.types.classes |= {kind.name for kind in compile_reachable(item)}
         name = self.types.name_of(item)
         self.finish()
         return name
@@ -41,18 +54,26 @@ class Program:
         while self.pending:
             found, full = self.pending.pop(0)
             prefix, _, last = full.rpartition(".")
-            self.texts.setdefault(prefix, [])
-            self.texts[prefix].append(self._definition(found, last))
+            printed = self._definition(found, last)
+            before = self.texts.get(prefix, "")
+            self.places.setdefault(prefix, []).extend((len(before) + offset, place) for offset, place in printed.places)
+            self.texts[prefix] = before + printed.text
 
     def files(self) -> dict[str, str]:
         """The texts by the names of their files, `__torch__/torch/nn.py`."""
-        return {f"{prefix.replace('.', '/')}.py": "".join(parts) for prefix, parts in self.texts.items()}
+        return {f"{prefix.replace('.', '/')}.py": text for prefix, text in self.texts.items()}
 
-    def function(self, function: Function, name: str, level: int = 0, self_type: Type | None = None) -> str:
+    def debug_files(self) -> dict[str, bytes]:
+        """The records of where the files' code comes from, by the names of these files."""
+        made = {prefix: DebugPickler().dump_ranges(places) for prefix, places in self.places.items()}
+        return {f"{prefix.replace('.', '/')}.py": data for prefix, data in made.items()}
+
+    def function(self, function: Function, name: str, level: int = 0, self_type: Type | None = None) -> Printed:
         """A function's definition."""
         graph = function.graph
         self._note_operators(graph)
-        return FunctionPrinter(self.types, self.constants, level).function(graph, function.schema, name, self_type)
+        printer = FunctionPrinter(self.types, self.constants, level)
+        return Printed(printer.function(graph, function.schema, name, self_type), printer.ranges())
 
     def _note_operators(self, graph: Graph) -> None:
         for node in graph.all_nodes():
@@ -61,27 +82,22 @@ class Program:
             if isinstance(inner, Graph):
                 self._note_operators(inner)
 
-    def _definition(self, item: object, name: str) -> str:
+    def _definition(self, item: object, name: str) -> Printed:
         if isinstance(item, Function):
             return self.function(item, name)
         if isinstance(item, ClassType):
             return self._class(item, name)
         if isinstance(item, EnumType):
-            return self._lines(f"class {name}(Enum):", [f"{member} = {plain_text(value)}" for member, value in item.members])
+            members = [f"{member} = {plain_text(value)}" for member, value in item.members]
+            return Printed(self._lines(f"class {name}(Enum):", members))
         if isinstance(item, TupleType):
-            return self._lines(f"class {name}(NamedTuple):", self._fields(item))
-        return self._interface(item, name)
+            fields = zip(item.fields, item.elements, strict=True)
+            lines = [f"{each} : {self.types.text(kind)}" for each, kind in fields]
+            return Printed(self._lines(f"class {name}(NamedTuple):", lines))
+        return Printed(self._interface(item, name))
 
     def _lines(self, head: str, lines: list[str]) -> str:
         return "\n".join([head, *(f"  {line}" for line in lines or ["pass"])]) + "\n"
-
-    def _fields(self, kind: TupleType) -> list[str]:
-        defaults = dict(zip(kind.fields[len(kind.fields) - len(kind.defaults) :], kind.defaults, strict=True))
-        lines = []
-        for field, element in zip(kind.fields, kind.elements, strict=True):
-            default = f" = {self._constant(defaults[field], element)}" if field in defaults else ""
-            lines.append(f"{field} : {self.types.text(element)}{default}")
-        return lines
 
     def _constant(self, value: object, kind: Type) -> str:
         return constant_text(simplified(value), kind, self.constants, self.types)
@@ -95,7 +111,7 @@ class Program:
 
     # Classes
 
-    def _class(self, kind: ClassType, name: str) -> str:
+    def _class(self, kind: ClassType, name: str) -> Printed:
         head = f"class {name}(Module):" if kind.is_module else f"class {name}:"
         lines = self._module_lists(kind) if kind.is_module else []
         for attribute in kind.attributes.values():
@@ -104,9 +120,12 @@ class Program:
             lines.append(f"{attribute.name} : {text}" if plain else f'__annotations__["{attribute.name}"] = {text}')
         for constant, value in kind.constants.items():
             lines += self._final(constant, value)
-        methods = "".join(self._method(kind, each) for each in self._methods(kind))
-        body = self._lines(head, lines) if lines or not methods else head + "\n"
-        return body + methods
+        methods = [self.function(each, each.short_name, 1, kind) for each in self._methods(kind)]
+        text, places = self._lines(head, lines) if lines or not methods else head + "\n", []
+        for method in methods:
+            places += [(len(text) + offset, place) for offset, place in method.places]
+            text += method.text
+        return Printed(text, places)
 
     def _module_lists(self, kind: ClassType) -> list[str]:
         parameters = "".join(f'"{each.name}", ' for each in kind.attributes.values() if each.is_parameter)
@@ -128,8 +147,6 @@ class Program:
         found = {each.short_name: each for each in (*kind.methods.values(), *accessors)}
         return list(found.values())
 
-    def _method(self, kind: ClassType, function: Function) -> str:
-        return self.function(function, function.short_name, 1, kind)
 
 
 def literal_type(value: object) -> str | None:

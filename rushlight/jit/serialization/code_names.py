@@ -78,19 +78,25 @@ class TypeTable:
         self.note = note
         self.names: dict[object, str] = {}
         self.owners: dict[str, object] = {}
+        self.classes: set[str] = set()
 
     def name_of(self, item: Type | Function) -> str:
         """The qualified name of a class, NamedTuple, enumeration, interface or function; mangled if another one has it."""
         key = _named_tuple_key(item)
         if key not in self.names:
-            name = qualified(item.name)
+            wanted = name = qualified(self._outside_of_class(item.name) if isinstance(item, Function) else item.name)
             count = 0
             while name in self.owners:
-                prefix, _, last = qualified(item.name).rpartition(".")
+                prefix, _, last = wanted.rpartition(".")
                 name, count = f"{prefix}.___torch_mangle_{count}.{last}", count + 1
             self.names[key], self.owners[name] = name, item
             self.note(item, name)
         return self.names[key]
+
+    def _outside_of_class(self, name: str) -> str:
+        """A static method's name as that of a function beside its class."""
+        prefix, _, last = name.rpartition(".")
+        return f"{prefix.rpartition('.')[0]}.{last}" if prefix in self.classes else name
 
     def text(self, kind: Type) -> str:
         """A type as an annotation."""

@@ -7,6 +7,7 @@ expression. Parsed again, the text gives a graph of the same meaning. Stage: jit
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
@@ -15,6 +16,7 @@ from rushlight.jit.serialization.code_constants import ConstantTable, constant_t
 from rushlight.jit.serialization.code_expressions import expression, is_plain
 from rushlight.jit.serialization.code_inlining import inlined_nodes
 from rushlight.jit.serialization.code_names import LocalNames, TypeTable, identifier
+from rushlight.jit.source import NO_SOURCE, SourceRange
 from rushlight.jit.types.kinds import Type
 from rushlight.jit.types.relations import unshaped
 
@@ -32,6 +34,8 @@ class FunctionPrinter:
         self.inlined: set[Node] = set()
         self.expressions: dict[Value, str] = {}
         self.lines: list[str] = []
+        self.places: list[SourceRange] = []
+        self.place = NO_SOURCE
         self.level = level
 
     def function(
@@ -64,6 +68,12 @@ class FunctionPrinter:
 
     def _line(self, text: str) -> None:
         self.lines.append("  " * self.level + text)
+        self.places.append(self.place)
+
+    def ranges(self) -> list[tuple[int, SourceRange]]:
+        """Where the printed lines come from: offsets in the definition's text, and places of the user's source."""
+        offsets = accumulate((len(line) + 1 for line in self.lines), initial=0)
+        return list(zip(offsets, self.places, strict=False))
 
     # Values
 
@@ -110,6 +120,7 @@ class FunctionPrinter:
                 self._node(node)
 
     def _node(self, node: Node) -> None:
+        self.place = node.source_range
         special = _STATEMENTS.get(node.kind)
         if special is not None:
             special(self, node)

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import accumulate
 from operator import itemgetter
 
 from rushlight.jit.annotations import type_from_tree
@@ -28,6 +29,7 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.cleanup import run_cleanup_passes
 from rushlight.jit.passes.upgraders import replace_old_operators
 from rushlight.jit.schema import FunctionSchema
+from rushlight.jit.serialization.debug_sources import DebugSources
 from rushlight.jit.serialization.literals import literal_value
 from rushlight.jit.serialization.names import ArchiveResolver
 from rushlight.jit.source import Source
@@ -42,14 +44,17 @@ _BASES = ("Module", "NamedTuple", "Enum", "Interface", "ModuleInterface")
 
 @dataclass(frozen=True)
 class CodeFile:
-    """A file of code: the text and first line of each class and function by its name; each is parsed when it is asked for."""
+    """A file of code: the text, first line and offset of each class and function by its name; each is parsed when it is asked
+    for."""
 
     name: str
-    chunks: dict[str, tuple[str, int]]
+    chunks: dict[str, tuple[str, int, int]]
+    debug: DebugSources | None = None
 
     def parse(self, definition: str) -> tuple[ast.FunctionDef | ast.ClassDef, SourceContext]:
         """A definition, and where it stands; CheckpointError where it is no code of the language."""
-        text, first_line = self.chunks[definition]
+        text, first_line, start = self.chunks[definition]
+        origin = None if self.debug is None else lambda offset: self.debug.find(start + offset)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Python's advice on literals is for whoever wrote the file
@@ -58,14 +63,15 @@ class CodeFile:
             raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None
         if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.ClassDef) or body[0].name != definition:
             raise CheckpointError(f"{self.name}, line {first_line + 1}: only classes and functions may stand here")
-        return body[0], SourceContext(Source(text, self.name, first_line), is_archive=True)
+        return body[0], SourceContext(Source(text, self.name, first_line, origin=origin), is_archive=True)
 
 
-def split_file(name: str, text: str) -> CodeFile:
+def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
     """The definitions of a file, which begin in the first column; CheckpointError for two of a name and for anything else."""
     lines = text.split("\n")
+    offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts = [number for number, line in enumerate(lines) if line and not line[0].isspace()]
-    chunks: dict[str, tuple[str, int]] = {}
+    chunks: dict[str, tuple[str, int, int]] = {}
     for start, end in zip(starts, [*starts, len(lines)][1:], strict=True):
         found = _DEFINITION.match(lines[start])
         if found is None:
@@ -74,15 +80,20 @@ def split_file(name: str, text: str) -> CodeFile:
             raise CheckpointError(f"{name}, line {start + 1}: only classes and functions may stand here")
         if found[1] in chunks:
             raise CheckpointError(f"{name} defines '{found[1]}' twice")
-        chunks[found[1]] = ("\n".join(lines[start:end]) + "\n", start)
-    return CodeFile(name, chunks)
+        chunks[found[1]] = ("\n".join(lines[start:end]) + "\n", start, offsets[start])
+    return CodeFile(name, chunks, None if debug is None else DebugSources(debug))
 
 
 class Importer:
-    """Finds what the code of one archive defines. `read(name)` gives the text of a file, None where there is none."""
+    """Finds what the code of one archive defines. `read` gives the text of a file, `read_debug` the record of where it comes from;
+    None where there is none."""
 
-    def __init__(self, read: Callable[[str], str | None], version: int, constants: Callable[[], tuple]):
+    def __init__(
+        self, read: Callable[[str], str | None], read_debug: Callable[[str], bytes | None], version: int,
+        constants: Callable[[], tuple],
+    ):  # fmt: skip
         self.read = read
+        self.read_debug = read_debug
         self.version = version
         self.constants = constants
         self.files: dict[str, CodeFile | None] = {}
@@ -104,7 +115,7 @@ class Importer:
     def _read(self, prefix: str) -> CodeFile | None:
         name = f"code/{prefix.replace('.', '/')}.py"
         text = self.read(name)
-        return None if text is None else split_file(name, text)
+        return None if text is None else split_file(name, text, self.read_debug(f"{name}.debug_pkl"))
 
     # Types
 
@@ -164,7 +175,7 @@ class Importer:
         if len(kinds) != 1 or None in kinds:
             raise ErrorReport(context.word(node, "class"), "the values of an enumeration must be of one type")
         try:
-            python_class = Enum(node.name, members)
+            python_class = Enum(node.name, members, module="__torch__")
         except (TypeError, ValueError) as error:
             raise ErrorReport(context.word(node, "class"), f"no enumeration can be made of this: {error}") from None
         made = EnumType(name, kinds.pop(), tuple(members.items()), python_class)

@@ -54,7 +54,9 @@ class _Loader:
         self.archive = archive
         self.map_location = device(map_location) if isinstance(map_location, str) else map_location
         self.texts = {name: archive.text(f"code/{name}") for name in archive.names("code/") if name.endswith(".py")}
-        self.importer = Importer(self._text, archive.version, lambda: self.constants)
+        endings = [f"code/{name}" for name in archive.names("code/") if name.endswith(".debug_pkl")]
+        self.debug = {name: archive.bytes(name, LARGEST_TEXT) for name in endings}
+        self.importer = Importer(self._text, self.debug.get, archive.version, lambda: self.constants)
         self.constants: tuple = ()
 
     def _text(self, name: str) -> str | None:

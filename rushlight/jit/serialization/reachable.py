@@ -11,12 +11,13 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.types.kinds import ClassType, FunctionType, Type
 
 
-def compile_reachable(root: Type | Function) -> None:
-    """Compile everything that can be reached."""
+def compile_reachable(root: Type | Function) -> list[ClassType]:
+    """Compile everything that can be reached; the classes among it."""
     search = _Search()
     search.item(root)
     while search.classes and search.round():
         pass
+    return search.classes
 
 
 class _Search:

@@ -121,8 +121,10 @@ class _Parts:
                 writer.write(f"{folder}/{key}", storage.bytes().data)
         writer.write("data.pkl", self.data)
         writer.write("constants.pkl", self.constants)
+        debug = self.program.debug_files()
         for name, text in self.program.files().items():
             writer.write(f"code/{name}", text.encode())
+            writer.write(f"code/{name}.debug_pkl", debug[name])
         writer.write("version", f"{self.version}\n".encode())
         writer.write("byteorder", sys.byteorder.encode())
         names, contents = writer.fingerprint()

@@ -335,8 +335,42 @@ RELUS = """
       %e : Tensor = aten::relu_(%d)
       return (%e)
 """
+SUMS_OF_PRODUCTS = """
+    graph(%x : Float(2, 3, strides=[3, 1], device=cpu), %y : Float(3, 4, strides=[4, 1], device=cpu), %b : Float(4, strides=[1], device=cpu)):
+      %1 : int = prim::Constant[value=1]()
+      %2 : int = prim::Constant[value=2]()
+      %p : Float(2, 4, strides=[4, 1], device=cpu) = aten::mm(%x, %y)
+      %q : Float(2, 4, strides=[4, 1], device=cpu) = aten::add(%p, %b, %1)
+      %r : Float(2, 4, strides=[4, 1], device=cpu) = aten::mm(%x, %y)
+      %s : Float(2, 4, strides=[4, 1], device=cpu) = aten::add(%b, %r, %1)
+      %t : Float(2, 4, strides=[4, 1], device=cpu) = aten::mm(%x, %y)
+      %u : Float(2, 4, strides=[4, 1], device=cpu) = aten::add(%t, %b, %2)
+      return (%q, %s, %u)
+"""
+KNOWN_NUMBERS = """
+    graph(%n : int, %m : int, %p : bool):
+      %3 : int = prim::Constant[value=3]()
+      %4 : int = prim::Constant[value=4]()
+      %q : bool = aten::eq(%n, %3)
+      %a : int = prim::If(%q)
+        block0():
+          %b : int = aten::add(%n, %m)
+          -> (%b)
+        block1():
+          -> (%n)
+      %r : bool = aten::ne(%m, %4)
+      %c : int = prim::If(%r)
+        block0():
+          -> (%m)
+        block1():
+          %d : int = aten::mul(%m, %n)
+          -> (%d)
+      %e : int = aten::add(%a, %c)
+      return (%e)
+"""
 
 CASES = [
+    ("_jit_pass_refine_integer_values", KNOWN_NUMBERS),
     ("_jit_pass_remove_mutation", IN_PLACE),
     ("_jit_pass_remove_mutation", LIST_WRITES),
     ("_jit_pass_remove_inplace_ops", IN_PLACE),
@@ -373,6 +407,7 @@ CASES = [
 
 
 CLEANED_CASES = [
+    ("_jit_pass_fuse_addmm", SUMS_OF_PRODUCTS),
     ("_jit_pass_peephole_list_idioms", IDIOMS),
     ("_jit_pass_loop_unrolling", COUNTED),
     ("_jit_pass_constant_loop_unrolling", COUNTED),

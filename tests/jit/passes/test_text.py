@@ -295,6 +295,86 @@ FORK = (
       return (%a, %c)
     """,
 )
+REFINED_TUPLES = (
+    "RefineTupleTypes",
+    """
+    graph(%x : Float(2, 3), %y : int):
+      %t : (Tensor, int) = prim::TupleConstruct(%x, %y)
+      %a : Tensor, %b : int = prim::TupleUnpack(%t)
+      return (%a, %b)
+    """,
+    """
+    graph(%x : Float(2, 3), %y : int):
+      %t : (Float(2, 3), int) = prim::TupleConstruct(%x, %y)
+      %a : Float(2, 3), %b : int = prim::TupleUnpack(%t)
+      return (%a, %b)
+    """,
+)
+VARIABLES = (
+    "ConvertToSSA",
+    """
+    graph(%x : int, %n : int):
+       = prim::Store[name="y"](%x)
+      %q : bool = aten::gt(%x, %n)
+       = prim::If(%q)
+        block0():
+          %a : int = prim::Load[name="y"]()
+           = prim::ReturnStmt(%a)
+          -> ()
+        block1():
+          %b : int = aten::add(%x, %n)
+           = prim::Store[name="y"](%b)
+          -> ()
+      %c : int = prim::Load[name="y"]()
+      %d : int = aten::mul(%c, %n)
+       = prim::ReturnStmt(%d)
+      %r : int = prim::Load[name="$return"]()
+      return (%r)
+    """,
+    """
+    graph(%x : int, %n : int):
+      %q : bool = aten::gt(%x, %n)
+      %y : int, %r : int = prim::If(%q)
+        block0():
+          -> (%x, %x)
+        block1():
+          %b : int = aten::add(%x, %n)
+          %d : int = aten::mul(%b, %n)
+          -> (%b, %d)
+      return (%r)
+    """,
+)
+PURE = (
+    "CreateFunctionalGraphs",
+    """
+    graph(%x : Tensor, %y : Tensor):
+      %1 : int = prim::Constant[value=1]()
+      %a : Tensor = aten::mul(%y, %y)
+      %b : Tensor = aten::relu(%a)
+      %c : Tensor = aten::relu(%y)
+      %d : Tensor = aten::add_(%c, %b, %1)
+      return (%d)
+    """,
+    """
+    graph(%x : Tensor, %y : Tensor):
+      %1 : int = prim::Constant[value=1]()
+      %b : Tensor = prim::FunctionalGraph_0(%y)
+      %c : Tensor = aten::relu(%y)
+      %d : Tensor = aten::add_(%c, %b, %1)
+      return (%d)
+    with prim::FunctionalGraph_0 = graph(%y : Tensor):
+      %a : Tensor = aten::mul(%y, %y)
+      %b : Tensor = aten::relu(%a)
+      return (%b)
+    """,
+)
+WIDE_BIAS = """
+    graph(%x : Float(2, 3), %y : Float(3, 4), %c : Float(3, 2, 4)):
+      %1 : int = prim::Constant[value=1]()
+      %v : Float(2, 4) = aten::mm(%x, %y)
+      %w : Float(3, 2, 4) = aten::add(%v, %c, %1)
+      return (%w)
+"""
 DIVISIONS = """
     graph(%x : Tensor, %n : int, %f : float):
       %a : Tensor = aten::div(%x, %n)
@@ -303,7 +383,8 @@ DIVISIONS = """
       return (%c)
 """
 CASES = [CANONICALIZE_OPS, GRAD_OF, AUTOGRAD_ZERO, PROFILED, UNDEFINED, ALIASES, MODIFIED_LOOP, IN_PLACE_RELU, NEGATIONS,
-         DICT, SIMPLE_TUPLES, FORK]  # fmt: skip
+         DICT, SIMPLE_TUPLES, FORK, REFINED_TUPLES, VARIABLES, PURE, ("FuseAddMM", WIDE_BIAS, WIDE_BIAS),
+         ("InlineFunctionalGraphs", PURE[2], PURE[1]), ("Lint", WIDE_BIAS, WIDE_BIAS)]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "before", "wanted"), CASES, ids=[case[0] for case in CASES])

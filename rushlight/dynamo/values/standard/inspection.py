@@ -130,7 +130,10 @@ def _type(tx: Translator, value: Value) -> Value:
 
 @handles(id)
 def _id(tx: Translator, value: Value) -> Value:
-    raise GraphBreak("the id of an object")
+    held = tx.held_object(value)
+    if held is None:
+        raise GraphBreak("the id of an object")
+    return ConstantValue(id(held))
 
 
 @handles(super)

@@ -1,0 +1,98 @@
+"""Random TorchScript programs over numbers, lists and small tensors, for comparing native code with the interpreter."""
+
+from __future__ import annotations
+
+import random
+
+
+class Writer:
+    """Writes one function from a seed. Variables: ints a, b, floats u, v, a list of ints, a tensor."""
+
+    def __init__(self, seed: int, tensors: bool = False):
+        self.random = random.Random(seed)
+        self.tensors = tensors
+        self.counters = 0
+
+    def text(self) -> str:
+        """The function's source; it is called `program`."""
+        tensor = ", x: Tensor" if self.tensors else ""
+        result = "int, float, List[int]" + (", Tensor" if self.tensors else "")
+        lines = [f"def program(a: int, b: int, u: float, values: List[int]{tensor}) -> Tuple[{result}]:", "    v = u * 0.5"]
+        lines += self.block(1, 3)
+        lines.append(f"    return a + b, u - v, values{', x' if self.tensors else ''}")
+        return "\n".join(lines) + "\n"
+
+    def block(self, depth: int, loops: int) -> list[str]:
+        """Some statements."""
+        pad = "    " * depth
+        lines: list[str] = []
+        for _ in range(self.random.randint(2, 4)):
+            kind = self.random.choice(["assign", "assign", "assign", "if", "loop", "list", "tensor"])
+            if kind == "if":
+                lines.append(f"{pad}if {self.condition()}:")
+                lines += self.block(depth + 1, loops - 1) if loops > 0 else [f"{pad}    {self.assignment()}"]
+                if self.random.random() < 0.6:
+                    lines += [f"{pad}else:", f"{pad}    {self.assignment()}"]
+            elif kind == "loop" and loops > 0:
+                self.counters += 1
+                name = f"i{self.counters}"
+                lines.append(f"{pad}for {name} in range({self.random.choice(['3', 'b % 5', 'len(values)', '2'])}):")
+                lines.append(f"{pad}    a = a + {name}")
+                lines += self.block(depth + 1, loops - 1)
+                if self.random.random() < 0.3:
+                    lines += [f"{pad}    if {self.condition()}:", f"{pad}        {self.random.choice(['break', 'continue'])}"]
+            elif kind == "list":
+                lines.append(pad + self.list_statement())
+            elif kind == "tensor" and self.tensors:
+                lines.append(pad + self.tensor_statement())
+            else:
+                lines.append(pad + self.assignment())
+        return lines
+
+    def assignment(self) -> str:
+        """A new value for a number."""
+        name = self.random.choice("abuv")
+        return f"{name} = {self.integer(2) if name in 'ab' else self.real(2)}"
+
+    def integer(self, depth: int) -> str:
+        """An expression of type int."""
+        if depth == 0 or self.random.random() < 0.2:
+            return self.random.choice(["a", "b", "3", "-7", "len(values)", "int(min(max(u, -99.0), 99.0))", "values[a % len(values)]"])
+        left, right = self.integer(depth - 1), self.integer(depth - 1)
+        return self.random.choice([
+            f"({left} + {right})", f"({left} - {right})", f"({left} * {right})", f"({left} // {self.random.choice('2357')})",
+            f"({left} % -{self.random.choice('2357')})", f"({left} ^ {right})", f"({left} & {right})", f"min({left}, {right})",
+            f"max({left}, {right})", f"abs({left})", f"({left} if {self.condition(depth - 1)} else {right})",
+        ])  # fmt: skip
+
+    def real(self, depth: int) -> str:
+        """An expression of type float."""
+        if depth == 0 or self.random.random() < 0.2:
+            return self.random.choice(["u", "v", "0.5", "-1.25", "float(a % 17)"])
+        left, right = self.real(depth - 1), self.real(depth - 1)
+        return self.random.choice([
+            f"({left} + {right})", f"({left} - {right})", f"({left} * 0.5)", f"({left} / (abs({right}) + 1.0))", f"abs({left})",
+            f"({left} // 2.0)", f"({left} % 3.0)", f"min({left}, {right})", f"({left} * float(b % 3))",
+        ])  # fmt: skip
+
+    def condition(self, depth: int = 1) -> str:
+        """A condition."""
+        integers, reals = [self.integer(depth) for _ in range(2)], [self.real(depth) for _ in range(2)]
+        first = self.random.choice([" > ".join(integers), " <= ".join(reals), "a % 2 == 0"])
+        if self.random.random() < 0.3:
+            return f"{first} {self.random.choice(['and', 'or'])} not ({self.real(depth)} < 0.25)"
+        return first
+
+    def list_statement(self) -> str:
+        """Something done with the list."""
+        return self.random.choice([
+            f"values.append({self.integer(1)})", f"values[{self.random.choice(['0', '-1', 'a % len(values)'])}] = {self.integer(1)}",
+            "values = values + [b]", "values = [a, b] * 2",
+        ])  # fmt: skip
+
+    def tensor_statement(self) -> str:
+        """A new value for the tensor."""
+        return self.random.choice([
+            "x = x * 0.5 + 1.0", "x = x - x.mean()", "x = torch.tanh(x) * u", "x = x + float(a % 7)", "x = torch.relu(x) - 0.1",
+            "u = float(x.sum())", "x = x if bool(x[0] > 0.0) else -x", "x = x[a % 3] + x",
+        ])  # fmt: skip
