@@ -40,7 +40,7 @@ class VisionWorkload(Workload):
 
 class ResNetWorkload(VisionWorkload):
     def __init__(self, name: str, title: str, default: bool = True) -> None:
-        super().__init__(name, title, tolerance=1e-3, default=default)
+        super().__init__(name, title, tolerance=1e-4, default=default)
 
     def weights(self) -> Arrays:
         return resnet_weights()
@@ -58,7 +58,7 @@ class ResNetWorkload(VisionWorkload):
 
 class ViTWorkload(VisionWorkload):
     def __init__(self, name: str, title: str, layers: int, hidden: int, heads: int, default: bool = True) -> None:
-        super().__init__(name, title, tolerance=1e-3, default=default)
+        super().__init__(name, title, tolerance=1e-4, default=default)
         self.layers, self.hidden, self.heads = layers, hidden, heads
 
     def weights(self) -> Arrays:

@@ -1,9 +1,9 @@
 """Hostile TorchScript archives: `python -m tests.fuzz_archives --trials 20000`.
 
 Each trial damages an archive of `tests/jit/archives`: bytes of the file, records swapped, repeated, emptied or enlarged, opcodes and
-numbers of pickles, words of the code. `load` must give a module, whose methods then compile, or raise RuntimeError: nothing else may
-happen, not within 5 seconds, nor beyond a limit of memory, and no file, process, module or socket may be opened. Trials run in
-processes, so that a crash is a line of the report. The exit status is 1 if there was a finding; `--only 17` runs one trial.
+numbers of pickles, words of the code. `load` must give a module, whose methods then compile, print and can be saved, or RuntimeError
+is raised: nothing else may happen, not within 5 seconds, nor beyond a limit of memory, and no file, process, module or socket may
+be opened. Trials run in processes, so that a crash is a line of the report. The exit status is 1 if there was a finding; `--only 17` runs one trial.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def damaged(trial: int) -> tuple[str, bytes]:
     records = records_of(data)
     if kind == "records":
         return path.stem, pack(damage_records(records, choose), choose)
-    ending = ".pkl" if kind == "pickle" else ".py"
+    ending = ("pkl",) if kind == "pickle" else (".py",)
     at = choose.choice([index for index, (name, _) in enumerate(records) if name.endswith(ending)])
     damage = damage_pickle if kind == "pickle" else damage_code
     records[at] = (records[at][0], damage(records[at][1], choose))
@@ -188,6 +188,7 @@ def try_archive(data: bytes) -> str | None:
         module = rushlight.jit.load(io.BytesIO(data))
         for each in module.modules():
             compile_methods(each)
+        module.save_to_buffer()
     except RuntimeError:
         return None
     except BaseException:
@@ -204,7 +205,7 @@ def compile_methods(module: object) -> None:
     for method in list(module._c.type.methods.values()):
         try:
             assert isinstance(method, ImportedFunction)
-            method.ensure_defined()
+            str(method.graph)
         except RuntimeError:
             continue
 

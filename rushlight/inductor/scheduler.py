@@ -27,7 +27,7 @@ from rushlight.inductor.ir import (
 )
 from rushlight.inductor.sizes import Size, as_size, product, stride_along
 
-EPILOGUE_TEMPLATES = ("gemm", "bgemm", "convolution", "direct_convolution", "winograd")
+EPILOGUE_TEMPLATES = ("gemm", "byte_gemm", "bgemm", "convolution", "direct_convolution", "winograd")
 MAX_GROUP_MEMBERS = 64
 FOLDED_ELEMENTS = 1 << 26  # of a loop over parameters that is calculated once and kept, at most
 

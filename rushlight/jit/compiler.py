@@ -38,7 +38,7 @@ def qualified_name(definition: Callable | type) -> str:
     """The name of a function or class in graphs and archives: `__torch__.package.f`."""
     if definition in NAMES:
         return NAMES[definition]
-    module = definition.__module__
+    module = definition.__module__ or "__main__"  # text that was executed without a module
     if module.startswith("rushlight."):  # as archives know the library
         module = f"torch.{module.removeprefix('rushlight.')}"
     prefix = "__torch__" if module == "__main__" else f"__torch__.{module}"

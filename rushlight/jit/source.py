@@ -14,8 +14,8 @@ _CONTEXT = 3  # lines shown before and after the marked one
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A text and where it stands: `first_line` is the number, from 0, of its first line in the file. `origin` says, for a place of
-    an archive's code, which place of the user's source it was made from."""
+    """A text and where it stands: `first_line` is the number, from 0, of its first line in the file. `origin` says, for a place
+    of an archive's code, which place of the user's source it was made from."""
 
     text: str
     filename: str | None = None

@@ -1366,3 +1366,66 @@ def generator_left_in_try(a):
         break
     LOG.append("end")
     return t
+
+
+@program(x, 5)
+def comprehension_hides_arguments_across(a, n):
+    def read():
+        return n
+
+    leave()
+    pairs = [(n, function) for n in range(2) for function in [read]]
+    leave()
+    found = [(lambda: n)() for n in range(3)]
+    leave()
+    return a + n, [(m, function()) for m, function in pairs], found, read()
+
+
+@program(x, 5)
+def comprehension_hides_and_raises(a, n):
+    def read():
+        return n
+
+    try:
+        [1 // (n - 1) for n in range(3)]
+    except ZeroDivisionError:
+        leave()
+        a = a + n
+    try:
+        [leave() or (lambda: n)() // (n - 1) for n in range(3)]
+    except ZeroDivisionError:
+        a = a * read()
+    return a, n
+
+
+@program(x)
+def many_variables_across(a):
+    v0 = a + 0
+    v1 = a + 1
+    v2 = a + 2
+    v3 = a + 3
+    v4 = a + 4
+    v5 = a + 5
+    v6 = a + 6
+    v7 = a + 7
+    v8 = a + 8
+    v9 = a + 9
+    v10 = a + 10
+    v11 = a + 11
+    leave()
+    v12 = v0 * 2 - v11
+    v13 = v1 * 2 - v0
+    v14 = v2 * 2 - v1
+    v15 = v3 * 2 - v2
+    v16 = v4 * 2 - v3
+    v17 = v5 * 2 - v4
+    v18 = v6 * 2 - v5
+    v19 = v7 * 2 - v6
+    v20 = v8 * 2 - v7
+    v21 = v9 * 2 - v8
+    v22 = v10 * 2 - v9
+    v23 = v11 * 2 - v10
+    leave()
+    total = [v0, v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16, v17, v18, v19, v20, v21, v22, v23]
+    leave()
+    return total, v3 + v23, v22 - v4

@@ -106,6 +106,9 @@ def test_hostile_code(body, problem):
     ("class M(Module):\n  for x in y: pass\n", "can't stand in a class"),
     ("class M(Module):\n  training : List[" * 1 + "List[" * 3000 + "int" + "]" * 3001 + "\n", "nested|no code"),
     ("class M(Module:\n", "no code of TorchScript"),
+    ("class M(Module):\n  training : bool\n  def f() -> int:\n    return 1\n", "takes an object first"),
+    ("class M(Module):\n  training : __torch__.torch.classes.quantized.LinearPackedParamsBase\n", "torch's extensions"),
+    ("class M(Module):\n  __forward_hooks__ = ['f', ]\n  training : bool\n", "no method 'f'"),
 ])  # fmt: skip
 def test_hostile_classes(code, problem):
     with pytest.raises(RuntimeError, match=problem):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import json
@@ -13,6 +14,7 @@ import pytest
 
 import rushlight
 from rushlight.serialization.saving import save as save_weights
+from tests.jit import differential
 from tests.jit.archives_values import assert_same, encode, to_rushlight
 from tests.jit.test_archives import plain
 from tests.jit.zoo_of import zoo_of
@@ -128,6 +130,59 @@ def with_version(data: bytes, version: int) -> bytes:
         for name in old.namelist():
             new.writestr(name, f"{version}\n".encode() if name.endswith("/version") else old.read(name))
     return out.getvalue()
+
+
+# Their arguments or results are objects of the user's own classes, or they have defaults, which functions lose in an archive.
+OF_USERS = {"enum_values", "enum_strings", "enum_made", "class_argument", "class_returned", "default_arguments",
+            "optional_default", "optional_tensor"}  # fmt: skip
+PROGRAMS = [each for each in differential.programs() if each.file != "errors" and each.name not in OF_USERS]
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("programs")
+    return {
+        (path.stem, library.__name__): differential.load(path, library.__name__, folder)
+        for path in differential.FOLDER.glob("*.py")
+        for library in (rushlight, torch)
+    }
+
+
+def scripted(module, program, library) -> bytes:
+    """The archive of a program."""
+    library.manual_seed(0)
+    target = getattr(module, program.name)
+    return library.jit.script(target().eval() if isinstance(target, type) else target).save_to_buffer()
+
+
+def results(data: bytes, module, program, library) -> list:
+    """What an archive gives for the calls of a program."""
+    loaded, found = library.jit.load(io.BytesIO(data)), []
+    for call in program.calls:
+        library.manual_seed(1)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                found.append(differential.plain(loaded(*eval(call, vars(module))), library))
+        except Exception as error:
+            found.append(("raises", differential.last_line(error)))
+    return found
+
+
+@pytest.mark.parametrize("file", sorted({each.file for each in PROGRAMS}))
+def test_programs_in_archives(file, modules):
+    """Every program: torch's archive here, saved again in torch, and our own in torch."""
+    ours, theirs = modules[file, "rushlight"], modules[file, "torch"]
+    for program in [each for each in PROGRAMS if each.file == file]:
+        try:
+            data = scripted(theirs, program, torch)
+        except Exception:  # torch's language lacks it
+            continue
+        expected = results(data, theirs, program, torch)
+        assert differential.same(results(data, ours, program, rushlight), expected), program
+        back = rushlight.jit.load(io.BytesIO(data)).save_to_buffer()
+        assert differential.same(results(back, theirs, program, torch), expected), program
+        own = scripted(ours, program, rushlight)
+        assert differential.same(results(own, theirs, program, torch), expected), program
 
 
 def test_extra_files_are_torchs():

@@ -6,6 +6,7 @@ there is none. Graphs without loops and branches become one compiled graph, all 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 
 from rushlight.autograd.grad_mode import no_grad
@@ -15,6 +16,7 @@ from rushlight.compiler.scripted.straight import attributes_of, compile_straight
 from rushlight.compiler.scripted.translate import Translation, translate
 from rushlight.compiler.scripted.values import kind_of
 from rushlight.compiler.settings import from_environment
+from rushlight.core.parallel import get_num_threads
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError
@@ -84,13 +86,19 @@ def compile_native(graph: Graph, arguments: Sequence[object], name: str) -> Call
         with no_grad():
             if not any(node.blocks for node in copied.nodes):
                 return compile_straight(copied, arguments, settings, log)
-            translation = translate(copied, arguments)
+            translation = translate(copied, arguments, settings.threads or get_num_threads())
             log("loops", lambda: str(translation.program))
             call = StructuredCall(translation.program, settings.debug_cpp)
             log("code", lambda: call.source)
     except _NOT_NATIVE as reason:
         text = str(reason)
         log("graph_breaks", lambda: f"runs in the interpreter: {text}")
+        return None
+    except Exception as error:  # the interpreter is right whatever is wrong with the compilation
+        warnings.warn(
+            f"jit: running {name} in the interpreter, because making native code of it failed, which should be reported: "
+            f"{type(error).__name__}: {error}", stacklevel=2,
+        )  # fmt: skip
         return None
     return NativeProgram(translation, call)
 

@@ -113,7 +113,9 @@ _BUILDERS = {
 }  # fmt: skip
 
 
-def make_region(piece: Piece, outputs: Sequence[Value], fixed: set[Var]) -> tuple[Region, list[Operand], list[TensorOf]]:
+def make_region(
+    piece: Piece, outputs: Sequence[Value], fixed: set[Var], threads: int
+) -> tuple[Region, list[Operand], list[TensorOf]]:
     """A piece as a region: what to pass to it, and the types of its outputs. `fixed` are operands that never change."""
     changing = [value for value, operand in piece.inputs.items() if operand not in fixed]
     kept = {value: operand for value, operand in piece.inputs.items() if operand in fixed}
@@ -138,7 +140,7 @@ def make_region(piece: Piece, outputs: Sequence[Value], fixed: set[Var]) -> tupl
             graph_pass(captured)
     _check(captured)
     lowered = GraphLowering(captured).run()
-    program = ProgramWriter(lowered, 1).write()
+    program = ProgramWriter(lowered, threads).write()
     by_tensor = {id(tensor): kept[value] for value, tensor in constants.items()}
     used = [_operand_of(getattr(captured, buffer.target), by_tensor) for buffer in program.constants]
     names = _output_names(lowered, program.outputs)

@@ -117,7 +117,7 @@ class Tensors(Lists):
         if not needed:
             return
         fixed = {var for var in self.inputs.values() if isinstance(var.kind, TensorOf)} if self.depth else set()
-        region, inputs, kinds = make_region(piece, needed, fixed)
+        region, inputs, kinds = make_region(piece, needed, fixed, self.threads)
         outputs = [self._var("t", kind) for kind in kinds]
         body.append(Run(len(self.regions), inputs, outputs))
         self.regions.append(region)

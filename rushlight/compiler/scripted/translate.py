@@ -30,9 +30,9 @@ class Translation:
     structure: list
 
 
-def translate(graph: Graph, arguments: Sequence[object]) -> Translation:
-    """The program of a graph for arguments like these."""
-    return _Translator(graph, arguments).run()
+def translate(graph: Graph, arguments: Sequence[object], threads: int = 1) -> Translation:
+    """The program of a graph for arguments like these; pieces with enough to do share it among threads."""
+    return _Translator(graph, arguments, threads).run()
 
 
 class _Translator(ControlFlow):

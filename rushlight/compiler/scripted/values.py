@@ -100,8 +100,9 @@ def without_none(kind: types.Type) -> types.Type:
 class Values:
     """The values of one translation. `piece` is the straight-line piece that is open; `depth` counts the loops around."""
 
-    def __init__(self, graph: Graph, arguments: Sequence[object]):
+    def __init__(self, graph: Graph, arguments: Sequence[object], threads: int):
         self.graph = graph
+        self.threads = threads
         self.arguments = arguments
         self.values: dict[Value, object] = {}
         self.inputs: dict[Source, Var] = {}

@@ -412,8 +412,9 @@ def _width(element: Scalar | TensorOf) -> int:
 
 
 def _bytes_of(groups: Sequence, name: str) -> int:
-    member: Buffer = next(member for group in groups for member in group.members if member.name == name)
-    return int(member.layout.numel * member.layout.dtype.itemsize)
+    """The size of an output; one without elements is written by no group."""
+    members: list[Buffer] = [member for group in groups for member in group.members if member.name == name]
+    return int(members[0].layout.numel * members[0].layout.dtype.itemsize) if members else 0
 
 
 def _made_by_runs(body: Sequence[Statement]) -> set[Var]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rushlight.core.algebra import to_cpp
+from rushlight.core.dtype import int8
 from rushlight.inductor.codegen.attentions import AttentionWriter
 from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
@@ -67,6 +68,25 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
             f"}}, {texts(rows_at_once)});" if rows_at_once else "});",
         ]
         return lines
+
+    def _byte_gemm(self) -> list[str]:
+        template = self.template
+        a, b = template.operands["a"], template.operands["b"]
+        depth, constant = template.parameters["depth"], template.parameters["packed_once"]
+        address, strides = self.pointer_to(a), "_".join(map(str, b.strides))
+        arguments = texts(*b.strides, depth, template.columns)
+        name = f"bytes_{b.buffer}_{b.offset}_{strides}"
+        words = as_size(depth + 8)  # rounded up, and one more for what sums begin with
+        lines = self.pack(PackedOperand(name, b, words, template.columns, constant, "rl::pack_bytes", arguments, int8))
+        self.kernel.work = as_size(template.rows * template.columns * depth)
+        return [
+            *lines,
+            f"rl::byte_gemm({size_text(template.rows)}, {address}, {size_text(a.strides[0])}, panels, "
+            f"{texts(template.columns, depth)},",
+            "    [&](auto lane, long x, long r, auto value) {",
+            *[f"  {line}" for line in self.epilogue()],
+            "});",
+        ]
 
     def pack(self, operand: PackedOperand) -> list[str]:
         """Takes the packed operand as the parameter `panels`; the statement that packs one which changes from run to run."""

@@ -28,7 +28,6 @@ fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_fa
          "linalg_qr", "geqrf", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd",
          "linalg_solve_ex", "linalg_solve_triangular", "cholesky_solve", "linalg_ldl_solve", "linalg_lstsq", "linalg_inv_ex",
          "linalg_pinv.atol_rtol_tensor", "linalg_det", "linalg_slogdet", "linalg_matrix_exp")  # fmt: skip
-fallback("multiplies integers", "_int_mm")
 fallback("holds differences of all pairs", "_cdist_forward", "_cdist_backward", "_pdist_forward", "_pdist_backward")
 fallback("draws random numbers from the eager generator", "cauchy_", "exponential_", "geometric_", "log_normal_", "random_",
          "bernoulli_.Tensor", "multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet")  # fmt: skip

@@ -6,7 +6,7 @@ operands in bfloat16 or float16 are widened by what makes them.
 
 from __future__ import annotations
 
-from rushlight.core.dtype import dtype, float32
+from rushlight.core.dtype import dtype, float32, int32
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Operand
 from rushlight.inductor.lowering.builder import cast
@@ -62,6 +62,18 @@ def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
 def weight_int8pack_mm(graph, self, mat2, scales):
     transposed = mat2.view(mat2.size[::-1], lambda index: [index[1], index[0]])
     return mul_boxes(graph, _product(graph, self, transposed), scales)
+
+
+@lowering("_int_mm")
+def int_mm(graph, self, mat2):
+    (rows, depth), columns = self.size, mat2.size[1]
+    if not (rows and columns and depth):
+        return graph.pointwise((rows, columns), int32, lambda index: Constant(int32, 0))
+    operands = {"a": graph.strided_operand(self, self.size, unit_dim=1), "b": graph.strided_operand(mat2, mat2.size)}
+    constant = graph.is_constant_buffer(operands["b"].buffer)
+    return graph.template(
+        "byte_gemm", (rows, columns), int32, rows, columns, operands, depth=depth, packed_once=constant
+    )
 
 
 @lowering("bmm")

@@ -31,7 +31,10 @@ from rushlight.ops.packet import find_packet
 
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
-_SHOWN = re.compile(r"\s*(?P<numbers>[-+\w.\s]*?)\s*\[ CPU(?P<dtype>\w+)Type\{(?P<sizes>[\d,]*)\} \]")
+_SHOWN = re.compile(r"\s*(?P<numbers>[-+\w.\s(),=]*?)\s*\[ CPU(?P<dtype>\w+)Type\{(?P<sizes>[\d,]*)\} \]")
+_SLICE = re.compile(r"\([\d,.]+\) =")
+"""What torch writes before each matrix of a tensor of more dimensions."""
+_ANNOTATED = re.compile(r"\(.*?, (\[\]|\{\})\)")
 _WORDS = {"None": None, "True": True, "False": False}
 _DTYPES = {each.scalar_name: each for each in ALL}
 
@@ -69,7 +72,7 @@ class AttributeParser:
         if matched is None:
             return None
         sizes = tuple(int(size) for size in matched["sizes"].split(",") if size)
-        numbers = [_element(word) for word in matched["numbers"].split()]
+        numbers = [_element(word) for word in _SLICE.sub(" ", matched["numbers"]).split()]
         self.tokens._next = matched.end()
         self.tokens.advance()
         return tensor(numbers, dtype=_DTYPES[matched["dtype"]]).reshape(sizes)
@@ -100,11 +103,22 @@ class AttributeParser:
 
     def _word(self, kind: Type | None) -> object:
         token = self.tokens.token
+        if token == "annotate":
+            return self._annotated(kind)
         if token in _WORDS:
             return _WORDS[self.tokens.advance()]
         if isinstance(kind, EnumType) or (isinstance(kind, ClassType) and kind.name in token):
             return NamedObject(self.tokens.advance())
         return self.type()
+
+    def _annotated(self, kind: Type | None) -> object:
+        """`annotate(List[int], [])`: an empty list or dict, of which the value's type says what it would hold."""
+        found = _ANNOTATED.match(self.tokens.text, self.tokens._next)
+        if found is None:
+            raise self.tokens.error("expected an empty list or dict with its type")
+        self.tokens._next = found.end()
+        self.tokens.advance()
+        return [] if found[1] == "[]" else {}
 
     def _number(self, kind: Type | None) -> object:
         text = self.tokens.advance()

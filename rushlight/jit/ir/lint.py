@@ -7,8 +7,8 @@ from rushlight.jit.ir.handles import unwrapped
 
 
 def lint(graph: Graph) -> None:
-    """RuntimeError, naming the node, where a value is read before it is made, uses or places are out of step, two values have one
-    name, or blocks and held graphs do not fit."""
+    """RuntimeError, naming the node, where a value is read before it is made, uses or places are out of step, two values have
+    one name, or blocks and held graphs do not fit."""
     graph = unwrapped(graph)
     if graph.block.owner is not None:
         raise RuntimeError("the graph's own block belongs to a node")

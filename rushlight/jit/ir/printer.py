@@ -92,11 +92,16 @@ class _Printer:
             kind = f"{kind}_{len(self.subgraphs)}"
             self.subgraphs.append((node.kind, inner))
         shown = [
-            _attribute(name, value)
+            _attribute(name, value) if value != [] or kind != "prim::Constant" else f"{name}={_empty_list(node)}"
             for name, value in node.attributes.items()
             if name != "Subgraph" and not (name == "value" and value is None)
         ]
         return kind + (f"[{', '.join(shown)}]" if shown else "") + f"({_names(node.inputs)})"
+
+
+def _empty_list(node: Node) -> str:
+    """`annotate(List[int], [])`: an empty list, whose elements would be of this type."""
+    return f"annotate({node.output.type}, [])"
 
 
 def _attribute(name: str, value: object) -> str:

@@ -62,6 +62,11 @@ def is_mutable(kind: Type) -> bool:
     return kind is ANY
 
 
+def _holds_memory(kind: Type) -> bool:
+    """Whether values of a type may hold what can be written to: a list of tensors may, one of ints not."""
+    return isinstance(kind, ClassType | InterfaceType) or kind is ANY or any(map(is_mutable, kind.contained()))
+
+
 def _family(kind: Type) -> set[object]:
     """What kinds of memory values of a type may be; those of different families never are the same."""
     if isinstance(kind, OptionalType | UnionType):
@@ -364,7 +369,7 @@ class AliasDb:
             self._join(value, self._wildcard)
             return
         self._join(value, self._inside(container))
-        if not isinstance(value.type, TensorType):
+        if _holds_memory(value.type):
             self._join(self._inside(value), self._inside(container))
 
     def _passed_on(self, value: Value, node: Node) -> None:
@@ -378,8 +383,10 @@ class AliasDb:
 
     def _copied(self, value: Value, node: Node) -> None:
         """A new list, dict or tuple, which may hold what the inputs are or hold."""
+        if not _holds_memory(value.type):
+            return
         for each in node.inputs:
-            if is_mutable(each.type):
+            if _holds_memory(each.type):
                 self._join(self._inside(value), self._inside(each))
-                if isinstance(each.type, TensorType | ClassType):
-                    self._put(each, value)
+            if isinstance(each.type, TensorType | ClassType):
+                self._put(each, value)

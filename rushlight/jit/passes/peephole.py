@@ -56,6 +56,8 @@ def _rewrite(graph: Graph, rules: dict[str, Callable[[Node], Value | None]]) -> 
     changed = False
     for node in list(nodes_inside_out(graph.block)):
         rule = rules.get(node.kind)
+        if node.kind != "prim::Constant":
+            changed |= _none_for_none(node)
         if node.kind == "prim::If":
             changed |= _simplify_if(node)
         elif rule is not None and len(node.outputs) == 1 and node.has_uses:
@@ -63,6 +65,16 @@ def _rewrite(graph: Graph, rules: dict[str, Callable[[Node], Value | None]]) -> 
             if found is not None and _LOG.permits("{} is replaced by %{}", node, found.debug_name):
                 node.output.replace_all_uses_with(found)
                 changed = True
+    return changed
+
+
+def _none_for_none(node: Node) -> bool:
+    """What can only be None is the constant None."""
+    changed = False
+    for value in node.outputs:
+        if value.type is NONE and value.uses and _LOG.permits("%{} can only be None", value.debug_name):
+            value.replace_all_uses_with(constant_before(node, None))
+            changed = True
     return changed
 
 
@@ -138,6 +150,8 @@ def _may_be_none(kind: Type) -> bool:
 
 def _cast(node: Node) -> Value | None:
     value = node.input()
+    if value.type == node.output.type:
+        return value
     keeps = not isinstance(value.type, OptionalType | UnionType | NumberType | InterfaceType) and value.type is not ANY
     return value if keeps and is_subtype(value.type, node.output.type) else None
 

@@ -1,8 +1,9 @@
 """Debug sources: which place of the user's source each place of an archive's code was made from.
 
-In and out: the records `code/....py.debug_pkl`. A pickle of ("FORMAT_WITH_STRING_TABLE", strings, entries): an entry is an offset in
-the file of code and the range (source, start, end) that what stands there comes from; a source is its lines, by their numbers among
-the strings, its file's name and the number, from 1, of its first line. Offsets count bytes. Stage: jit, loading and saving.
+In and out: the records `code/....py.debug_pkl`. A pickle of ("FORMAT_WITH_STRING_TABLE", strings, entries): an entry is an
+offset in the file of code and the range (source, start, end) that what stands there comes from; a source is its lines, by their
+numbers among the strings, its file's name and the number, from 1, of its first line. Offsets count bytes. Stage: jit, loading
+and saving.
 """
 
 from __future__ import annotations

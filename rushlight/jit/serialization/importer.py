@@ -37,6 +37,7 @@ from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleT
 from rushlight.serialization.errors import CheckpointError
 
 ROOT = "__torch__"
+_EXTENSIONS = "__torch__.torch.classes."
 _DEFINITION = re.compile(r"(?:class|def) +(\w+) *[(:]")
 _OLD_HEADER = re.compile(r"op_version_set *=|import |from ")  # what files began with before torch 1.4
 _BASES = ("Module", "NamedTuple", "Enum", "Interface", "ModuleInterface")
@@ -85,8 +86,8 @@ def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
 
 
 class Importer:
-    """Finds what the code of one archive defines. `read` gives the text of a file, `read_debug` the record of where it comes from;
-    None where there is none."""
+    """Finds what the code of one archive defines. `read` gives the text of a file, `read_debug` the record of where it comes
+    from; None where there is none."""
 
     def __init__(
         self, read: Callable[[str], str | None], read_debug: Callable[[str], bytes | None], version: int,
@@ -121,6 +122,8 @@ class Importer:
 
     def find_type(self, name: str) -> Type | None:
         """The type of a qualified name; None if it names none."""
+        if name.startswith(_EXTENSIONS):
+            raise CheckpointError(f"{name[:200]} is a class of torch's extensions (quantization and others), which are missing")
         with self.lock:
             if name not in self.types:
                 found = self.definition(name)
@@ -262,11 +265,10 @@ class ClassReader:
             raise ErrorReport(self.context.word(node, "class"), f"the class has no method '{missing}', which is to be a hook")
 
     def _method(self, node: ast.FunctionDef) -> None:
-        first = node.args.args[0].annotation if node.args.args else None
-        is_static = first is None or ast.unparse(first) != self.made.name
+        if not node.args.args:
+            raise ErrorReport(self.context.word(node, "def"), "a method takes an object first")
         name = f"{self.made.name}.{node.name}"
-        function = ImportedFunction(name, self.importer, node, self.context, None if is_static else self.made)
-        (self.made.static_methods if is_static else self.made.methods)[node.name] = function
+        self.made.methods[node.name] = ImportedFunction(name, self.importer, node, self.context, self.made)
 
     def _attribute(self, node: ast.AnnAssign) -> None:
         name, kind = node.target.id, self.importer.type_of(node.annotation, self.context)

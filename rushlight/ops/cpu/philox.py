@@ -17,6 +17,7 @@ from rushlight.ops.registry import cpu
 _FACTORS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _STEPS = 0x9E3779B9, 0xBB67AE85
 _ROUNDS = 10
+_CHUNK = 1 << 18  # words that are made at a time; a multiple of 64
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 
@@ -34,13 +35,17 @@ def philox(counter: tuple[np.ndarray, ...], key: tuple[int, int]) -> tuple[np.nd
 
 
 def stream(seed: int, offset: int, count: int) -> np.ndarray:
-    """The first `count` words of a stream as uint64. 16 counters give 64 words: their first ones, then their second, ..."""
-    groups = -(-count // 64)
-    blocks = np.arange(16 * groups, dtype=np.uint64)
-    zero = np.zeros_like(blocks)
-    counter = (blocks & _LOW, blocks >> _HALF, zero + np.uint64(offset), zero)
-    words = philox(counter, (seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF))
-    return np.stack([word.reshape(groups, 16) for word in words], axis=1).reshape(-1)[:count]
+    """The first `count` words of a stream as uint32. 16 counters give 64 words: their first ones, then their second, ..."""
+    made = np.empty(count, np.uint32)
+    for begin in range(0, count, _CHUNK):
+        part = made[begin : begin + _CHUNK]
+        groups = -(-part.size // 64)
+        blocks = np.arange(begin // 4, begin // 4 + 16 * groups, dtype=np.uint64)
+        zero = np.zeros_like(blocks)
+        counter = (blocks & _LOW, blocks >> _HALF, zero + np.uint64(offset), zero)
+        words = philox(counter, (seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF))
+        part[...] = np.stack([word.reshape(groups, 16) for word in words], axis=1).reshape(-1)[: part.size]
+    return made
 
 
 def _words(seed: Tensor, offset: int, sizes: tuple[int, ...]) -> np.ndarray:
@@ -58,12 +63,12 @@ def uniform(seed, offset, size, *, dtype=None):
     sizes, kind = check_sizes(size), check_uniform(dtype)
     words = _words(seed, offset, sizes)
     if kind is float32:
-        return make((words >> np.uint64(8)).astype(np.float32) * np.float32(2.0**-24), float32)
-    high, low = words >> np.uint64(5), _words(seed, offset + 1, sizes) >> np.uint64(6)
+        return make((words >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24), float32)
+    high, low = words >> np.uint32(5), _words(seed, offset + 1, sizes) >> np.uint32(6)
     return make((high.astype(np.float64) * 2.0**26 + low.astype(np.float64)) * 2.0**-53, float64)
 
 
 @cpu("_philox_bits")
 def bits(seed, offset, size):
     check_stream("_philox_bits", seed, offset)
-    return make(_words(seed, offset, check_sizes(size)).view(np.int64), int64)
+    return make(_words(seed, offset, check_sizes(size)).astype(np.int64), int64)

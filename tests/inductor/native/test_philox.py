@@ -41,6 +41,15 @@ def test_streams_give_the_same_words_as_numpy(kernels, first, step):
     np.testing.assert_array_equal(got, stream(SEED, 9, int(places.max()) + 1)[places].astype(np.int64))
 
 
+def test_numpy_makes_long_streams_in_parts():
+    whole, count = stream(SEED, 5, (1 << 18) + 200), 1 << 18
+    np.testing.assert_array_equal(whole[:count], stream(SEED, 5, count))
+    blocks = np.arange(count // 4, count // 4 + 16, dtype=np.uint64)
+    zero = np.zeros_like(blocks)
+    words = philox((blocks, zero, zero + np.uint64(5), zero), (SEED & 0xFFFFFFFF, SEED >> 32))
+    np.testing.assert_array_equal(whole[count : count + 64], np.concatenate(words))
+
+
 def test_far_elements_do_not_repeat_near_ones(kernels):
     near, far = np.empty(64, np.int64), np.empty(64, np.int64)
     kernels.call("philox_stream_bits", SEED, 0, 0, 1, near, 64)
@@ -51,4 +60,4 @@ def test_far_elements_do_not_repeat_near_ones(kernels):
 def test_uniform_numbers_are_the_upper_bits(kernels):
     got = np.empty(1000, np.float32)
     kernels.call("philox_stream_uniform", SEED, 3, got, 1000)
-    np.testing.assert_array_equal(got.astype(np.float64), (stream(SEED, 3, 1000) >> np.uint64(8)) / 2.0**24)
+    np.testing.assert_array_equal(got.astype(np.float64), (stream(SEED, 3, 1000) >> np.uint32(8)) / 2.0**24)

@@ -15,7 +15,7 @@ PRINTED = [
       %y : FloatTensor,
       %z : Dict(str, (int, Tensor?)[]),
       %f : Future[int],
-      %n : NamedTuple(a : int, b : Tensor)):
+      %n : NamedTuple(a : int, b : float = 0.5)):
   %1 : int = prim::Constant[value=-1]() # model.py:3:4
   %2 : float = prim::Constant[value=1e+30]()
   %3 : bool = prim::Constant[value=1](), scope: __module.a/Linear::b # /a b/model.py:3:4
@@ -31,6 +31,9 @@ PRINTED = [
   %13 : Float(20, strides=[1], requires_grad=0, device=cpu) = prim::Constant[value=<Tensor>]()
   %14 : Function = prim::Constant[name="helper"]()
   %15 : float = prim::Constant[value=-inf]()
+  %16 : Tensor?[] = prim::Constant[value=annotate(List[Optional[Tensor]], [])]()
+  %17 : Enum<__torch__.Color> = prim::Constant[value=Color.RED]()
+  %18 : Tensor = ^python_function()(%x)
    = prim::Print(%4)
   return (%1)
 """,
@@ -112,3 +115,27 @@ BROKEN = [
 def test_lint_names_the_node_that_is_wrong(text):
     with pytest.raises(RuntimeError, match="prim::"):
         lint(parse_ir(text))
+
+
+def test_lint_sees_what_is_out_of_step():
+    def graph():
+        return parse_ir("graph(%x : Tensor):\n  %y : Tensor = aten::relu(%x)\n  %z : Tensor = aten::neg(%y)\n  return (%z)\n")
+
+    broken = graph()
+    broken.inputs[0].uses.clear()
+    with pytest.raises(RuntimeError, match="%x does not know that"):
+        lint(broken)
+    broken = graph()
+    first, second = broken.nodes
+    first.outputs[0].offset = 1
+    with pytest.raises(RuntimeError, match="thinks another node makes it"):
+        lint(broken)
+    broken = graph()
+    first, second = broken.nodes
+    first.move_after(second)
+    with pytest.raises(RuntimeError, match="reads %y, which is not made before it"):
+        lint(broken)
+    broken = graph()
+    broken.inputs[0]._name = "y"
+    with pytest.raises(RuntimeError, match="two values are called %y"):
+        lint(broken)

@@ -136,14 +136,14 @@ template <long M> struct row_split {
 };
 
 // Hands a tile's results to the epilogue: emit(lane, row, column, value), for columns below N.
-template <class E>
-RL_INLINE void emit_tile(const float* c, row_block block, long first_column, long columns, const E& emit) {
+template <class T, class E>
+RL_INLINE void emit_tile(const T* c, row_block block, long first_column, long columns, const E& emit) {
   const long left = columns - first_column, width = left < tile_columns ? left : tile_columns;
   for (int r = block.done; r < block.rows; ++r) {
-    const float* values = c + r * tile_columns;
+    const T* values = c + r * tile_columns;
     long j = 0;
     for (; j + lanes <= width; j += lanes)
-      emit(vector_lane{}, block.first + r, first_column + j, load_bytes<vec<float>>(values + j));
+      emit(vector_lane{}, block.first + r, first_column + j, load_bytes<vec<T>>(values + j));
     if (columns % lanes)  // known to be zero at compile time for most shapes, which spares the scalar epilogue
       for (; j < width; ++j) emit(scalar_lane{}, block.first + r, first_column + j, values[j]);
   }
