@@ -22,6 +22,7 @@ from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
+from rushlight.dynamo.regions import disable
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.compiled import ConstantChanged
@@ -174,10 +175,8 @@ class TrainingGraph(AtenGraph):
         plan = plan_run(joint, parts)
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
         count, attributes = len(inputs), tuple(self._attributes.values())
-        training = CompiledTraining(
-            plan, forward, backward, lambda *primals: self.module.forward(*primals[:count]),
-            lambda text: self.log("graph_breaks", lambda: text),
-        )  # fmt: skip
+        program = disable(lambda *primals: self.module.forward(*primals[:count]))  # a backward may run in a compiled function
+        training = CompiledTraining(plan, forward, backward, program, lambda text: self.log("graph_breaks", lambda: text))
         return lambda *tensors: training(*tensors, *attributes), joint.module, False
 
     def _partition(self, joint: Joint) -> Partition:

@@ -13,7 +13,7 @@ from rushlight.jit.decorators import export, ignore, unused
 from rushlight.jit.errors import JitException as Error
 from rushlight.jit.execution import get_num_profiled_runs as _jit_get_num_profiled_runs
 from rushlight.jit.execution import get_profiling_executor as _get_graph_executor_profiling
-from rushlight.jit.execution import last_graph as _last_executed_optimized_graph
+from rushlight.jit.execution import last_graph as last_executed_optimized_graph
 from rushlight.jit.execution import optimized_execution, set_fusion_strategy
 from rushlight.jit.execution import set_profiled_runs as _jit_set_num_profiled_runs
 from rushlight.jit.execution import set_profiling as _jit_set_profiling_executor

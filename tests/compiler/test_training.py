@@ -339,6 +339,21 @@ def test_hooks_and_retained_gradients(backend):
     same(a.grad, 6 * middle.detach().cos() + 1)
 
 
+def test_hooks_of_parameters_and_modules(backend):
+    def hooked(compile):
+        torch.manual_seed(0)
+        seen, model = [], nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+        model[1].register_full_backward_hook(lambda module, given, arrived: seen.append([*given, *arrived]))
+        model[0].weight.register_hook(lambda grad: grad * 2)
+        model[2].bias.register_post_accumulate_grad_hook(lambda parameter: seen.append(parameter.grad.clone()))
+        x, call = torch.arange(12.0).view(3, 4).requires_grad_(), compile(model)
+        for _ in range(2):
+            call(x).sin().sum().backward()
+        return [*(parameter.grad for parameter in model.parameters()), x.grad], seen
+
+    same(list(hooked(lambda model: torch.compile(model, backend=backend))), list(hooked(lambda model: model)))
+
+
 def test_saved_tensors_hooks(backend):
     packed = []
 
@@ -378,6 +393,20 @@ def test_second_derivatives(backend):
     wanted = program(function, a, b)
     a.grad = b.grad = None
     same(program(compiled(function, backend), a, b), wanted)
+
+
+def test_gradients_of_gradients_within_a_compiled_function(backend):
+    def penalty(x, w):
+        (first,) = torch.autograd.grad((x @ w).tanh().sum(), x, create_graph=True)
+        return (first**2).sum()
+
+    def program(function, x, w):
+        return torch.autograd.grad(function(x, w), (x, w))
+
+    x, w = leaf(3, 4), leaf(4, 4)
+    fast = torch.compile(penalty, backend=backend, options={"recompile_limit": 1})
+    for _ in range(2):
+        same(list(program(fast, x, w)), list(program(penalty, x, w)))
 
 
 def test_second_derivatives_are_said_once_to_run_in_eager(backend, capsys):

@@ -226,6 +226,31 @@ def test_objects_of_an_archives_classes():
         box.missing  # noqa: B018
 
 
+KEYWORDS = """\
+class M(Module):
+  __parameters__ = []
+  __buffers__ = []
+  training : bool
+  async : bool
+  __annotations__["a b"] = bool
+  def forward(self: __torch__.M, x: Tensor) -> Tensor:
+    async0 = self.async
+    if async0:
+      y = torch.neg(x)
+    else:
+      y = x
+    return y
+"""
+FLAGS = b"\x80\x02c__torch__\nM\n)\x81}(X\x08\x00\x00\x00training\x89X\x05\x00\x00\x00async\x88X\x03\x00\x00\x00a b\x89ub."
+
+
+def test_attributes_may_be_keywords_or_no_identifiers():
+    module = torch.jit.load(io.BytesIO(hostile.archive(KEYWORDS, FLAGS)))
+    again = torch.jit.load(io.BytesIO(module.save_to_buffer()))
+    assert module(torch.ones(1)).tolist() == again(torch.ones(1)).tolist() == [-1.0]
+    assert getattr(again, "a b") is False and 'getattr(self, "async")' in again.code
+
+
 HEADER = "op_version_set = 1\nimport __torch__.torch.nn\n"
 
 

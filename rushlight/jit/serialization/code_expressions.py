@@ -5,6 +5,7 @@ In: a node, and the texts of its inputs. Out: text that means the same when it i
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -94,7 +95,7 @@ def _get_attribute(printer: FunctionPrinter, node: Node) -> str:
 
 def is_plain(name: str) -> bool:
     """Whether an attribute can be written with a dot."""
-    return name.isidentifier() and name.isascii()
+    return name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
 
 
 def _call_function(printer: FunctionPrinter, node: Node) -> str:

@@ -39,6 +39,7 @@ from rushlight.serialization.errors import CheckpointError
 ROOT = "__torch__"
 _EXTENSIONS = "__torch__.torch.classes."
 _DEFINITION = re.compile(r"(?:class|def) +(\w+) *[(:]")
+_KEYWORD = re.compile(rf"(?<=\w\.)(?:{'|'.join(keyword.kwlist)})\b|(?<=\n  )(?:{'|'.join(keyword.kwlist)})(?= : )")
 _OLD_HEADER = re.compile(r"op_version_set *=|import |from ")  # what files began with before torch 1.4
 _BASES = ("Module", "NamedTuple", "Enum", "Interface", "ModuleInterface")
 
@@ -67,6 +68,11 @@ class CodeFile:
         return body[0], SourceContext(Source(text, self.name, first_line, origin=origin), is_archive=True)
 
 
+def _as_identifier(found: re.Match) -> str:
+    """A keyword of Python that is an attribute's name: with its first letter in full width, which Python takes for the same."""
+    return chr(ord(found[0][0]) - ord("!") + ord("\uff01")) + found[0][1:]
+
+
 def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
     """The definitions of a file, which begin in the first column; CheckpointError for two of a name and for anything else."""
     lines = text.split("\n")
@@ -81,7 +87,8 @@ def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
             raise CheckpointError(f"{name}, line {start + 1}: only classes and functions may stand here")
         if found[1] in chunks:
             raise CheckpointError(f"{name} defines '{found[1]}' twice")
-        chunks[found[1]] = ("\n".join(lines[start:end]) + "\n", start, offsets[start])
+        chunk = _KEYWORD.sub(_as_identifier, "\n".join(lines[start:end]) + "\n")
+        chunks[found[1]] = (chunk, start, offsets[start])
     return CodeFile(name, chunks, None if debug is None else DebugSources(debug))
 
 
