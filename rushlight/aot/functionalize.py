@@ -190,6 +190,8 @@ class _Functionalizer:
     def _in_layout(self, node: Node, wanted: Tensor) -> Node:
         """`node` in memory order as `wanted`, so that the same views can be taken of it."""
         value = node.meta["val"]
+        if value.is_contiguous() and wanted.is_contiguous():
+            return node
         order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), dim))
         moved = value.permute(order) if value.dim() else value
         if moved.is_contiguous():

@@ -11,7 +11,6 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.ops.cpu.philox import draw_seed
 from rushlight.ops.registry import aten
 
 SEED = aten("_philox_seed")
@@ -46,6 +45,6 @@ def seeded(run: Callable[..., tuple]) -> Callable[..., tuple]:
     """`run`, called with a new seed after its other inputs."""
 
     def with_new_seed(*inputs: Tensor | int) -> tuple:
-        return run(*inputs, draw_seed())
+        return run(*inputs, SEED())
 
     return with_new_seed

@@ -17,4 +17,8 @@ def native_seconds() -> float:
     """
     if os.environ.get("RUSHLIGHT_JIT_NATIVE") == "0":
         return float("inf")
-    return float(os.environ.get("RUSHLIGHT_JIT_NATIVE_AFTER", "0.02"))
+    text = os.environ.get("RUSHLIGHT_JIT_NATIVE_AFTER", "0.02")
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"RUSHLIGHT_JIT_NATIVE_AFTER must be a number of seconds, got {text!r}") from None

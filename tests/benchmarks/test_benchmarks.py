@@ -16,6 +16,7 @@ from benchmarks.report import details, duration, summary
 from benchmarks.rounds import Outcome
 from benchmarks.runner import Measurement
 from benchmarks.timing import FEWEST_SAMPLES, sample
+from benchmarks.training import PerceptronTraining, TransformerTraining
 from benchmarks.workload import choose
 from benchmarks.workloads import WORKLOADS
 
@@ -45,6 +46,28 @@ def test_every_contender_agrees_with_the_reference_encoder(name, tmp_path, monke
     with chosen.mode():
         result = chosen.to_numpy(chosen.start()())
     np.testing.assert_allclose(result, TINY.reference(inputs, weights), atol=TINY.tolerance)
+
+
+class TinyTransformer(TransformerTraining):
+    words, hidden, heads, batch, tokens = 11, 8, 2, 2, 5
+
+
+@pytest.mark.parametrize("workload", [
+    PerceptronTraining("tiny", "", (6, 5, 4), 3), TinyTransformer("tiny", "", 1),
+], ids=["perceptron", "transformer"])  # fmt: skip
+@pytest.mark.parametrize("name", ["rushlight", "rushlight-compile", "jax"])
+def test_every_contender_finds_the_loss_and_the_gradients_of_a_step(name, workload, tmp_path, monkeypatch):
+    chosen = contender(name)
+    if chosen.missing():
+        pytest.skip(f"not installed: {chosen.missing()}")
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path))
+    inputs, weights = workload.inputs(), workload.weights()
+    chosen.load(workload, inputs, weights, threads=1, cache=tmp_path)
+    with chosen.mode():
+        step = chosen.start()
+        results = [workload.collect(chosen.to_numpy(step())) for _ in range(3)]
+    for result in results:
+        np.testing.assert_allclose(result, workload.reference(inputs, weights), atol=workload.tolerance)
 
 
 def test_command_line_measures_and_writes(tmp_path):

@@ -28,9 +28,9 @@ from rushlight.inductor.sizes import as_size
 # A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
 PARALLEL_WORK = 200_000
 
-HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "integers", "attention", "conv", "image", "winograd", "checks")
+HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "attention", "conv", "image", "winograd", "checks")
 
-SPECIAL_HEADERS = ("attention_backward", "scatter_rows")  # of the templates of their names
+SPECIAL_HEADERS = ("attention_backward", "byte_gemm", "scatter_rows")  # of the templates of their names
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -112,7 +113,8 @@ class SimpleValues:
             node = self.emitter.graph.insert("prim::GetAttr", [value]).set("name", name)
             node.source_range = where
             node.output.type = attribute.type
-            node.output.debug_name = name if name.isidentifier() else f"_{name}"
+            is_plain = name.isidentifier() and name.isascii()
+            node.output.debug_name = name if is_plain else "_" + re.sub(r"\W", "_", name, flags=re.ASCII)
             return SimpleValue(node.output)
         if name in kind.properties:
             getter = kind.properties[name][0]

@@ -71,10 +71,9 @@ class SimpleExecutor:
             return self._interpret(arguments)
         results = self._specialized.run(kind, arguments)
         if results is None:
-            given = list(arguments)
             start = time.perf_counter()
             results = self._interpret(arguments)
-            self._specialized.note(kind, time.perf_counter() - start, given)
+            self._specialized.note(kind, time.perf_counter() - start)
         return results
 
     def _interpret(self, arguments: list) -> list:

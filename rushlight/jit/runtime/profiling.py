@@ -19,9 +19,12 @@ from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.passes.common_subexpression_elimination import eliminate_common_subexpression
 from rushlight.jit.passes.constant_propagation import constant_propagation
+from rushlight.jit.passes.create_autodiff_subgraphs import create_autodiff_subgraphs
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import insert_graph
+from rushlight.jit.passes.inline_autodiff_subgraphs import inline_autodiff_subgraphs
 from rushlight.jit.passes.peephole import peephole_optimize
+from rushlight.jit.passes.requires_grad_analysis import propagate_requires_grad
 from rushlight.jit.passes.shape_analysis import propagate_input_shapes
 from rushlight.jit.types.kinds import BOOL, TENSOR, TensorType
 from rushlight.jit.types.relations import unshaped
@@ -80,7 +83,7 @@ def specialize(graph: Graph, kinds: Sequence[TensorType | None], name: str) -> G
         body.inputs[index].set_type(kinds[index])
     _optimize(body)
     made = Graph()
-    inputs = [made.add_input(value.debug_name, unshaped(value.type)) for value in graph.inputs]
+    inputs = [made.add_input(_name(value), unshaped(value.type)) for value in graph.inputs]
     check = made.insert("prim::TypeCheck", [inputs[index] for index in checked], 0)
     check.set("types", [kinds[index] for index in checked])
     typed = list(inputs)
@@ -99,12 +102,20 @@ def specialize(graph: Graph, kinds: Sequence[TensorType | None], name: str) -> G
     return made
 
 
+def _name(value: Value) -> str | None:
+    return value.debug_name if value.has_debug_name else None
+
+
 def _optimize(graph: Graph) -> None:
-    """What a known size of the inputs makes possible."""
+    """What known sizes of the inputs make possible; what needs gradients is collected into differentiable graphs."""
     propagate_input_shapes(graph)
     peephole_optimize(graph)
     constant_propagation(graph)
     eliminate_common_subexpression(graph)
+    if any(isinstance(value.type, TensorType) and value.type.requires_grad for value in graph.inputs):
+        propagate_requires_grad(graph)
+        create_autodiff_subgraphs(graph)
+        inline_autodiff_subgraphs(graph)
     eliminate_dead_code(graph)
 
 

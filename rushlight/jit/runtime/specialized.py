@@ -97,7 +97,10 @@ class Specialized:
         return found
 
     def run(self, kind: _Kind, arguments: Sequence[object]) -> list | None:
-        """The results of native code, if there is some and it serves."""
+        """The results of native code, if there is some and it serves. It is made here, by the call after the one that makes it
+        worth while: a program that calls once does not wait for it."""
+        if not kind.tried and kind.runs and kind.seconds >= native_seconds():
+            self._compile(kind, arguments)
         native = kind.native
         if native is None:
             return None
@@ -110,12 +113,12 @@ class Specialized:
             kind.misses = 0
         return results
 
-    def note(self, kind: _Kind, seconds: float, arguments: Sequence[object]) -> None:
-        """The interpreter took this long for arguments; native code is made once that has added up to enough."""
+    def note(self, kind: _Kind, seconds: float) -> None:
+        """The interpreter took this long for such arguments; native code is made once that has added up to enough."""
         kind.seconds += seconds
         kind.runs += 1
-        if kind.tried or kind.seconds < native_seconds():
-            return
+
+    def _compile(self, kind: _Kind, arguments: Sequence[object]) -> None:
         with self._lock:
             if kind.tried:
                 return

@@ -58,14 +58,27 @@ class CodeFile:
         text, first_line, start = self.chunks[definition]
         origin = None if self.debug is None else lambda offset: self.debug.find(start + offset)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Python's advice on literals is for whoever wrote the file
-                body = ast.parse(text).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            body = _parsed(text)
+        except SyntaxError:
+            text = _KEYWORD.sub(_as_identifier, text)
+            body = self._parsed_again(text, definition)
+        except (ValueError, RecursionError, MemoryError) as error:
             raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None
         if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.ClassDef) or body[0].name != definition:
             raise CheckpointError(f"{self.name}, line {first_line + 1}: only classes and functions may stand here")
         return body[0], SourceContext(Source(text, self.name, first_line, origin=origin), is_archive=True)
+
+    def _parsed_again(self, text: str, definition: str) -> list[ast.stmt]:
+        try:
+            return _parsed(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None
+
+
+def _parsed(text: str) -> list[ast.stmt]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python's advice on literals is for whoever wrote the file
+        return ast.parse(text).body
 
 
 def _as_identifier(found: re.Match) -> str:
@@ -87,8 +100,7 @@ def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
             raise CheckpointError(f"{name}, line {start + 1}: only classes and functions may stand here")
         if found[1] in chunks:
             raise CheckpointError(f"{name} defines '{found[1]}' twice")
-        chunk = _KEYWORD.sub(_as_identifier, "\n".join(lines[start:end]) + "\n")
-        chunks[found[1]] = (chunk, start, offsets[start])
+        chunks[found[1]] = ("\n".join(lines[start:end]) + "\n", start, offsets[start])
     return CodeFile(name, chunks, None if debug is None else DebugSources(debug))
 
 

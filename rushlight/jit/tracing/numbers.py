@@ -51,6 +51,9 @@ class TracedInt(int):
 
     __hash__ = int.__hash__
 
+    def __reduce__(self) -> tuple:
+        return (int, (int.__add__(self, 0),))
+
 
 class TracedFloat(float):
     """A float of a trace, as `TracedInt`."""

@@ -18,6 +18,7 @@ from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.normalize_ops import normalize_ops
 from rushlight.jit.script import ScriptFunction
+from rushlight.jit.settings import is_enabled
 from rushlight.jit.tracing import record  # noqa: F401 (registers the kernel of the Tracer key)
 from rushlight.jit.tracing.check import cloned, compare_graphs, compare_results
 from rushlight.jit.tracing.containers import add_input, check_inputs, output_value
@@ -51,6 +52,8 @@ def trace(
     """
     if optimize is not None:
         warnings.warn("`optimize` is deprecated and has no effect", FutureWarning, stacklevel=2)
+    if not is_enabled():
+        return func
     if isinstance(func, ScriptModule | ScriptFunction):
         warnings.warn(
             "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
@@ -193,6 +196,8 @@ def trace_module(
         raise AttributeError("expected torch.nn.Module as the first argument")
     if not isinstance(inputs, dict):
         raise AttributeError("expected a dictionary of (method_name, input) pairs")
+    if not is_enabled():
+        return mod
     made = traced_module(mod)
     for name, examples in inputs.items():
         graph = _trace_method(mod, made, name, examples, example_inputs_is_kwarg, strict)

@@ -1,7 +1,7 @@
 // A program that multiplies small integers stored in every type that panels can have, and as bytes; the results are exact.
 // Prints a line per type with the number of wrong results.
 #include <rushlight/gemm.h>
-#include <rushlight/integers.h>
+#include <rushlight/byte_gemm.h>
 #include <stdio.h>
 #include <stdlib.h>
 

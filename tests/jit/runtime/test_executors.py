@@ -107,6 +107,61 @@ def test_tensors_that_change_their_size_are_not_assumed(profiling):
     assert [scripted(torch.ones(3), 1) for _ in range(3)] == [2, 2, 2]
 
 
+def gated(x, w, b):
+    """Operators with gradients in a row."""
+    h = torch.sigmoid(x * w + b)
+    return torch.tanh(h * w) * h + x
+
+
+def test_what_needs_gradients_becomes_a_differentiable_graph(profiling):
+    scripted = torch.jit.script(gated)
+    x, w, b = torch.randn(4, 3), torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    for _ in range(4):
+        found = torch.autograd.grad(scripted(x, w, b).sum(), (w, b))
+        for one, other in zip(found, torch.autograd.grad(gated(x, w, b).sum(), (w, b)), strict=True):
+            torch.testing.assert_close(one, other)
+    assert "prim::DifferentiableGraph_0" in text_of(scripted.graph_for(x, w, b))
+    with torch.no_grad():
+        torch.testing.assert_close(scripted(x, w, b), gated(x, w, b))
+
+
+class Layers(torch.nn.Module):
+    """Two layers, and a branch on a size."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(3, 4), torch.nn.Linear(4, 1)
+
+    def forward(self, x):
+        h = torch.tanh(self.first(x))
+        if h.size(0) > 2:
+            h = h * torch.sigmoid(h)
+        return self.second(h)
+
+
+@pytest.mark.parametrize("profiled", [False, True])
+def test_training_gives_eagers_losses(profiled, monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
+    before = set_profiling(profiled)
+    x = torch.randn(8, 3)
+    losses = []
+    try:
+        for wrap in (lambda model: model, torch.jit.script):
+            torch.manual_seed(0)
+            model = wrap(Layers())
+            optimizer = torch.optim.SGD(model.parameters(), 0.3)
+            losses.append([])
+            for _ in range(5):
+                optimizer.zero_grad()
+                loss = (model(x) - 1).square().mean()
+                loss.backward()
+                optimizer.step()
+                losses[-1].append(loss.item())
+    finally:
+        set_profiling(before)
+    assert losses[0] == losses[1] and losses[0][-1] < losses[0][0]
+
+
 def test_optimized_execution_can_be_turned_off(profiling):
     with optimized_execution(False):
         assert not modes().optimized

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import warnings
 
@@ -214,6 +215,13 @@ def test_script_if_tracing():
     assert traced(-torch.ones(2)).tolist() == [2.0, 2.0] and choose(-torch.ones(2)).tolist() == [1.0, 1.0]
 
 
+def test_tracing_can_be_turned_off(monkeypatch):
+    monkeypatch.setenv("PYTORCH_JIT", "0")
+    model = Model()
+    assert trace(choose, torch.ones(2)) is choose and trace(model, torch.ones(1, 3)) is model
+    assert trace_module(model, {"forward": torch.ones(1, 3)}) is model
+
+
 def test_is_tracing():
     seen = []
 
@@ -255,6 +263,17 @@ def test_values_of_a_trace_do_not_leak():
 
     trace(function, torch.ones(2), check_trace=False)
     assert kept[0] + 1 == 3 and type(kept[0] + 1) is int and torch.zeros(kept[0]).shape == (2,)
+
+
+def test_sizes_are_copied_as_ints():
+    copies = []
+
+    def function(x):
+        copies.append(copy.deepcopy([x.size(0)])[0])
+        return x + 1
+
+    trace(function, torch.ones(2), check_trace=False)
+    assert copies == [2] and type(copies[0]) is int
 
 
 def test_autocast_is_recorded():
