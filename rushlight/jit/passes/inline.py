@@ -1,7 +1,7 @@
 """Inline: calls of functions and methods become their bodies.
 
-Requires: SSA. Guarantees: no `prim::CallFunction` or `prim::CallMethod` whose callee is known is left; forked bodies are
-inlined too.
+Requires: SSA. Guarantees: of `prim::CallFunction` and `prim::CallMethod` whose callee is known, only calls of a function within
+itself are left, and those beyond a depth and a size that no honest program reaches; forked bodies are inlined too.
 """
 
 from __future__ import annotations
@@ -15,22 +15,46 @@ from rushlight.jit.types.kinds import ClassType
 _LOG = PassLog(__file__)
 
 
+_DEPTH = 64  # calls within calls that are inlined
+_NODES = 200_000  # the most that one graph grows by
+
+
 @graph_pass("Inline", "_jit_pass_inline")
 def inline(graph: Graph) -> None:
     """Inline every call in a graph."""
-    _inline_block(graph.block)
+    _Inliner().block(graph.block)
 
 
-def _inline_block(block: Block) -> None:
-    for node in block.nodes:
-        for inner in node.blocks:
-            _inline_block(inner)
-        inner_graph = node.attributes.get("Subgraph")
-        if isinstance(inner_graph, Graph) and node.kind == "prim::fork":
-            inline(inner_graph)
-        function = callee_of(node)
-        if function is not None and _LOG.permits("the call of '{}' is inlined", function.name):
-            inline_call(node, function)
+class _Inliner:
+    """Inlines calls; `inside` are the functions whose bodies are being inlined, which must not be inlined into themselves."""
+
+    def __init__(self) -> None:
+        self.inside: list[Function] = []
+        self.room = _NODES
+
+    def block(self, block: Block) -> None:
+        """Inline the calls of a block and of the blocks inside."""
+        for node in block.nodes:
+            for inner in node.blocks:
+                self.block(inner)
+            inner_graph = node.attributes.get("Subgraph")
+            if isinstance(inner_graph, Graph) and node.kind == "prim::fork":
+                self.block(inner_graph.block)
+            function = callee_of(node)
+            if function is not None and self._may_inline(function):
+                if _LOG.permits("the call of '{}' is inlined", function.name):
+                    self._call(node, function)
+
+    def _may_inline(self, function: Function) -> bool:
+        return self.room > 0 and len(self.inside) < _DEPTH and all(each is not function for each in self.inside)
+
+    def _call(self, node: Node, function: Function) -> None:
+        body = function.graph.copy()
+        self.room -= sum(1 for _ in body.all_nodes())
+        self.inside.append(function)
+        self.block(body.block)
+        self.inside.pop()
+        replace_call(node, body)
 
 
 def callee_of(node: Node) -> Function | None:
@@ -43,10 +67,8 @@ def callee_of(node: Node) -> Function | None:
     return None
 
 
-def inline_call(node: Node, function: Function) -> None:
-    """Replace a call by the function's body, which is inlined itself."""
-    body = function.graph.copy()
-    inline(body)
+def replace_call(node: Node, body: Graph) -> None:
+    """Replace a call by a body."""
     skipped = 1 if node.kind == "prim::CallFunction" else 0
     outputs = insert_graph(node, body, list(node.inputs[skipped:]))
     for old, new in zip(node.outputs, outputs, strict=True):

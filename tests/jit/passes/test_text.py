@@ -199,6 +199,31 @@ NEGATIONS = (
       return (%a, %true, %x, %d, %p)
     """,
 )
+SUMS = (
+    "PeepholeOptimizeNonTensor",
+    """
+    graph(%x : int):
+      %2 : int = prim::Constant[value=2]()
+      %7 : int = prim::Constant[value=7]()
+      %a : int = aten::add(%x, %2)
+      %b : int = aten::sub(%a, %7)
+      %c : int = aten::mul(%7, %b)
+      %d : int = aten::ceil(%c)
+      return (%d)
+    """,
+    """
+    graph(%x : int):
+      %2 : int = prim::Constant[value=2]()
+      %5 : int = prim::Constant[value=5]()
+      %7 : int = prim::Constant[value=7]()
+      %a : int = aten::add(%x, %2)
+      %e : int = aten::sub(%x, %5)
+      %b : int = aten::sub(%a, %7)
+      %c : int = aten::mul(%e, %7)
+      %d : int = aten::ceil(%c)
+      return (%c)
+    """,
+)
 DICT = (
     "PeepholeOptimizeDictIdioms",
     """
@@ -382,7 +407,7 @@ DIVISIONS = """
       %c : Tensor = aten::gelu(%b)
       return (%c)
 """
-CASES = [CANONICALIZE_OPS, GRAD_OF, AUTOGRAD_ZERO, PROFILED, UNDEFINED, ALIASES, MODIFIED_LOOP, IN_PLACE_RELU, NEGATIONS,
+CASES = [CANONICALIZE_OPS, GRAD_OF, AUTOGRAD_ZERO, PROFILED, UNDEFINED, ALIASES, MODIFIED_LOOP, IN_PLACE_RELU, NEGATIONS, SUMS,
          DICT, SIMPLE_TUPLES, FORK, REFINED_TUPLES, VARIABLES, PURE, ("FuseAddMM", WIDE_BIAS, WIDE_BIAS),
          ("InlineFunctionalGraphs", PURE[2], PURE[1]), ("Lint", WIDE_BIAS, WIDE_BIAS)]  # fmt: skip
 

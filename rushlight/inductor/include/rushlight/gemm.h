@@ -1,6 +1,6 @@
-// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N], B packed once (pack.h; in float, bfloat16, half or int8_t), and
-// batched products of unpacked operands. Results go to an epilogue, a functor that stores them itself, so that bias, activation and residual need no
-// pass of their own:
+// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N], B packed once (pack.h; in float, bfloat16, half or int8_t),
+// and batched products of unpacked operands. Results go to an epilogue, a functor that stores them itself, so that bias,
+// activation and residual need no pass of their own:
 //
 //     rl::gemm<128>(a, 384, packed, 1536, 384, [&](auto lane, long row, long column, auto value) {
 //       lane.store(out + row * 1536 + column, rl::gelu_erf(value + lane.load(bias + column)));
@@ -181,15 +181,15 @@ RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_c
       pack_panel(source, b_row, b_column, depth, left < tile_columns ? left : tile_columns, panel_data);
       held = source;
     }
-    multiply_group<M>(m, first, last, a(batch), a_row, a_column, (const float*)panel_data, next_panel<float>{panel_data, 0, blocks}, column,
-                      columns, depth,
+    multiply_group<M>(m, first, last, a(batch), a_row, a_column, (const float*)panel_data,
+                      next_panel<float>{panel_data, 0, blocks}, column, columns, depth,
                       [&](auto lane, long row, long at, auto value) { emit(lane, batch, row, at, value); });
   }
 }
 
-// Batched products of operands that lie anywhere: a(batch) and b(batch) give the matrices' first elements, a's in float
-// and b's in any storage type, the strides are in elements, emit(lane, batch, row, column, value) takes the results. scratch: bgemm_scratch_bytes(K) per thread,
-// aligned to a vector.
+// Batched products of operands that lie anywhere: a(batch) and b(batch) give the matrices' first elements, a's in
+// float and b's in any storage type, the strides are in elements, emit(lane, batch, row, column, value) takes the
+// results. scratch: bgemm_scratch_bytes(K) per thread, aligned to a vector.
 template <long M, class A, class B, class E>
 RL_INLINE void bgemm(long batches, const A& a, long a_row, long a_column, const B& b, long b_row, long b_column,
                      long columns, long depth, void* scratch, const E& emit) {
