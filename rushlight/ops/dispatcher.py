@@ -115,7 +115,7 @@ class OpOverload(_C.OperatorBase):
         if autocast is not None and key_set >> DispatchKey.Autocast & 1:
             # Before a composite is taken apart: its parts would be cast otherwise.
             return autocast.bind(self, key_set & ~(1 << DispatchKey.Autocast))
-        if key_set >> DispatchKey.Tracer & 1 and _fallbacks.get(DispatchKey.Tracer):
+        if key_set >> DispatchKey.Tracer & 1 and _fallbacks.get(DispatchKey.Tracer) and DispatchKey.Tracer not in self.kernels:
             # Composites are recorded whole.
             return _fallbacks[DispatchKey.Tracer][-1].bind(self, key_set & ~(1 << DispatchKey.Tracer))
         implicit = self.kernels.get(DispatchKey.CompositeImplicitAutograd)

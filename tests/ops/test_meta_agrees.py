@@ -9,7 +9,7 @@ from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import empty_meta_impl
 from tests.ops.samples import Sample, primitives_without_samples, samples
 
-WITHOUT_TENSORS = ("empty", "full", "arange", "randperm")
+WITHOUT_TENSORS = ("empty", "full", "arange", "randperm", "_philox_seed")
 READS_VALUES = ("_local_scalar_dense", "equal", "nonzero")
 
 
