@@ -139,6 +139,8 @@ class ArchivePickler(Pickler):
     def _attributes(self, value: ScriptObject, kind: ClassType) -> None:
         self.out += pickle.EMPTY_DICT + pickle.MARK
         for name, attribute in kind.attributes.items():
+            if name not in value.slots:
+                raise RuntimeError(f"attribute '{name}' of a {kind.name} has no value, so that the object can't be saved")
             self.save(name)
             self.save_typed(value.slots[name], attribute.type)
         self.out += pickle.SETITEMS
