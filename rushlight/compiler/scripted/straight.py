@@ -112,7 +112,22 @@ class StraightProgram:
         self._distinct = [
             index for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and self._is_first(index, leaf)
         ]
-        self._sources = sources
+        self._roots: list[int] = []
+        self._owners: list[tuple[int, str]] = []
+        self._values: list[tuple[int, str, object]] = []
+        self._plan_checks(sources)
+
+    def _plan_checks(self, sources: list) -> None:
+        """Number the objects that hold attributes, arguments first, so that each is looked up once."""
+        self._roots = sorted({argument for argument, _, _ in sources})
+        numbers: dict[tuple, int] = {(argument, ()): index for index, argument in enumerate(self._roots)}
+        for argument, path, value in sources:
+            for depth in range(1, len(path)):
+                key = (argument, path[:depth])
+                if key not in numbers:
+                    numbers[key] = len(numbers)
+                    self._owners.append((numbers[argument, path[: depth - 1]], path[depth - 1]))
+            self._values.append((numbers[argument, path[:-1]], path[-1], value))
 
     def _is_first(self, index: int, leaf: Tensor) -> bool:
         return self._first.setdefault(id(leaf._impl), index) == index
@@ -135,10 +150,11 @@ class StraightProgram:
         return len(self._distinct) == len({id(leaf._impl) for leaf in leaves if isinstance(leaf, Tensor)})
 
     def _same_attributes(self, arguments: Sequence[object]) -> bool:
-        for argument, path, value in self._sources:
-            found = arguments[argument]
-            for name in path:
-                found = found.slots[name]
+        slots = [arguments[index].slots for index in self._roots]
+        for owner, name in self._owners:
+            slots.append(slots[owner][name].slots)
+        for owner, name, value in self._values:
+            found = slots[owner][name]
             if found is not value and (isinstance(value, Tensor) or found != value):
                 return False
             if isinstance(value, Tensor) and state.grad_enabled and value.requires_grad:
