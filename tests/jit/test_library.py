@@ -117,3 +117,21 @@ FUNCTIONS = [
 def test_a_scripted_function_gives_what_it_gives_in_eager(function, args):
     scripted = torch.jit.script(function)
     torch.testing.assert_close(scripted(*args), function(*args))
+
+
+def pooled(x):
+    values, places = F.max_pool2d(x, 2, return_indices=True)
+    return values, places, F.max_pool2d(x, 2, return_indices=False), F.adaptive_max_pool1d(x[0], 3, True)
+
+
+def test_indices_of_a_pool_are_returned_where_they_are_asked_for():
+    torch.testing.assert_close(torch.jit.script(pooled)(IMAGE), pooled(IMAGE))
+
+
+def counted(x):
+    return torch.unique(x, return_counts=True)
+
+
+def test_results_of_unique_that_scripted_code_does_not_have_are_refused():
+    with pytest.raises(RuntimeError, match="returns the values alone"):
+        torch.jit.script(counted)(ROWS)

@@ -36,7 +36,7 @@ from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, Tu
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
-from rushlight.jit.library import BUILTINS, REPLACEMENTS
+from rushlight.jit.library import BUILTINS, REPLACEMENTS, WITH_INDICES
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import BOOL, COMPLEX, FLOAT, INT, STRING, ClassType, EnumType, InterfaceType, TupleType, Type
@@ -217,6 +217,29 @@ class IgnoredFunction(SugaredValue):
         return SimpleValue(node.output.set_type(result))
 
 
+@dataclass
+class FlaggedFunction(SugaredValue):
+    """A function whose results depend on a constant flag, `return_indices`: one function without it, one with it."""
+
+    plain: SugaredValue
+    flagged: SugaredValue
+    position: int
+
+    def kind(self) -> str:
+        return "function"
+
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        given = [each for each in keywords if each.name == "return_indices"] or args[self.position : self.position + 1]
+        if not given:
+            return self.plain.call(where, emitter, args, keywords)
+        flag = emitter.value_of(given[0]).constant()
+        if not isinstance(flag, bool):
+            raise ErrorReport(where, "return_indices must be a constant, since it says how many results there are")
+        return (self.flagged if flag else self.plain).call(where, emitter, args, keywords)
+
+
 class PythonResolver:
     """Gives names the meaning that they have where a Python function was defined; `lookup` finds the object of a name."""
 
@@ -255,6 +278,10 @@ class PythonResolver:
         try:
             if value in FUNCTIONS:
                 return FUNCTIONS[value]
+            if value in WITH_INDICES:
+                flagged, position = WITH_INDICES[value]
+                both = [self._callable(each, where, name) for each in (REPLACEMENTS[value], flagged)]
+                return FlaggedFunction(*both, position)
             value = REPLACEMENTS.get(value, value)
         except TypeError:
             pass

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.autograd import grad_mode
-from rushlight.jit.library import contexts, functional, modules
+from rushlight.jit.library import contexts, functional, modules, pooling
 from rushlight.nn import functional as F
 
 METHODS: dict[type, dict[str, Callable]] = modules.METHODS
@@ -18,6 +18,7 @@ REPLACEMENTS: dict[Callable, Callable] = {
     grad_mode.no_grad: contexts.no_grad, grad_mode.enable_grad: contexts.enable_grad, **functional.REPLACEMENTS,
 }  # fmt: skip
 """Functions and classes of the library, with what is compiled in their place."""
+WITH_INDICES = pooling.WITH_INDICES
 NAMES: dict[Callable, str] = {
     contexts.no_grad: "__torch__.torch.autograd.grad_mode.no_grad",
     contexts.enable_grad: "__torch__.torch.autograd.grad_mode.enable_grad",

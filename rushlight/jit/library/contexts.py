@@ -33,18 +33,3 @@ class enable_grad:
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
         set_grad_enabled(self.prev)
-
-
-class set_grad_mode:
-    """`set_grad_enabled`: the block is recorded for autograd, or not."""
-
-    def __init__(self, mode: bool) -> None:
-        self.prev = is_grad_enabled()
-        set_grad_enabled(mode)
-        self.mode = mode
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        set_grad_enabled(self.prev)

@@ -103,6 +103,8 @@ def embedding_bag(
 def unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
 ) -> Tensor:
+    if return_inverse or return_counts:
+        raise RuntimeError("scripted unique returns the values alone; call torch._unique2 or torch.unique_dim for the rest")
     if dim is None:
         return aten._unique2(input, sorted)[0]
     return aten.unique_dim(input, dim, sorted)[0]

@@ -215,11 +215,23 @@ def max_unpool3d(
     return unpooled(input, indices, kernel_size, steps(stride), padding, output_size)
 
 
-_OWN = dict(globals())
-REPLACEMENTS = {getattr(F, name): each for name, each in _OWN.items() if callable(each) and
-                getattr(each, "__module__", "") == __name__ and hasattr(F, name)}  # fmt: skip
+REPLACEMENTS = {
+    F.max_pool1d: max_pool1d, F.max_pool2d: max_pool2d, F.max_pool3d: max_pool3d,
+    F.max_pool1d_with_indices: max_pool1d_with_indices, F.max_pool2d_with_indices: max_pool2d_with_indices,
+    F.max_pool3d_with_indices: max_pool3d_with_indices, F.avg_pool2d: avg_pool2d, F.avg_pool3d: avg_pool3d,
+    F.lp_pool1d: lp_pool1d, F.lp_pool2d: lp_pool2d, F.lp_pool3d: lp_pool3d,
+    F.adaptive_avg_pool1d: adaptive_avg_pool1d, F.adaptive_avg_pool2d: adaptive_avg_pool2d,
+    F.adaptive_avg_pool3d: adaptive_avg_pool3d, F.adaptive_max_pool1d: adaptive_max_pool1d,
+    F.adaptive_max_pool2d: adaptive_max_pool2d, F.adaptive_max_pool3d: adaptive_max_pool3d,
+    F.adaptive_max_pool1d_with_indices: adaptive_max_pool1d_with_indices,
+    F.adaptive_max_pool2d_with_indices: adaptive_max_pool2d_with_indices,
+    F.adaptive_max_pool3d_with_indices: adaptive_max_pool3d_with_indices,
+    F.max_unpool1d: max_unpool1d, F.max_unpool2d: max_unpool2d, F.max_unpool3d: max_unpool3d,
+}  # fmt: skip
 WITH_INDICES = {
-    name: _OWN[f"{name}_with_indices"]
-    for name in ("max_pool1d", "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d")
-}
-"""What `return_indices=True` compiles, which returns two tensors."""
+    F.max_pool1d: (max_pool1d_with_indices, 6), F.max_pool2d: (max_pool2d_with_indices, 6),
+    F.max_pool3d: (max_pool3d_with_indices, 6), F.adaptive_max_pool1d: (adaptive_max_pool1d_with_indices, 2),
+    F.adaptive_max_pool2d: (adaptive_max_pool2d_with_indices, 2),
+    F.adaptive_max_pool3d: (adaptive_max_pool3d_with_indices, 2),
+}  # fmt: skip
+"""What is compiled for `return_indices=True`, and the position of that argument: its results are two tensors."""
