@@ -72,10 +72,13 @@ def script_class(kind: type, frame: Lookup) -> type:
     if not _is_compilable(kind):
         raise RuntimeError(f"Type '{kind.__name__}' cannot be compiled since it inherits from a class or defines a method that "
                            "is not written in Python")  # fmt: skip
-    found = compiler.class_type(kind)
-    if found is None:
-        closure = _class_lookup(kind)
-        found = define_class(kind, lambda name: frame(name) if closure(name) is None else closure(name))
+    closure = _class_lookup(kind)
+
+    def lookup(name: str) -> object:
+        found = closure(name)
+        return frame(name) if found is None else found
+
+    found = compiler.known_type(kind) or define_class(kind, lookup)
     for method in [*found.methods.values(), *found.static_methods.values()]:
         method.ensure_defined()
     return kind
@@ -138,8 +141,7 @@ def _declare_annotated(tree: ClassDef, made: ClassType, resolver: PythonResolver
 def _add_method(made: ClassType, definition: Def, member: object, resolver: PythonResolver) -> None:
     is_static = isinstance(member, staticmethod)
     function = getattr(member, "__func__", member)
-    method = _method(made, definition, default_arguments(function), resolver, is_static)
-    (made.static_methods if is_static else made.methods)[definition.ident.name] = method
+    _method(made, definition, default_arguments(function), resolver, is_static)
 
 
 def _method(
@@ -147,8 +149,7 @@ def _method(
 ) -> Function:
     name = f"{made.name}.{definition.ident.name}"
     method = compiler.define(definition, name, resolver, defaults, None if is_static else made)
-    if not is_static:
-        made.methods[definition.ident.name] = method
+    (made.static_methods if is_static else made.methods)[definition.ident.name] = method
     return method
 
 

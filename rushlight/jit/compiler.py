@@ -145,6 +145,11 @@ class PythonCompiler:
                     _types[kind] = found
             return found
 
+    def known_type(self, kind: type) -> Type | None:
+        """The type of a class that was compiled before; None for any other."""
+        with _lock:
+            return _types.get(kind)
+
     def _make_type(self, kind: type) -> Type | None:
         if is_named_tuple(kind):
             return named_tuple_type(kind, qualified_name(kind), self.class_type)

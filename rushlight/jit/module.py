@@ -206,16 +206,11 @@ def script_module(module: Module) -> ScriptModule:
     """Script a module and its submodules, recursively. Parameters and buffers are shared with the original."""
     if isinstance(module, ScriptModule):
         return module
-    module = _prepared(module, {})
+    prepare = getattr(module, "__prepare_scriptable__", None)
+    module = module if prepare is None else prepare()
     made = _wrap(module, concrete_module(module), {})
     _compile_exported(module, made)
     return made
-
-
-def _prepared(module: Module, seen: dict[int, Module]) -> Module:
-    """The module that is scripted in the place of one with a `__prepare_scriptable__` method; the module itself otherwise."""
-    prepare = getattr(module, "__prepare_scriptable__", None)
-    return module if prepare is None else prepare()
 
 
 def _compile_exported(module: Module, made: ScriptModule) -> None:

@@ -1,7 +1,7 @@
 """Scripted programs in both libraries: the files in `programs/` run as rushlight's and as torch's.
 
 Each top-level function of a file is a program; the comments `#: (arguments)` below it are its calls, as expressions in the file's
-own scope. In: a file. Out: what each program printed, returned or raised, and its graph without numbers.
+own scope. In: a file. Out: what each program returned or raised, and its graph without numbers.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def load(path: Path, library: str, folder: Path):
 
 
 def outcomes(module, program: Program, library) -> tuple[str | None, list]:
-    """(the graph, without numbers and places, or None) and what each call gave: (result, printed) or the error."""
+    """(the graph, without numbers and places, or None) and what each call gave: (result, arguments) or the error."""
     library.manual_seed(0)
     target = getattr(module, program.name)
     try:
@@ -79,9 +79,8 @@ def outcomes(module, program: Program, library) -> tuple[str | None, list]:
 def _outcome(scripted, call: str, module, library) -> tuple:
     library.manual_seed(1)
     arguments = eval(call, vars(module))
-    printed = io.StringIO()
     try:
-        with contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stdout(io.StringIO()):
             result = scripted(*arguments)
     except Exception as error:
         return ("raises", last_line(error))

@@ -177,3 +177,24 @@ def test_a_scripted_module_shares_parameters_and_trains():
     assert module.blocks[0].weight.grad.shape == (4, 4)
     assert scripted(x)[1] is True
     assert scripted.eval()(x)[1] is False
+
+
+def test_a_class_finds_the_names_of_the_frame_that_scripts_it():
+    class Inner:
+        def __init__(self, n: int):
+            self.n = n
+
+    class Outer:
+        def __init__(self, inner: Inner):
+            self.inner = inner
+
+        def doubled(self) -> int:
+            return self.inner.n * 2
+
+    torch.jit.script(Inner)
+    torch.jit.script(Outer)
+
+    def use(n: int):
+        return Outer(Inner(n)).doubled()
+
+    assert torch.jit.script(use)(4) == 8

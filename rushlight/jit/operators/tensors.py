@@ -16,6 +16,8 @@ from rushlight.ops.promotion import result_type
 _WITH_ALPHA = ("add", "sub")
 _ARITHMETIC = ("mul", "div", "remainder", "fmod", "floor_divide", "copysign", "true_divide", "multiply", "divide")
 _COMPARISONS = ("eq", "ne", "lt", "gt", "le", "ge", "less", "greater", "less_equal", "greater_equal", "not_equal")
+_NUMBER_FIRST = {"remainder": operator.mod, "bitwise_and": operator.and_, "bitwise_or": operator.or_,
+                 "bitwise_xor": operator.xor}  # fmt: skip
 _BITS = ("bitwise_and", "bitwise_or", "bitwise_xor")
 _IN_PLACE_BITS = {"__iand__": "bitwise_and_", "__ior__": "bitwise_or_", "__ixor__": "bitwise_xor_",
                   "__ilshift__": "bitwise_left_shift_", "__irshift__": "bitwise_right_shift_"}  # fmt: skip
@@ -69,14 +71,9 @@ def _exists(name: str) -> bool:
 
 def _register_reversed() -> None:
     """Numbers on the left: the operators of Python and `rsub`."""
-    for name in ("remainder", "bitwise_and", "bitwise_or", "bitwise_xor"):
-        register_operator(f"aten::{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", _python(name))
+    for name, function in _NUMBER_FIRST.items():
+        register_operator(f"aten::{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", function)
     register_operator("aten::floor_divide.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a // b)
-
-
-def _python(name: str) -> Callable:
-    operators = {"bitwise_and": operator.and_, "bitwise_or": operator.or_, "bitwise_xor": operator.xor}
-    return operators.get(name, operator.mod)
 
 
 def _register_questions() -> None:
