@@ -1,0 +1,86 @@
+"""The base of tree views, and how they print: as s-expressions, a small one on one line.
+
+In: a tree. Out: text. The kinds of trees are in `tree_views.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from rushlight.jit.source import SourceRange
+
+_WIDTH = 40  # columns in which a subtree is printed on one line
+
+
+@dataclass(slots=True)
+class Tree:
+    """Base of tree views. A subclass's fields are its children: trees, sequences of trees (lists), None (no option)."""
+
+    range: SourceRange
+
+    kind = "tree"
+
+    def children(self) -> Iterator[object]:
+        """What prints inside the brackets, in order: trees, atoms (str), lists, and options."""
+        for each in fields(self):
+            if each.name != "range":
+                yield getattr(self, each.name)
+
+    def __str__(self) -> str:
+        out: list[str] = []
+        _print(self, 0, out)
+        return "".join(out) + "\n"
+
+    def dump(self) -> None:
+        """Print the tree."""
+        print(self)
+
+
+@dataclass(slots=True)
+class Option:
+    """A place that may be empty, as it prints: `(option)` or `(option (...))`."""
+
+    value: Tree | TreeList | None
+
+    kind = "option"
+
+    def children(self) -> Iterator[object]:
+        """The value, if there is one."""
+        if self.value is not None:
+            yield self.value
+
+
+@dataclass(slots=True)
+class TreeList:
+    """A list of trees, as it prints: `(list ...)`."""
+
+    items: Sequence[Tree]
+
+    kind = "list"
+
+    def children(self) -> Iterator[object]:
+        """The items."""
+        yield from self.items
+
+
+def _normal(child: object) -> object:
+    return TreeList(child) if isinstance(child, list | tuple) else child
+
+
+def _flat(node: object) -> str:
+    if isinstance(node, str):
+        return node
+    return "(" + " ".join([node.kind, *(_flat(_normal(child)) for child in node.children())]) + ")"
+
+
+def _print(node: object, indent: int, out: list[str]) -> None:
+    flat = _flat(node)
+    if isinstance(node, str) or indent + len(flat) < _WIDTH:
+        out.append(flat)
+        return
+    out.append(f"({node.kind}")
+    for child in node.children():
+        out.append("\n" + " " * (indent + 2))
+        _print(_normal(child), indent + 2, out)
+    out.append(")")
