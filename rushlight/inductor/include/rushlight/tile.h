@@ -24,6 +24,25 @@ struct read_ahead {
   long step;
 };
 
+// Where the rows of A are: a pointer for every third, so that with one stride all are in reach of an address of the
+// processor. A compiler left to itself takes more strides than there are registers.
+template <int Rows> struct row_pointers {
+  static constexpr int count = (Rows + 2) / 3;
+  const float* at[count];
+  long row;
+
+  RL_INLINE row_pointers(const float* a, long a_row) : row(a_row) {
+    RL_UNROLL for (int i = 0; i < count; ++i) at[i] = a + 3 * i * a_row;
+  }
+  RL_INLINE float operator[](int r) const { return at[r / 3][r % 3 * row]; }
+  RL_INLINE void advance(long step) {
+    RL_UNROLL for (int i = 0; i < count; ++i) {
+      at[i] += step;
+      asm("" : "+r"(at[i]));  // not to be made of the others
+    }
+  }
+};
+
 // c[r][0..NR) (=, or += when `accumulate`) the sum over k of a[r * a_row + k * a_column] * b[k][0..NR), r < Rows.
 // c has rows of NR floats. Few rows are computed over several k at once, or each sum would wait for the one before.
 template <int Rows, class S>
@@ -32,26 +51,27 @@ __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, c
   const vector_lane lane;
   constexpr int steps = Rows >= 4 ? 1 : Rows >= 2 ? 2 : 4;
   vec<float> sum[steps][Rows][2] = {};
-  long k = 0;
-  for (; k + steps <= depth; k += steps) {
+  row_pointers<Rows> rows(a, a_row);
+  const S* const end = b + depth * tile_columns;
+  RL_ROLLED for (long k = 0; k < depth / steps; ++k) {
     RL_UNROLL for (int s = 0; s < steps; ++s) {
       const vec<float> b0 = load_float(lane, b), b1 = load_float(lane, b + lanes);
       RL_UNROLL for (int r = 0; r < Rows; ++r) {
-        const float x = a[r * a_row];
+        const float x = rows[r];
         sum[s][r][0] += x * b0;
         sum[s][r][1] += x * b1;
       }
       __builtin_prefetch(ahead.from, 0, 2);
       ahead.from += ahead.step;
-      a += a_column;
+      rows.advance(a_column);
       b += tile_columns;
     }
   }
   if constexpr (steps > 1) {
-    for (; k < depth; ++k, a += a_column, b += tile_columns) {
+    for (; b != end; rows.advance(a_column), b += tile_columns) {
       RL_UNROLL for (int r = 0; r < Rows; ++r) {
-        sum[0][r][0] += a[r * a_row] * load_float(lane, b);
-        sum[0][r][1] += a[r * a_row] * load_float(lane, b + lanes);
+        sum[0][r][0] += rows[r] * load_float(lane, b);
+        sum[0][r][1] += rows[r] * load_float(lane, b + lanes);
       }
     }
     RL_UNROLL for (int s = 1; s < steps; ++s)

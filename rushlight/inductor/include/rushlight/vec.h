@@ -28,8 +28,10 @@
 #define RL_INLINE inline __attribute__((always_inline))
 #ifdef __clang__
 #define RL_UNROLL _Pragma("clang loop unroll(full)")
+#define RL_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define RL_UNROLL _Pragma("GCC unroll 64")
+#define RL_ROLLED _Pragma("GCC unroll 1")  // for a loop that an unrolled one inside, having vanished, would unroll
 #endif
 
 #ifndef RL_LANES

@@ -1,0 +1,205 @@
+// The gradient of a convolution's input, fp32, with results channels-last: emit(lane, pixel, channel, value) as in image.h,
+// pixels and channels being the input's.
+//
+// Along a dimension, position y of the input is read by tap k of output j where j * stride + k * dilation = y + pad. The
+// positions whose y + pad leave the same remainder by the stride, a phase, share their taps, which lie evenly: each phase
+// is a convolution of the result's gradient, without steps, with a part of the flipped weight, and no zero is multiplied.
+#pragma once
+
+#include <rushlight/image.h>
+
+namespace rl {
+
+// Input positions begin, begin + stride, ...: `count` of them. They take taps first, first + step, ...: `taps` of them,
+// the last of which meets output `from` at the first position (it may be negative), and each one before it `spread` later.
+struct gradient_phase {
+  long begin, count, first, step, taps, spread, from;
+
+  constexpr long last() const { return from + count - 1 + (taps - 1) * spread; }
+  constexpr bool reads() const { return count > 0 && taps > 0; }
+};
+
+constexpr long common_divisor(long a, long b) {
+  while (b) {
+    const long rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+constexpr gradient_phase phase_of(long size, long kernel, long stride, long pad, long dilation, long remainder) {
+  const long common = common_divisor(dilation, stride);
+  gradient_phase p = {((remainder - pad) % stride + stride) % stride, 0, 0, stride / common, 0, dilation / common, 0};
+  if (p.begin < size) p.count = (size - 1 - p.begin) / stride + 1;
+  while (p.first < stride && p.first * dilation % stride != remainder) ++p.first;
+  if (p.first < kernel && p.first < stride) p.taps = (kernel - 1 - p.first) / p.step + 1;
+  p.from = (p.begin + pad - p.first * dilation) / stride - (p.taps - 1) * p.spread;
+  return p;
+}
+
+constexpr gradient_phase phase_down(const conv_shape& s, long remainder) {
+  return phase_of(s.height, s.kernel_height, s.stride_height, s.pad_height, s.dilation_height, remainder);
+}
+constexpr gradient_phase phase_across(const conv_shape& s, long remainder) {
+  return phase_of(s.width, s.kernel_width, s.stride_width, s.pad_width, s.dilation_width, remainder);
+}
+
+// The outputs that all phases read along a dimension: `count` from `low` on. Those outside of the image are zeros.
+struct gradient_window {
+  long low, count;
+};
+constexpr gradient_window window_of(long size, long kernel, long stride, long pad, long dilation) {
+  long low = 0, high = 0;
+  for (long remainder = 0; remainder < stride; ++remainder) {
+    const gradient_phase p = phase_of(size, kernel, stride, pad, dilation, remainder);
+    if (!p.reads()) continue;
+    if (p.from < low) low = p.from;
+    if (p.last() > high) high = p.last();
+  }
+  return {low, high - low + 1};
+}
+constexpr gradient_window window_down(const conv_shape& s) {
+  return window_of(s.height, s.kernel_height, s.stride_height, s.pad_height, s.dilation_height);
+}
+constexpr gradient_window window_across(const conv_shape& s) {
+  return window_of(s.width, s.kernel_width, s.stride_width, s.pad_width, s.dilation_width);
+}
+
+constexpr long gradient_copy_size(const conv_shape& s) { return window_down(s).count * window_across(s).count * s.outputs; }
+constexpr long gradients_at_once(const conv_shape& s) {
+  const long fit = (1L << 18) / gradient_copy_size(s);
+  return fit < 1 ? 1 : fit < s.images ? fit : s.images;
+}
+// Bytes shared by all threads: copies of gradients with their borders, and a table of runs for each of `threads`.
+constexpr long input_gradient_scratch_bytes(const conv_shape& s, long threads) {
+  const long copies = (gradients_at_once(s) * gradient_copy_size(s) * (long)sizeof(float) + 63) / 64 * 64;
+  return copies + threads * ((s.kernel_height * s.kernel_width * (long)sizeof(long) + 63) / 64 * 64);
+}
+
+// The weight [O, C, kh, kw], contiguous, as the panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR], one
+// phase after the other. Called by all threads of a region, or by one.
+inline void pack_gradient_filter(const float* weight, const conv_shape& s, float* packed) {
+  const long taps = s.kernel_height * s.kernel_width, panels = (s.channels + tile_columns - 1) / tile_columns;
+#pragma omp for schedule(static)
+  for (long half = 0; half < 2 * panels; ++half) {
+    const long first = half * lanes, left = s.channels - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
+    float* out = packed;
+    for (long phase = 0; phase < s.stride_height * s.stride_width; ++phase) {
+      const gradient_phase down = phase_down(s, phase / s.stride_width), across = phase_across(s, phase % s.stride_width);
+      const long depth = down.taps * across.taps * s.outputs;
+      float* panel = out + half / 2 * tile_columns * depth + half % 2 * lanes;
+      for (long i = 0; i < down.taps * across.taps; ++i) {
+        const long ky = down.first + (down.taps - 1 - i / across.taps) * down.step;
+        const long kx = across.first + (across.taps - 1 - i % across.taps) * across.step;
+        const float* from = weight + (rows ? first * taps : 0) + ky * s.kernel_width + kx;
+        for (long o = 0; o < s.outputs; ++o, panel += tile_columns, from += s.channels * taps) {
+          if (rows == lanes) vector_lane{}.store(panel, vector_lane{}.load_strided(from, taps));
+          else
+            for (long c = 0; c < lanes; ++c) panel[c] = c < rows ? from[c * taps] : 0.0f;
+        }
+      }
+      out += panels * tile_columns * depth;
+    }
+  }
+}
+
+// `count` images of gradients, channels-last, over the rows and columns of the windows. Shared by all threads; ends with
+// a barrier.
+__attribute__((noinline)) inline void frame_gradients(const float* grad, const image_strides& at, const conv_shape& s,
+                                                      long count, float* out) {
+  const gradient_window down = window_down(s), across = window_across(s);
+  const long height = s.out_height(), width = s.out_width(), outputs = s.outputs;
+#pragma omp for schedule(static)
+  for (long line = 0; line < count * down.count; ++line) {
+    const long y = line % down.count + down.low;
+    const float* from = grad + line / down.count * at.image + y * at.row;
+    float* to = out + line * across.count * outputs;
+    for (long i = 0; i < across.count; ++i, to += outputs) {
+      const long x = i + across.low;
+      if (y < 0 || y >= height || x < 0 || x >= width) {
+        __builtin_memset(to, 0, outputs * sizeof(float));
+      } else if (at.channel == 1) {
+        for_each(outputs, [&](auto lane, long o) { lane.store(to + o, lane.load(from + x * at.column + o)); });
+      } else {
+        for_each(outputs, [&](auto lane, long o) {
+          lane.store(to + o, lane.load_strided(from + x * at.column + o * at.channel, at.channel));
+        });
+      }
+    }
+  }
+}
+
+// Hands a strip's results to the epilogue, each at its place among the input's pixels.
+template <long Width, class E>
+RL_INLINE void emit_phase(const float* c, const strip& part, const conv_shape& s, const gradient_phase& down,
+                          const gradient_phase& across, long images, long channel, const E& emit) {
+  const long left = s.channels - channel, wide = left < tile_columns ? left : tile_columns;
+  for (int r = part.done; r < part.rows; ++r) {
+    long row = part.row, column = part.column + r;
+    if (strip_split<Width>::paired && r >= Width) ++row, column -= Width;
+    const long y = down.begin + row * s.stride_height, x = across.begin + column * s.stride_width;
+    const long pixel = ((images + part.image) * s.height + y) * s.width + x;
+    const float* values = c + r * tile_columns;
+    long j = 0;
+    for (; j + lanes <= wide; j += lanes) emit(vector_lane{}, pixel, channel + j, load_bytes<vec<float>>(values + j));
+    if (s.channels % lanes)
+      for (; j < wide; ++j) emit(scalar_lane{}, pixel, channel + j, values[j]);
+  }
+}
+
+// grad: the gradient of the result by strides; packed: pack_gradient_filter's; s: the convolution's shape, with one group.
+// Width is the number of input columns of each phase if that is known and the same for all, or 0. Ends with a barrier.
+template <long Width, class E>
+RL_INLINE void conv2d_input_gradient(const float* grad, image_strides at, const float* packed, const conv_shape& s,
+                                     void* scratch, const E& emit) {
+  using split = strip_split<Width>;
+  const gradient_window window_y = window_down(s), window_x = window_across(s);
+  const bool framed = at.channel != 1 || window_y.low || window_x.low || window_y.count > s.out_height() ||
+                      window_x.count > s.out_width();
+  const long chunk = framed ? gradients_at_once(s) : s.images, panels = (s.channels + tile_columns - 1) / tile_columns;
+  const long space = input_gradient_scratch_bytes(s, 1) - input_gradient_scratch_bytes(s, 0);
+  long* offsets = (long*)((char*)scratch + input_gradient_scratch_bytes(s, 0) + thread_index() * space);
+  const image_strides own = at;
+  if (framed) at = {gradient_copy_size(s), 1, window_x.count * s.outputs, s.outputs};
+  alignas(64) float sums[group_limit * strip_rows * tile_columns];
+  for (long begin = 0; begin < s.images; begin += chunk) {
+    const long images = s.images - begin < chunk ? s.images - begin : chunk;
+    const float* source = grad + begin * own.image;
+    if (framed) {
+      frame_gradients(source, own, s, images, (float*)scratch);
+      source = (const float*)scratch;
+    }
+    const float* panel = packed;
+    for (long phase = 0; phase < s.stride_height * s.stride_width; ++phase) {
+      const gradient_phase down = phase_down(s, phase / s.stride_width), across = phase_across(s, phase % s.stride_width);
+      const conv_shape part = {images, s.outputs, down.count + (down.taps - 1) * down.spread,
+                               across.count + (across.taps - 1) * across.spread, s.channels, down.taps, across.taps,
+                               1, 1, 0, 0, down.spread, across.spread, 1};
+      const long strips = down.count && across.count ? images * split::of_image(down.count, across.count) : 0;
+      const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
+      filter_input in = {source, at, {}, offsets};
+      const bool reads = down.reads() && across.reads();
+      if (reads) {
+        in.x += (down.from - window_y.low) * at.row + (across.from - window_x.low) * at.column;
+        in.f = runs_of(part, at);
+        find_runs(part, at, in.f, offsets);
+      } else {
+        __builtin_memset(sums, 0, sizeof sums);
+      }
+      const long depth = reads ? in.f.runs * in.f.run : 0;
+#pragma omp for schedule(static)
+      for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
+        const long channel = task / groups * tile_columns, first = task % groups * group;
+        const long end = first + group < strips ? first + group : strips;
+        if (reads) filter_strips<Width>(in, part, panel + channel * depth, first, end, sums);
+        for (long i = first; i < end; ++i)
+          emit_phase<Width>(sums + (i - first) * strip_rows * tile_columns, split::at(down.count, across.count, i), s, down,
+                            across, begin, channel, emit);
+      }
+      panel += panels * tile_columns * down.taps * across.taps * s.outputs;
+    }
+  }
+}
+
+}  // namespace rl

@@ -1,0 +1,237 @@
+// The gradient of a convolution's weight, fp32: emit(lane, output channel, j, value), j counting the [C / g, kh, kw] of a
+// filter in row-major order, lanes along it.
+//
+// It is a product over all output pixels: rows are output channels, of which a pixel's lie side by side, columns are taps
+// and channels, of which a row of taps lies side by side in a channels-last image. Both are read where they lie (the input
+// in a copy with its border), and a tile of sums stays in registers while pixels go by. Every thread has tiles of its own,
+// so that nothing has to be added up across threads, and results do not depend on how many there are.
+#pragma once
+
+#include <rushlight/image.h>
+
+namespace rl {
+
+// How the columns of the product lie: `runs` runs of `run` channels and taps side by side, cut into panels.
+struct weight_columns {
+  long runs, run, panels_each;
+  bool joined;  // a run is a row of taps rather than one tap
+
+  constexpr long panels() const { return runs * panels_each; }
+};
+constexpr weight_columns weight_columns_of(const conv_shape& s, long column) {
+  const bool joined = s.dilation_width == 1 && column == s.group_channels();
+  const long run = s.group_channels() * (joined ? s.kernel_width : 1);
+  return {s.kernel_height * (joined ? 1 : s.kernel_width), run, (run + tile_columns - 1) / tile_columns, joined};
+}
+
+constexpr long framed_image_size(const conv_shape& s) {
+  return (s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width) * s.group_channels();
+}
+constexpr long framed_at_once(const conv_shape& s) {
+  const long fit = (1L << 18) / framed_image_size(s);
+  return fit < 1 ? 1 : fit < s.images ? fit : s.images;
+}
+constexpr long weight_row_blocks(long rows) { return (rows + tile_rows - 1) / tile_rows > (rows + 3) / 4 ? 0 : (rows + 3) / 4; }
+
+// Parts of scratch memory in floats: images with their border (read beyond the end by up to a panel), tiles of sums, and
+// for each thread a filter's worth, or, depthwise, a padded plane.
+constexpr long weight_frame_floats(const conv_shape& s) {
+  return (framed_at_once(s) * framed_image_size(s) + tile_columns + 15) / 16 * 16;
+}
+constexpr long weight_tile_floats(const conv_shape& s) {
+  const weight_columns apart = weight_columns_of(s, -1), joined = weight_columns_of(s, s.group_channels());
+  const long panels = apart.panels() > joined.panels() ? apart.panels() : joined.panels();
+  return weight_row_blocks(s.outputs / s.groups) * panels * tile_rows * tile_columns;
+}
+constexpr long weight_row_floats(const conv_shape& s) {
+  const long plane = (s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width) + (s.stride_width + 2) * lanes;
+  const long row = s.depth(), most = s.group_channels() == 1 && plane > row ? plane : row;
+  return (most + 15) / 16 * 16;
+}
+constexpr long weight_gradient_scratch_bytes(const conv_shape& s, long threads) {
+  return (weight_frame_floats(s) + weight_tile_floats(s) + threads * weight_row_floats(s)) * (long)sizeof(float);
+}
+
+// ---- tiles ---------------------------------------------------------------------------------------------------------
+
+// Output pixels: `images` x `rows` x `columns`, by the strides of one of the two factors.
+struct pixel_block {
+  long images, rows, columns;
+};
+
+// c[r][0..NR) (=, or +=) the sum over pixels of a[r] * b[0..NR), r < Rows.
+template <int Rows>
+__attribute__((noinline)) void weight_tile(const pixel_block& count, const float* a, const image_strides& a_at,
+                                           const float* b, const image_strides& b_at, float* c, bool accumulate) {
+  vec<float> sum[Rows][2] = {};
+  if (accumulate) {
+    RL_UNROLL for (int r = 0; r < Rows; ++r) {
+      sum[r][0] = load_bytes<vec<float>>(c + r * tile_columns);
+      sum[r][1] = load_bytes<vec<float>>(c + r * tile_columns + lanes);
+    }
+  }
+  const long a_step = a_at.column, b_step = b_at.column;
+  for (long image = 0; image < count.images; ++image)
+    for (long row = 0; row < count.rows; ++row) {
+      const float *left = a + image * a_at.image + row * a_at.row, *right = b + image * b_at.image + row * b_at.row;
+      for (long i = 0; i < count.columns; ++i, left += a_step, right += b_step) {
+        const vec<float> b0 = load_bytes<vec<float>>(right), b1 = load_bytes<vec<float>>(right + lanes);
+        __builtin_prefetch(left + 8 * a_step);
+        __builtin_prefetch(right + 8 * b_step);
+        __builtin_prefetch(right + 8 * b_step + lanes);
+        RL_UNROLL for (int r = 0; r < Rows; ++r) {
+          sum[r][0] += left[r] * b0;
+          sum[r][1] += left[r] * b1;
+        }
+      }
+    }
+  RL_UNROLL for (int r = 0; r < Rows; ++r) {
+    __builtin_memcpy(c + r * tile_columns, &sum[r][0], sizeof(vec<float>));
+    __builtin_memcpy(c + r * tile_columns + lanes, &sum[r][1], sizeof(vec<float>));
+  }
+}
+
+template <long M>
+RL_INLINE void run_weight_tile(row_block block, const pixel_block& count, const float* a, const image_strides& a_at,
+                               const float* b, const image_strides& b_at, float* c, bool accumulate) {
+  using split = row_split<M>;
+  if constexpr (M > 0) {
+    if (split::large_count == split::known_count || block.rows == split::large)
+      weight_tile<split::large>(count, a, a_at, b, b_at, c, accumulate);
+    else weight_tile<split::small>(count, a, a_at, b, b_at, c, accumulate);
+  } else {
+    switch (block.rows) {
+      case 1: return weight_tile<1>(count, a, a_at, b, b_at, c, accumulate);
+      case 2: return weight_tile<2>(count, a, a_at, b, b_at, c, accumulate);
+      case 3: return weight_tile<3>(count, a, a_at, b, b_at, c, accumulate);
+      case 4: return weight_tile<4>(count, a, a_at, b, b_at, c, accumulate);
+      default: return weight_tile<tile_rows>(count, a, a_at, b, b_at, c, accumulate);
+    }
+  }
+}
+
+// ---- the product ---------------------------------------------------------------------------------------------------
+
+// One group's factors, and where its sums are.
+struct weight_factors {
+  const float* x;
+  image_strides x_at;  // from one pixel that a tap reads to the next
+  const float* grad;
+  image_strides grad_at;
+  weight_columns columns;
+};
+
+// Adds the pixels of `images` images to this thread's tiles.
+template <long M>
+RL_INLINE void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* tiles, bool first) {
+  const long outputs = M ? M : s.outputs / s.groups, blocks = row_split<M>::count(outputs);
+  const long height = s.out_height(), width = s.out_width(), cached = (1L << 17) / (s.outputs + s.channels);
+  const long together = cached < 128 ? 128 : cached;  // pixels that tiles pass over while they stay in the cache
+  const long at_once = together / (height * width) ? together / (height * width) : 1;
+  const long rows_at_once = height * width <= together ? height : together / width ? together / width : 1;
+  const long count = f.columns.panels() * blocks;
+  const long begin = count * thread_index() / thread_count(), end = count * (thread_index() + 1) / thread_count();
+  const image_strides step = {f.x_at.image, 1, f.x_at.row * s.stride_height, f.x_at.column * s.stride_width};
+  const long across = f.columns.joined ? 0 : f.x_at.column * s.dilation_width;
+  const long wide = f.columns.joined ? 1 : s.kernel_width;
+  for (long image = 0; image < images; image += at_once)
+    for (long row = 0; row < height; row += rows_at_once) {
+      const pixel_block pixels = {images - image < at_once ? images - image : at_once,
+                                  height - row < rows_at_once ? height - row : rows_at_once, width};
+      const float* grad = f.grad + image * f.grad_at.image + row * f.grad_at.row;
+      const float* x = f.x + image * step.image + row * step.row;
+      for (long tile = begin; tile < end; ++tile) {
+        const long panel = tile / blocks, run = panel / f.columns.panels_each;
+        const row_block block = row_split<M>::at(outputs, tile % blocks);
+        const long from = run / wide * s.dilation_height * f.x_at.row + run % wide * across +
+                          panel % f.columns.panels_each * tile_columns;
+        run_weight_tile<M>(block, pixels, grad + block.first, f.grad_at, x + from, step,
+                           tiles + tile * tile_rows * tile_columns, !first || image || row);
+      }
+    }
+}
+
+// A filter's sums, in the order of the weight.
+RL_INLINE void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, long blocks,
+                             float* out) {
+  const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
+  for (long run = 0; run < columns.runs; ++run) {
+    long tap = columns.joined ? run * s.kernel_width : run;
+    for (long first = 0; first < columns.run; first += channels, ++tap)
+      for (long c = 0; c < channels; ++c) {
+        const long at = first + c, panel = run * columns.panels_each + at / tile_columns;
+        out[c * taps + tap] = tiles[panel * blocks * tile_rows * tile_columns + at % tile_columns];
+      }
+  }
+}
+
+template <long M, class E>
+RL_INLINE void weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
+                              const conv_shape& s, void* scratch, const E& emit) {
+  const long channels = s.group_channels(), outputs = M ? M : s.outputs / s.groups, blocks = row_split<M>::count(outputs);
+  float *frame = (float*)scratch, *tiles = frame + weight_frame_floats(s);
+  float* filter = tiles + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
+  weight_factors f = {x, at, grad, grad_at, weight_columns_of(s, at.column)};
+  const bool framed = s.padded() || at.channel != 1 || f.columns.run % tile_columns != 0;
+  const long width = s.width + 2 * s.pad_width, chunk = framed ? framed_at_once(s) : s.images;
+  if (framed) f.x_at = {framed_image_size(s), 1, width * channels, channels}, f.columns = weight_columns_of(s, channels);
+  conv_shape own = s;
+  own.channels = channels;
+  for (long group = 0; group < s.groups; ++group) {
+    for (long begin = 0; begin < s.images; begin += chunk) {
+      const long images = s.images - begin < chunk ? s.images - begin : chunk;
+      f.x = x + group * channels * at.channel + begin * at.image;
+      f.grad = grad + group * outputs + begin * grad_at.image;
+      if (framed) {
+        pad_images(f.x, at, own, images, true, frame);
+        f.x = frame;
+      }
+      add_pixels<M>(f, s, images, tiles, begin == 0);
+#pragma omp barrier
+    }
+#pragma omp for schedule(static)
+    for (long o = 0; o < outputs; ++o) {
+      long block = 0;
+      while (row_split<M>::at(outputs, block).first + row_split<M>::at(outputs, block).rows <= o) ++block;
+      const long row = o - row_split<M>::at(outputs, block).first;
+      gather_filter(f.columns, s, tiles + (block * tile_rows + row) * tile_columns, blocks, filter);
+      for_each(s.depth(), [&](auto lane, long j) { emit(lane, group * outputs + o, j, lane.load(filter + j)); });
+    }
+  }
+}
+
+// ---- depthwise -----------------------------------------------------------------------------------------------------
+
+// The sum of the products of `count` values of x, `stride` apart, and of grad. Nothing beyond either is multiplied.
+RL_INLINE void add_products(const float* x, long stride, const float* grad, long count, vec<float>& sum, float& rest) {
+  long i = 0;
+  for (; i + lanes <= count; i += lanes) sum += load_stepped(x + i * stride, stride) * vector_lane{}.load(grad + i);
+  for (; i < count; ++i) rest += x[i * stride] * grad[i];
+}
+
+template <class E>
+RL_INLINE void depthwise_weight(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
+                                const conv_shape& s, void* scratch, const E& emit) {
+  const long taps = s.kernel_height * s.kernel_width, multiplier = s.outputs / s.groups;
+  const long width = s.width + 2 * s.pad_width, out_height = s.out_height(), out_width = s.out_width();
+  float* plane = (float*)scratch + weight_frame_floats(s) + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
+#pragma omp for schedule(static)
+  for (long o = 0; o < s.outputs; ++o) {
+    float* filter = (float*)scratch + o * taps;
+    for (long image = 0; image < s.images; ++image) {
+      pad_plane(s, x + image * at.image + o / multiplier * at.channel, plane);
+      for (long tap = 0; tap < taps; ++tap) {
+        vec<float> sum = {};
+        float rest = 0;
+        const float* from = plane + tap / s.kernel_width * s.dilation_height * width +
+                            tap % s.kernel_width * s.dilation_width;
+        for (long y = 0; y < out_height; ++y)
+          add_products(from + y * s.stride_height * width, s.stride_width,
+                       grad + image * grad_at.image + o * grad_at.channel + y * grad_at.row, out_width, sum, rest);
+        filter[tap] = (image ? filter[tap] : 0.0f) + across<rl::sum>(sum) + rest;
+      }
+    }
+    for_each(taps, [&](auto lane, long j) { emit(lane, o, j, lane.load(filter + j)); });
+  }
+}
+}  // namespace rl
