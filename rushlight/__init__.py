@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight import _environment  # before anything imports NumPy
+from rushlight import _C, _environment  # before anything imports NumPy
 
 # isort: split
 import math
@@ -37,6 +37,11 @@ from rushlight.core.dtype import (
     int32,
     int64,
     promote_types,
+    qint8,
+    qint32,
+    quint2x4,
+    quint4x2,
+    quint8,
     set_default_dtype,
     uint8,
 )
@@ -52,6 +57,7 @@ from rushlight.core.layout import (
     strided,
 )
 from rushlight.core.parallel import get_num_threads, set_num_threads
+from rushlight.core.providers import set_provider as _set_provider
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor, from_dlpack, from_numpy
@@ -100,11 +106,12 @@ newaxis = None
 torch = sys.modules[__name__]  # under `import rushlight as torch`, `torch.torch.ops` is found as in torch
 __version__ = "0.1.0"
 
+_set_provider("native code of scripted functions", "rushlight.compiler.scripted.native")  # the jit does not know the compiler
 _public = _functions()
 _install_methods(_public)
 globals().update({name: function for name, function in _public.items() if _is_function(name)})
 
-from rushlight import amp, sparse  # noqa: E402  (they use Tensor's operator methods)
+from rushlight import amp, quantized, sparse  # noqa: E402  (they use Tensor's operator methods)
 from rushlight.amp import autocast  # noqa: E402
 from rushlight.amp.autocast_mode import (  # noqa: E402
     autocast_decrement_nesting,
@@ -140,6 +147,16 @@ _FUNCTIONS = {
          "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
     ),
     "compile": "rushlight.compiler",
+    **dict.fromkeys(
+        ("_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor",
+         "_make_per_tensor_quantized_tensor", "dequantize", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
+         "q_per_channel_zero_points", "q_scale", "q_zero_point", "quantize_per_channel", "quantize_per_tensor",
+         "quantize_per_tensor_dynamic"), "rushlight.quantized.functions",
+    ),
+    **dict.fromkeys(
+        ("per_channel_affine", "per_channel_affine_float_qparams", "per_channel_symmetric", "per_tensor_affine",
+         "per_tensor_symmetric", "qscheme"), "rushlight.core.qscheme",
+    ),
     **dict.fromkeys(("load", "load_safetensors", "save", "save_safetensors"), "rushlight.serialization"),
     **dict.fromkeys(
         ("are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
@@ -151,12 +168,20 @@ _FUNCTIONS = {
 __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.startswith("_")]
 
 
+def _find_binding(name: str):
+    """What programs know from `torch._C` beside the types that are there: switches and parts of the jit."""
+    if not name.startswith(("_jit_", "_get_graph_", "_set_graph_", "_debug_", "_last_")) and name not in _JIT_TYPES:
+        raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")
+    return getattr(_import_module("rushlight.jit.bindings"), name)
+
+
+_C.__getattr__ = _find_binding
+_JIT_TYPES = ("CompilationUnit", "Graph", "ScriptFunction", "parse_ir")
+
+
 def __getattr__(name: str):
     if name in _PACKAGES:
-        found = _import_module(f"{__name__}.{name}")
-        if name == "jit":  # which does not know who makes native code
-            found.set_native_provider("rushlight.compiler.scripted.native")
-        return found
+        return _import_module(f"{__name__}.{name}")
     if name in _FUNCTIONS:
         found = globals()[name] = getattr(_import_module(_FUNCTIONS[name]), name)
         return found

@@ -93,12 +93,22 @@ class _Functionalizer:
             return self.current[self.memory.storage[node]]
         if is_write(node):
             return value(source)
-        return self._emit(node.target, value(source), *node.args[1:], **node.kwargs)
+        viewed = value(source)
+        return self._emit(node.target, *self._arguments(node, viewed), **({} if node in self.memory.start else node.kwargs))
+
+    def _arguments(self, node: Node, source: Node) -> tuple:
+        """The arguments of a view of what `source` holds. `as_strided` counts from the start of its memory."""
+        start = self.memory.start.get(node)
+        if start is None:
+            return source, *node.args[1:]
+        return source, node.args[1], node.args[2], start + source.meta["val"].storage_offset()
 
     def _redirect(self, node: Node) -> None:
         """Let a node read what its arguments show now. Its own value is made again where theirs are others."""
         before = node.all_input_nodes
         node.args, node.kwargs = map_arg(node.args, self.value), map_arg(node.kwargs, self.value)
+        if node.all_input_nodes != before and node in self.memory.start:
+            node.args, node.kwargs = self._arguments(node, node.args[0]), {}
         if node.all_input_nodes != before or not self.renewed.isdisjoint(before):
             self.renewed.add(node)
             node.meta["val"] = self._calculate(node.target, node.args, node.kwargs)
@@ -147,11 +157,19 @@ class _Functionalizer:
         changed = new = self._in_layout(new, shown.meta["val"])  # what reads it takes its layout from there
         while (source := self.memory.source[node]) is not None:
             if not is_write(node):
-                changed = INVERSES[node.target](self._emit, node, self.value(source), changed)
+                changed = self._put_back(node, self.value(source), changed)
             node = source
         self.current[storage] = self._in_layout(changed, self.memory.root[storage].meta["val"])
         self.version[storage] += 1
         self.known[shown] = (self.version[storage], new)
+
+    def _put_back(self, view: Node, viewed: Node, new: Node) -> Node:
+        """What a view views, once the view shows `new`."""
+        if view.target is not aten("as_strided"):
+            return INVERSES[view.target](self._emit, view, viewed, new)
+        value = view.meta["val"]
+        start = self.memory.start[view]  # a scatter makes new memory, which begins where the root does
+        return self._emit(aten("as_strided_scatter"), viewed, new, list(value.shape), list(value.stride()), start)
 
     def _write_back(self) -> None:
         """Copy the new contents of inputs and constants to them; from then on they are read from there."""

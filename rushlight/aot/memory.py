@@ -70,7 +70,8 @@ def owner_of(node: Node) -> Node:
 class WrittenMemory:
     """The storages that a graph writes to, as they are before it is rewritten.
 
-    `root` maps each to the node that owns it, `storage` nodes to theirs, and `source` nodes to what they view.
+    `root` maps each to the node that owns it, `storage` nodes to theirs, and `source` nodes to what they view. `start` says
+    where the values of nodes by `as_strided` begin, counted from the root's first element.
     """
 
     def __init__(self, graph: Graph):
@@ -83,6 +84,10 @@ class WrittenMemory:
         self.root = {storage: nodes[0] for storage, nodes in self.nodes.items()}
         self.storage = {node: storage for storage, nodes in self.nodes.items() for node in nodes}
         self.source = {node: source_of(node) for nodes in self.nodes.values() for node in nodes}
+        self.start = {
+            node: node.meta["val"].storage_offset() - self.root[storage].meta["val"].storage_offset()
+            for node, storage in self.storage.items() if node.target is aten("as_strided")
+        }  # fmt: skip
 
     def obstacle(self) -> str:
         """Why the writes cannot be made functional; "" if they can."""
@@ -94,13 +99,17 @@ class WrittenMemory:
             if has_internal_overlap(value.shape, value.stride()):
                 return f"{owners[0].name}, which is written to, has several elements in one place"
             for node in nodes:
-                if node in owners or is_write(node):
-                    continue
-                if node.target not in INVERSES or (
-                    node.target is aten("as_strided") and (self._viewed(node) not in owners or _overlaps(node.meta["val"]))
-                ):
+                if node not in owners and not is_write(node) and not self._has_inverse(node, owners):
                     return f"{node.name} is a view by {node.target} of memory that is written to"
         return ""
+
+    def _has_inverse(self, view: Node, owners: list[Node]) -> bool:
+        """Whether what a view shows can be put back. `as_strided` names places in memory, which only a root without gaps has
+        in the functional graph too."""
+        if view.target is not aten("as_strided"):
+            return view.target in INVERSES
+        viewed = self._viewed(view)
+        return viewed in owners and _is_dense(viewed.meta["val"]) and not _overlaps(view.meta["val"])
 
     def _viewed(self, node: Node) -> Node | None:
         """What a view views, past the writes to it."""
@@ -145,6 +154,12 @@ def _through_slice(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     return emit(aten("slice_scatter"), base, new, *view.args[1:])
 
 
+def _is_dense(value: Tensor) -> bool:
+    """Whether a tensor's elements fill their memory without gaps, in some order of the dimensions."""
+    order = sorted(range(value.dim()), key=lambda dim: (-value.stride(dim), dim))
+    return value.permute(order).is_contiguous() if order else True
+
+
 def _overlaps(value: Tensor) -> bool:
     """Whether elements of a view may share memory with one another: a scatter would write old values over new ones."""
     reach = 0
@@ -153,11 +168,6 @@ def _overlaps(value: Tensor) -> bool:
             return True
         reach += stride * (size - 1)
     return False
-
-
-def _through_as_strided(emit: Emit, view: Node, base: Node, new: Node) -> Node:
-    value = view.meta["val"]
-    return emit(aten("as_strided_scatter"), base, new, list(value.shape), list(value.stride()), value.storage_offset())
 
 
 def _through_reshape(emit: Emit, view: Node, base: Node, new: Node) -> Node:
@@ -170,7 +180,6 @@ INVERSES: dict[OpOverload, Callable[[Emit, Node, Node, Node], Node]] = {
     aten("alias"): lambda emit, view, base, new: new,
     aten("detach"): lambda emit, view, base, new: new,
     aten("permute"): _through_permute,
-    aten("as_strided"): _through_as_strided,
     aten("select.int"): _through_select,
     aten("slice.Tensor"): _through_slice,
     aten("view"): _through_reshape,

@@ -12,13 +12,14 @@ class DispatchKey(IntEnum):
     CPU = 1
     Meta = 2
     SparseCPU = 3
-    Python = 4
-    Functionalize = 5
-    ADInplaceOrView = 6
-    Autograd = 7
-    Tracer = 8
-    Autocast = 9
-    Anomaly = 10
+    QuantizedCPU = 4
+    Python = 5
+    Functionalize = 6
+    ADInplaceOrView = 7
+    Autograd = 8
+    Tracer = 9
+    Autocast = 10
+    Anomaly = 11
     # Aliases: kernels registered to these serve several run-time keys.
     CompositeExplicitAutograd = 20
     CompositeImplicitAutograd = 21
@@ -84,6 +85,7 @@ def bit(key: DispatchKey) -> int:
 
 
 AUTOGRAD_BITS = bit(DispatchKey.Autograd) | bit(DispatchKey.ADInplaceOrView)
-BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | bit(DispatchKey.SparseCPU)
+SPECIAL_BITS = bit(DispatchKey.SparseCPU) | bit(DispatchKey.QuantizedCPU)
+BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | SPECIAL_BITS
 CPU_KEYS = bit(DispatchKey.CPU) | AUTOGRAD_BITS
 META_KEYS = bit(DispatchKey.Meta) | AUTOGRAD_BITS

@@ -26,7 +26,7 @@ class dtype:
         self.category = category
         self.is_floating_point = category == FLOATING
         self.is_complex = category == COMPLEX
-        self.is_signed = name not in ("uint8", "bool")
+        self.is_signed = self.numpy.kind not in "ub"
         half_precision = self.is_floating_point and self.itemsize == 2
         self.compute = np.dtype(np.float32) if half_precision else self.numpy
 
@@ -50,7 +50,7 @@ class dtype:
         return (from_name, (self.name,))
 
 
-BOOLEAN, INTEGRAL, FLOATING, COMPLEX = range(4)
+BOOLEAN, INTEGRAL, FLOATING, COMPLEX, QUANTIZED = range(5)
 
 bool_ = dtype("bool", "Bool", np.bool_, BOOLEAN)
 uint8 = dtype("uint8", "Byte", np.uint8, INTEGRAL)
@@ -66,7 +66,16 @@ complex64 = dtype("complex64", "ComplexFloat", np.complex64, COMPLEX)
 complex128 = dtype("complex128", "ComplexDouble", np.complex128, COMPLEX)
 
 ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
-_BY_NAME = {d.name: d for d in ALL}
+
+# What the elements of quantized tensors are kept as. The last two pack two and four elements into a byte.
+quint8 = dtype("quint8", "QUInt8", np.uint8, QUANTIZED)
+qint8 = dtype("qint8", "QInt8", np.int8, QUANTIZED)
+qint32 = dtype("qint32", "QInt32", np.int32, QUANTIZED)
+quint4x2 = dtype("quint4x2", "QUInt4x2", np.uint8, QUANTIZED)
+quint2x4 = dtype("quint2x4", "QUInt2x4", np.uint8, QUANTIZED)
+QUANTIZED_TYPES = (quint8, qint8, qint32, quint4x2, quint2x4)
+
+_BY_NAME = {d.name: d for d in (*ALL, *QUANTIZED_TYPES)}
 _BY_NUMPY = {d.numpy: d for d in ALL}
 _REAL_OF = {"complex64": float32, "complex128": float64}
 
@@ -142,8 +151,16 @@ _PROMOTION = {(a, b): _promote(a, b) for a in ALL for b in ALL}
 
 
 def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest dtype of torch's lattice to which both `a` and `b` promote."""
-    return _PROMOTION[a, b]
+    """The smallest dtype of torch's lattice to which both `a` and `b` promote. RuntimeError for two quantized or mixed ones."""
+    found = _PROMOTION.get((a, b))
+    if found is None:
+        if a is not b:
+            raise RuntimeError(
+                f"promoteTypes with quantized numbers is not handled yet; dequantize them first. Types: {a.scalar_name} "
+                f"{b.scalar_name}"
+            )
+        return a
+    return found
 
 
 def can_cast(source: dtype, target: dtype) -> bool:

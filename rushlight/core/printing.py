@@ -141,6 +141,20 @@ def format_sparse(
     return _append_suffixes(text, rest, len(margin), options)
 
 
+def format_quantized(values: np.ndarray, dtype: Any, scheme: Any, settings: Sequence[str]) -> str:
+    """The text of a quantized tensor: the float32 `values` that its integers stand for, and `settings`, as `scale=0.1`."""
+    options, indent = _current[0], len("tensor(")
+    body = _format_elements(values, _Floats, indent, options) if values.size else "[]"
+    suffixes = [_size_suffix(values.shape), f"dtype={dtype}", f"quantization_scheme={scheme}", *settings]
+    return _append_suffixes("tensor(" + body, suffixes, indent, options)
+
+
+class _Floats:
+    """The style of floating-point numbers."""
+
+    is_complex, is_floating_point = False, True
+
+
 class _Integers:
     """The style of integers, whatever the dtype of the tensor."""
 

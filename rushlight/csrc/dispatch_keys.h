@@ -5,11 +5,13 @@
 #define CPU_BIT (1UL << 1)
 #define META_BIT (1UL << 2)
 #define SPARSE_CPU_BIT (1UL << 3)
-#define ADINPLACE_OR_VIEW_BIT (1UL << 6)
-#define AUTOGRAD_BIT (1UL << 7)
-#define AUTOCAST_BIT (1UL << 9)
+#define QUANTIZED_CPU_BIT (1UL << 4)
+#define ADINPLACE_OR_VIEW_BIT (1UL << 7)
+#define AUTOGRAD_BIT (1UL << 8)
+#define AUTOCAST_BIT (1UL << 10)
 
-#define BACKEND_BITS (CPU_BIT | META_BIT | SPARSE_CPU_BIT)
+#define SPECIAL_BITS (SPARSE_CPU_BIT | QUANTIZED_CPU_BIT) /* of tensors whose memory alone does not say what they hold */
+#define BACKEND_BITS (CPU_BIT | META_BIT | SPECIAL_BITS)
 #define AUTOGRAD_BITS (AUTOGRAD_BIT | ADINPLACE_OR_VIEW_BIT)
 #define CPU_KEYS (CPU_BIT | AUTOGRAD_BITS)
 

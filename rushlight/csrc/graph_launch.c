@@ -85,7 +85,7 @@ static int take_inputs(const GraphLaunch *self, Call *call, PyObject *const *arg
     for (Py_ssize_t i = 0; i < self->input_count; i++) {
         TensorImpl *impl = impl_of(args[i]);
         const Expected *expected = &self->inputs[i];
-        if (!impl || impl->fake || impl->key_set & SPARSE_CPU_BIT || impl->dtype != expected->dtype || !Py_IS_TYPE(impl->storage, &StorageImpl_Type))
+        if (!impl || impl->fake || impl->key_set & SPECIAL_BITS || impl->dtype != expected->dtype || !Py_IS_TYPE(impl->storage, &StorageImpl_Type))
             return 0;
         const StorageImpl *storage = (StorageImpl *)impl->storage;
         if (storage->device != configuration.cpu || impl->storage_offset < 0 ||

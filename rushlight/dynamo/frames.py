@@ -5,12 +5,14 @@ In: a frame that none of the entries fits. Out: an entry for it, or that it runs
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import threading
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,7 +138,8 @@ class FrameCallback:
     def _capture(self, frame: Any, backend: Backend) -> GuardedCode | bool | None:
         try:
             history = self._count(frame).history
-            return capture_frame(frame, backend, self.fullgraph, open_sizes=lambda: OpenSizes(self.dynamic, history)) or False
+            with _garbage_left():
+                return capture_frame(frame, backend, self.fullgraph, open_sizes=lambda: OpenSizes(self.dynamic, history)) or False
         except Raised:
             return None  # the frame itself raises it
         except (Unsupported, BackendCompilerFailed, ConstraintViolationError):
@@ -149,6 +152,19 @@ class FrameCallback:
                 "This is an error of Rushlight; please report it with the function.", stacklevel=4,
             )  # fmt: skip
             return False
+
+
+@contextlib.contextmanager
+def _garbage_left() -> Iterator[None]:
+    """No search for cyclic garbage meanwhile: a capture makes many objects, most of which stay, and each search would go
+    through all that the program has. Used under the lock."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            gc.enable()
 
 
 @dataclass

@@ -68,7 +68,7 @@ class FakeTensorMode(DispatchMode):
 
 def _needs_values(op: OpOverload, args: tuple) -> bool:
     """Whether the result, or its size, depends on values."""
-    if op._schema.name in ("index", "index_put", "index_put_"):
+    if op._schema.name == "index":
         return any(isinstance(index, Tensor) and index.dtype in (bool_, uint8) for index in args[1])
     return op._schema.name in ("_local_scalar_dense", "equal", "nonzero")
 

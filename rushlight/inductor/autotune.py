@@ -21,6 +21,7 @@ from rushlight.core.tensor_impl import TensorImpl
 from rushlight.inductor.build import FLAGS, build, headers_digest
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.costs import KEPT
 from rushlight.inductor.graph import LoweredGraph, OutputView
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, TemplateBuffer
 from rushlight.inductor.lowering.convolutions import can_be_winograd
@@ -30,7 +31,6 @@ from rushlight.utils.native import cache
 ROUNDS = 30  # in which each candidate has its turn
 BUDGET = 1.0  # seconds after which no further round begins
 ADVANTAGE = 0.98  # of the first candidate's time that another must stay below to be preferred
-CACHED_FLOATS = (1 << 17, 1 << 16)  # of rows of a product that shall stay in a second-level cache
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ def candidates_of(template: TemplateBuffer) -> list[Candidate]:
         return _passes_of_rows(template)
     if template.kind in ("direct_convolution", "winograd"):
         other = "winograd" if template.kind == "direct_convolution" else "direct_convolution"
-        possible = template.parameters["packed_once"] and can_be_winograd(
-            template.operands["input"], template.parameters["shape"]
-        )
+        possible = template.parameters["packed_once"] and can_be_winograd(template.parameters["shape"])
+        possible = possible and template.operands["input"].strides[1] == 1
         return [Candidate(kind, kind) for kind in (template.kind, other)[: 2 if possible else 1]]
     return [Candidate(template.kind, template.kind)]
 
 
 def _passes_of_rows(template: TemplateBuffer) -> list[Candidate]:
-    counts = [floats // template.parameters["depth"] for floats in CACHED_FLOATS]
-    passes = [0, *(rows for rows in counts if 0 < 2 * rows < template.rows)]
+    chosen, depth = template.parameters.get("rows_at_once", 0), template.parameters["depth"]
+    counts = [chosen or KEPT // depth, KEPT // 2 // depth]
+    passes = dict.fromkeys([chosen, 0, *(rows for rows in counts if 0 < 2 * rows < template.rows)])
     return [Candidate(f"{rows or 'all'} rows at once", "gemm", (("rows_at_once", rows),)) for rows in passes]
 
 

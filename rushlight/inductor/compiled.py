@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import rushlight._C as _C
 from rushlight.core.algebra import Var
 from rushlight.core.device import CPU
-from rushlight.core.dispatch_key import CPU_KEYS, DispatchKey
+from rushlight.core.dispatch_key import CPU_KEYS, SPECIAL_BITS
 from rushlight.core.storage import StorageImpl, allocate
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
@@ -20,8 +20,6 @@ from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.launch import make_launch, reach
 from rushlight.inductor.profiling import Recorder, enlist
 from rushlight.inductor.sizes import Size, as_size
-
-SPARSE = 1 << DispatchKey.SparseCPU
 
 
 class ConstantChanged(RuntimeError):
@@ -177,4 +175,4 @@ class CompiledGraph:
 
 
 def _has_no_data(impl: TensorImpl) -> bool:
-    return bool(impl.key_set & SPARSE) or not impl.storage.data_ptr and impl.storage.buffer is None
+    return bool(impl.key_set & SPECIAL_BITS) or not impl.storage.data_ptr and impl.storage.buffer is None

@@ -156,6 +156,15 @@ class Loop:
         """The number of results."""
         return product(self.ranges)
 
+    def values(self) -> tuple[Value, ...]:
+        """All values that the loop is made of."""
+        return (self.body,)
+
+    def text_parts(self) -> tuple[str, str, list[str]]:
+        """For printing: the parameters of its body, the lines that come before it, and the fields after it."""
+        indices = ", ".join(variable.name for variable in self.variables) or "_"
+        return "index", f"{indices} = index", [f"ranges={list(self.ranges)}"]
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pointwise(Loop):
@@ -174,6 +183,12 @@ class Reduction(Loop):
     def reduction_numel(self) -> Size:
         """How many values each result combines."""
         return product(self.reduction_ranges)
+
+    def text_parts(self) -> tuple[str, str, list[str]]:
+        _, unpack, fields = Loop.text_parts(self)
+        inner = ", ".join(variable.name for variable in self.reduction_variables)
+        fields += [f"reduction_ranges={list(self.reduction_ranges)}", f"reduction_type={self.reduction_type}"]
+        return "index, rindex", f"{unpack}\n{inner} = rindex", fields
 
 
 # Buffers
@@ -236,7 +251,7 @@ class ComputedBuffer(Buffer):
 
     def reads(self) -> set[str]:
         if self._reads is None:
-            self._reads = {node.buffer for node in walk(self.data.body) if isinstance(node, Load)}
+            self._reads = {node.buffer for value in self.data.values() for node in walk(value) if isinstance(node, Load)}
         return self._reads
 
 
@@ -307,17 +322,8 @@ def _node_text(node: Value, visit) -> str:
 
 def loop_text(loop: Loop) -> str:
     """A loop in inductor's notation."""
-    indices = ", ".join(variable.name for variable in loop.variables) or "_"
-    parameters = "index"
-    unpack = f"{indices} = index"
-    extra = [f"ranges={list(loop.ranges)}", f"origin_node={loop.origin}"]
-    if isinstance(loop, Reduction):
-        parameters = "index, rindex"
-        unpack += f"\n{', '.join(variable.name for variable in loop.reduction_variables)} = rindex"
-        extra = [
-            f"ranges={list(loop.ranges)}", f"reduction_ranges={list(loop.reduction_ranges)}",
-            f"reduction_type={loop.reduction_type}", f"origin_node={loop.origin}",
-        ]  # fmt: skip
+    parameters, unpack, extra = loop.text_parts()
+    extra.append(f"origin_node={loop.origin}")
     body = _indent(f"{unpack}\n{value_text(loop.body)}", 2)
     fields = _indent(",\n".join(["'cpu'", str(loop.dtype), f"def inner_fn({parameters}):\n{body}", *extra]), 1)
     return f"{type(loop).__name__}(\n{fields}\n)"

@@ -25,9 +25,12 @@ from rushlight.inductor.ir import (
     substitute,
     walk,
 )
+from rushlight.inductor.ordered_loops import Scan, Scatter
 from rushlight.inductor.sizes import Size, as_size, product, stride_along
 
-EPILOGUE_TEMPLATES = ("gemm", "byte_gemm", "bgemm", "convolution", "direct_convolution", "winograd")
+EPILOGUE_TEMPLATES = (
+    "gemm", "byte_gemm", "bgemm", "convolution", "direct_convolution", "winograd", "convolution_input", "convolution_weight",
+)  # fmt: skip
 MAX_GROUP_MEMBERS = 64
 FOLDED_ELEMENTS = 1 << 26  # of a loop over parameters that is calculated once and kept, at most
 
@@ -163,13 +166,13 @@ def _new_group(buffer: Buffer, order: int) -> Group:
 
 def _join(buffer: Buffer, home: dict[str, Group]) -> Group | None:
     """The group that `buffer` is fused into: the last one it reads from, where the accesses allow it."""
-    if not isinstance(buffer, ComputedBuffer):
+    if not isinstance(buffer, ComputedBuffer) or is_ordered(buffer):
         return None
     producers = [home[name] for name in buffer.reads() if name in home]
     if not producers:
         return None
     group = max(producers, key=lambda candidate: candidate.order)
-    if len(group.members) >= MAX_GROUP_MEMBERS:
+    if len(group.members) >= MAX_GROUP_MEMBERS or is_ordered(group.members[0]):
         return None
     if group.template is not None:
         return group if _fits_epilogue(buffer, group) and _append(buffer, group, group.domain) else None
@@ -177,6 +180,11 @@ def _join(buffer: Buffer, home: dict[str, Group]) -> Group | None:
         if _append(buffer, group, domain):
             return group
     return None
+
+
+def is_ordered(buffer: Buffer) -> bool:
+    """Whether a buffer is a kernel of its own, because the points of its loop act one after the other."""
+    return isinstance(buffer, ComputedBuffer) and isinstance(buffer.data, Scan | Scatter)
 
 
 def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[Size, Size]]:

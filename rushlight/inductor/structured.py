@@ -29,12 +29,23 @@ class Scalar:
         return self.name
 
 
+def contiguous_strides(size: Sequence[int]) -> tuple[int, ...]:
+    """The strides of a contiguous tensor."""
+    strides: list[int] = []
+    step = 1
+    for length in reversed(size):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))
+
+
 @dataclass(frozen=True)
 class TensorOf:
-    """A contiguous tensor of a known size."""
+    """A tensor of a known size; without strides, a contiguous one."""
 
     dtype: dtype
     size: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
 
     @property
     def numel(self) -> int:
@@ -50,14 +61,22 @@ class TensorOf:
         return self.numel * self.dtype.itemsize
 
     def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.size)}"
+        return f"{self.dtype.name}{list(self.size)}" + (f" by {list(self.strides)}" if self.strides is not None else "")
+
+
+def tensor_of(kind: dtype, size: Sequence[int], strides: Sequence[int]) -> TensorOf:
+    """The type of a tensor with these strides."""
+    size, strides = tuple(size), tuple(strides)
+    steps = zip(size, strides, contiguous_strides(size), strict=True)
+    is_contiguous = 0 in size or all(length == 1 or step == usual for length, step, usual in steps)
+    return TensorOf(kind, size, None if is_contiguous else strides)
 
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of scalars, or of tensors of one size."""
+    """A list of scalars, of tensors of one size, or of such lists."""
 
-    element: Scalar | TensorOf
+    element: Scalar | TensorOf | ListOf
 
     def __str__(self) -> str:
         return f"list of {self.element}"
@@ -93,7 +112,17 @@ class Literal:
         return str(self.value)
 
 
-Operand = Var | Literal
+@dataclass(frozen=True)
+class Null:
+    """A value that nobody reads, of a type: what is in a variable before something is put there."""
+
+    kind: Kind
+
+    def __str__(self) -> str:
+        return "nothing"
+
+
+Operand = Var | Literal | Null
 
 
 class Statement:
@@ -129,16 +158,54 @@ class Run(Statement):
         return f"{', '.join(map(str, self.outputs))} = region{self.region}({', '.join(map(str, self.inputs))})"
 
 
+@dataclass(frozen=True)
+class Term:
+    """How a number moves a view: by `index * stride` elements. The program stops unless 0 <= index < limit; `wraps`: -1 is the
+    last, as in Python."""
+
+    index: Operand
+    stride: int
+    limit: int
+    wraps: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.index}{'' if self.wraps else '+'}*{self.stride}"
+
+
 @dataclass
-class Element(Statement):
-    """`target = source[index]`: a view of a tensor along its first dimension."""
+class View(Statement):
+    """`target` is part of `source`, in the same memory, from an element on."""
 
     target: Var
     source: Var
-    index: Operand
+    terms: Sequence[Term]
+    offset: int = 0
 
     def __str__(self) -> str:
-        return f"{self.target} = {self.source}[{self.index}]"
+        place = " + ".join([*map(str, self.terms), *([str(self.offset)] if self.offset or not self.terms else [])])
+        return f"{self.target}: {self.target.kind} = {self.source} at {place}"
+
+
+@dataclass
+class Copy(Statement):
+    """`target` is a contiguous tensor in memory of its own, with what is in `source` now."""
+
+    target: Var
+    source: Var
+
+    def __str__(self) -> str:
+        return f"{self.target} = copy of {self.source}"
+
+
+@dataclass
+class Write(Statement):
+    """Put a tensor of the same dtype and size, or a number, into memory."""
+
+    target: Var
+    source: Operand
+
+    def __str__(self) -> str:
+        return f"{self.target}[...] = {self.source}"
 
 
 @dataclass
@@ -181,7 +248,8 @@ class Branch(Statement):
 
 @dataclass
 class Repeat(Statement):
-    """A loop: while `counter` < `limit` and the condition holds. `carried`: a variable, its first value, the next round's."""
+    """A loop: while `counter` < `limit` and the condition holds. `carried`: a variable, its first value, the next round's;
+    those of `pointers` are tensors in memory that was there before the loop, which is not copied."""
 
     counter: Var
     limit: Operand
@@ -189,6 +257,7 @@ class Repeat(Statement):
     body: list[Statement]
     next_condition: Operand
     carried: list[tuple[Var, Operand, Operand]]
+    pointers: frozenset[Var] = frozenset()
 
     def lines(self) -> list[str]:
         """Its text."""
@@ -214,13 +283,18 @@ class Region:
 
 @dataclass
 class StructuredProgram:
-    """Inputs, statements, outputs."""
+    """Inputs, statements, outputs. `written`: inputs that the program writes to, and the variables, copies of them, that hold
+    what is to be in them once the program has come to its end."""
 
     inputs: list[Var]
     outputs: list[Operand]
     body: list[Statement]
     regions: list[Region] = field(default_factory=list)
+    written: list[tuple[Var, Var]] = field(default_factory=list)
 
     def __str__(self) -> str:
         head = f"program({', '.join(f'{var}: {var.kind}' for var in self.inputs)}):"
-        return "\n".join([head, *_indented(self.body), f"  return {', '.join(map(str, self.outputs))}"]) + "\n"
+        copies = [f"  {copy} = copy of {var}" for var, copy in self.written]
+        back = [f"  {var}[...] = {copy}" for var, copy in self.written]
+        end = f"  return {', '.join(map(str, self.outputs))}"
+        return "\n".join([head, *copies, *_indented(self.body), *back, end]) + "\n"

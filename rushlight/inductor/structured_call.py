@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
-import struct
 from collections.abc import Sequence
-
-import numpy as np
 
 import rushlight._C as _C
 from rushlight.core.device import CPU
@@ -17,13 +15,20 @@ from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.inductor.build import build
 from rushlight.inductor.codegen.structured import StructuredWriter
-from rushlight.inductor.structured import BOOL, FLOAT, INT, Kind, ListOf, StructuredProgram, TensorOf
+from rushlight.inductor.structured import (
+    BOOL,
+    FLOAT,
+    INT,
+    ListOf,
+    Scalar,
+    StructuredProgram,
+    TensorOf,
+    contiguous_strides,
+)
 
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
-_PACK = struct.Struct("<d")
-_CELL = struct.Struct("<q")
-_TYPES = {INT: np.int64, FLOAT: np.float64, BOOL: np.bool_}
+_CODES = {INT: "q", FLOAT: "d", BOOL: "b"}  # of elements, as module array names them
 
 
 class Stopped(Exception):
@@ -37,94 +42,105 @@ class StructuredCall:
         self.source = StructuredWriter(program).write()
         self.inputs = [var.kind for var in program.inputs]
         self.outputs = [operand.kind for operand in program.outputs]
-        self._library = build(self.source, debug)
-        self._cells = ctypes.c_int64 * max(1, len(self.inputs) + len(self.outputs))
+        self.written = [program.inputs.index(var) for var, _ in program.written]
+        library = build(self.source, debug)
+        self._entry, self._arena_bytes = library.entry, library.arena_bytes
+        self._kept_library = library
+        count = max(1, len(self.inputs) + len(self.outputs))
+        self._cells, self._floats = ctypes.c_int64 * count, ctypes.c_double * count
 
     def __call__(self, *values: object) -> list:
-        """The outputs for inputs. Stopped where the program gave up."""
+        """The outputs for inputs; None for a tensor that is not there. Stopped where the program gave up."""
         cells = self._cells()
+        address = ctypes.addressof(cells)
+        floats = self._floats.from_address(address)
         kept: list[object] = []
-        for position, (value, kind) in enumerate(zip(values, self.inputs, strict=True)):
-            cells[position] = _into_cell(value, kind, kept)
-        first = len(self.inputs)
-        made = [_room(kind) for kind in self.outputs]
-        for position, room in enumerate(made):
+        position = 0
+        for value, kind in zip(values, self.inputs, strict=True):
+            if kind is FLOAT:
+                floats[position] = value
+            elif isinstance(kind, TensorOf):
+                cells[position] = value._impl.data_ptr
+            elif isinstance(kind, ListOf):
+                cells[position] = _list_into_cell(value, kind, kept)
+            elif -(1 << 63) <= value < 1 << 63:
+                cells[position] = value
+            else:
+                raise Stopped
+            position += 1
+        made = [_room(kind) if isinstance(kind, TensorOf) else None for kind in self.outputs]
+        for room in made:
             if room is not None:
-                cells[first + position] = room._impl.data_ptr
-        arena = _C.allocate(self._library.arena_bytes)
-        if _C.launch(self._library.entry, (ctypes.addressof(cells), arena.data_ptr)):
+                cells[position] = room._impl.data_ptr
+            position += 1
+        arena = _C.allocate(self._arena_bytes)
+        if _C.launch(self._entry, (address, arena.data_ptr)):
             raise Stopped
+        first = len(self.inputs)
         return [
-            room if room is not None else _from_cell(cells[first + position], kind)
-            for position, (room, kind) in enumerate(zip(made, self.outputs, strict=True))
+            room if room is not None else floats[index] if kind is FLOAT else _from_cell(cells[index], kind)
+            for index, (room, kind) in enumerate(zip(made, self.outputs, strict=True), first)
         ]
 
 
-def _room(kind: Kind) -> Tensor | None:
-    """Memory for an output that is a tensor."""
-    if not isinstance(kind, TensorOf):
-        return None
-    strides, step = [], 1
-    for size in reversed(kind.size):
-        strides.append(step)
-        step *= max(size, 1)
-    impl = TensorImpl(allocate(kind.nbytes), kind.size, tuple(reversed(strides)), 0, kind.dtype, CPU, CPU_KEYS)
+def _room(kind: TensorOf) -> Tensor:
+    """Memory for a tensor."""
+    strides = contiguous_strides(kind.size)
+    impl = TensorImpl(allocate(kind.nbytes), kind.size, strides, 0, kind.dtype, CPU, CPU_KEYS)
     impl.inference = state.inference
     return wrap(impl)
 
 
-def _into_cell(value: object, kind: Kind, kept: list) -> int:
-    if isinstance(kind, TensorOf):
-        return value._impl.data_ptr
-    if isinstance(kind, ListOf):
-        return _list_into_cell(value, kind, kept)
-    if kind == FLOAT:
-        return _CELL.unpack(_PACK.pack(value))[0]
-    if not -(1 << 63) <= value < 1 << 63:
-        raise Stopped
-    return int(value)
-
-
 def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
-    if isinstance(kind.element, TensorOf):
-        data = b"".join(bytes(value._impl.array.reshape(-1).view(np.uint8)) for value in values)
+    """The address of a list's length and elements; what they lie in is added to `kept`."""
+    element = kind.element
+    if isinstance(element, Scalar):
+        return _numbers_into_cell(values, element, kept)
+    if isinstance(element, TensorOf):
+        addresses = [value._impl.data_ptr for value in values]
     else:
-        data = _bytes_of_numbers(values, _TYPES[kind.element])
-    held = ctypes.create_string_buffer(_CELL.pack(len(values)) + data, 8 + max(len(data), 1))
+        addresses = [_list_into_cell(value, element, kept) for value in values]
+    held = array.array("q", [len(values), *addresses])
     kept.append(held)
-    return ctypes.addressof(held)
+    return held.buffer_info()[0]
 
 
-def _bytes_of_numbers(values: Sequence, kind: type) -> bytes:
+def _numbers_into_cell(values: Sequence, element: Scalar, kept: list) -> int:
     try:
-        return np.asarray(values, kind).tobytes()
+        if element is INT:
+            held = array.array("q", [len(values), *values])
+        else:
+            data = array.array(_CODES[element], values).tobytes()
+            held = array.array("b", array.array("q", (len(values),)).tobytes() + data)
     except OverflowError:
         raise Stopped from None
+    kept.append(held)
+    return held.buffer_info()[0]
 
 
-def _from_cell(cell: int, kind: Kind) -> object:
+def _from_cell(cell: int, kind: Scalar | ListOf) -> object:
     if isinstance(kind, ListOf):
-        try:
-            return _list_from(cell, kind)
-        finally:
-            _libc.free(cell)
-    if kind == FLOAT:
-        return _PACK.unpack(_CELL.pack(cell))[0]
-    return bool(cell) if kind == BOOL else cell
+        return _list_from(cell, kind) if cell else None
+    return cell != 0 if kind is BOOL else cell
 
 
 def _list_from(address: int, kind: ListOf) -> list:
-    count = ctypes.c_int64.from_address(address).value
-    element = kind.element
-    width = element.nbytes if isinstance(element, TensorOf) else np.dtype(_TYPES[element]).itemsize
-    data = ctypes.string_at(address + 8, count * width)
-    if not isinstance(element, TensorOf):
-        return np.frombuffer(data, _TYPES[element]).tolist()
-    made = []
-    for index in range(count):
-        tensor = _room(element)
-        ctypes.memmove(tensor._impl.data_ptr, data[index * width : (index + 1) * width], width)
-        made.append(tensor)
+    """The list at an address, whose memory is given back."""
+    try:
+        count = ctypes.c_int64.from_address(address).value
+        element = kind.element
+        if isinstance(element, TensorOf):
+            return [_tensor_from(address + 8 + index * element.nbytes, element) for index in range(count)]
+        if isinstance(element, ListOf):
+            cells = array.array("q", ctypes.string_at(address + 8, count * 8))
+            return [_list_from(cell, element) for cell in cells]
+        found = array.array(_CODES[element], ctypes.string_at(address + 8, count * (1 if element is BOOL else 8)))
+        return list(map(bool, found)) if element is BOOL else found.tolist()
+    finally:
+        _libc.free(address)
+
+
+def _tensor_from(address: int, kind: TensorOf) -> Tensor:
+    made = _room(kind)
+    ctypes.memmove(made._impl.data_ptr, address, kind.nbytes)
     return made
-
-

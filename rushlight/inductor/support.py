@@ -39,7 +39,7 @@ def _small_float_result(node: Node) -> bool:
 
 def _first(node: Node) -> Tensor:
     value = node.meta["val"]
-    return value[0] if isinstance(value, tuple) else value
+    return next(item for item in value if item is not None) if isinstance(value, tuple) else value
 
 
 def _attention(node: Node) -> bool:
@@ -74,6 +74,17 @@ def _convolution(node: Node) -> bool:
     return known and (source.dim() < 5 or weight.size(2) <= MOST_TAPS)
 
 
+def _convolution_backward(node: Node) -> bool:
+    """Whether the gradients of a convolution are of images; others are rewritten for known sizes, as `_convolution` says."""
+    grad, source, weight = (_value(node, name) for name in ("grad_output", "input", "weight"))
+    if grad.dtype not in (float32, bfloat16, float16) or 0 in (grad.numel(), source.numel(), weight.numel()):
+        return False
+    if source.dim() == 4 and _argument(node, "groups") == 1:
+        return True
+    known = all(isinstance(size, int) for size in (*grad.shape, *source.shape, *weight.shape))
+    return known and (source.dim() < 5 or weight.size(2) <= MOST_TAPS)
+
+
 def _pool(node: Node) -> bool:
     """Whether a pool's windows are small enough to be written out."""
     kernel = _argument(node, "kernel_size")
@@ -84,7 +95,27 @@ def _pool(node: Node) -> bool:
 def _embedding_backward(node: Node) -> bool:
     gradient, places = _value(node, "grad_output"), _value(node, "indices")
     plain = not _argument(node, "scale_grad_by_freq") and places.dtype in (int64, int32)
-    return plain and gradient.dtype is float32 and gradient.numel() > 0 and _first(node).numel() > 0
+    return plain and gradient.numel() > 0 and _first(node).numel() > 0
+
+
+def _scatter(node: Node) -> bool:
+    kind = _first(node).dtype
+    return _first(node).numel() > 0 and _value(node, "src").dtype is kind and _value(node, "index").dtype in (int64, int32)
+
+
+def _scatter_reduce(node: Node) -> bool:
+    kind = _first(node).dtype
+    return _scatter(node) and kind not in (bfloat16, float16) and (kind is not bool_ or _argument(node, "reduce") != "mean")
+
+
+def _index_put(node: Node) -> bool:
+    """Whether all indices are integers, or one mask says where to put a number."""
+    if _first(node).numel() == 0 or _value(node, "values").dtype is not _first(node).dtype:
+        return False
+    indices = [index.meta["val"] for index in _argument(node, "indices") if index is not None]
+    if len(indices) == 1 and indices[0].dtype is bool_:
+        return _value(node, "values").numel() == 1 and indices[0].dim() > 0
+    return bool(indices) and all(index.dtype in (int64, int32) for index in indices)
 
 
 def _as_strided(node: Node) -> bool:
@@ -128,6 +159,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("addmm"): _small_float_result,
     aten("bmm"): _small_float_result,
     aten("convolution"): _convolution,
+    aten("convolution_backward"): _convolution_backward,
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
     aten("_scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
     aten("_native_batch_norm_legit_no_training"): _only_first_used,
@@ -136,6 +168,10 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("max_pool2d_with_indices_backward"): _pool,
     aten("avg_pool2d_backward"): _pool,
     aten("embedding_dense_backward"): _embedding_backward,
+    aten("scatter.src"): _scatter,
+    aten("scatter_add"): _scatter,
+    aten("scatter_reduce.two"): _scatter_reduce,
+    aten("index_put"): _index_put,
     aten("as_strided"): _as_strided,
     aten("cat"): _few_tensors,
     aten("div.Tensor_mode"): _divides_safely,

@@ -15,6 +15,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import LAYOUTS, MEMORY_FORMATS, dtype_number
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph, Value
+from rushlight.jit.runtime.objects import ExtensionObject
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import (
     BOOL,
@@ -68,6 +69,8 @@ def constant_type(value: object) -> Type | None:
     if isinstance(value, dict) and value:
         kinds = {(constant_type(key), constant_type(item)) for key, item in value.items()}
         return DictType(*kinds.pop()) if len(kinds) == 1 else None
+    if isinstance(value, ExtensionObject):
+        return value.type
     return FunctionType(value, value.short_name) if isinstance(value, Function) else None
 
 

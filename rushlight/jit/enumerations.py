@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import ALL, dtype
+from rushlight.core.dtype import ALL, QUANTIZED_TYPES, dtype
 from rushlight.core.layout import (
     channels_last,
     channels_last_3d,
@@ -15,11 +15,11 @@ from rushlight.core.layout import (
 )
 
 SCALAR_TYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
-                "complex128",                 "bool", "qint8", "quint8", "qint32", "bfloat16")  # fmt: skip
+                "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4")  # fmt: skip
 """The names of dtypes by number."""
 LAYOUTS: tuple[layout, ...] = (strided, sparse_coo)
 MEMORY_FORMATS: tuple[memory_format, ...] = (contiguous_format, preserve_format, channels_last, channels_last_3d)
-_DTYPES: dict[str, dtype] = {each.name: each for each in ALL}
+_DTYPES: dict[str, dtype] = {each.name: each for each in (*ALL, *QUANTIZED_TYPES)}
 
 
 def dtype_number(kind: dtype) -> int:

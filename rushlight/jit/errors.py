@@ -30,6 +30,10 @@ class UnsupportedNodeError(NotSupportedError):
     """A kind of Python syntax that TorchScript does not have."""
 
 
+class ScriptWarning(Warning):
+    """Something about a program or module that is scripted, which may not be as it was meant."""
+
+
 class JitException(RuntimeError):
     """An exception that scripted code raised: `python_class` is the name of its type there."""
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from rushlight.jit.graph_api.graphs import Graph
-from rushlight.jit.runtime.executor import last_executed_optimized_graph
-from rushlight.jit.runtime.modes import modes, optimized_execution, set_profiled_runs, set_profiling
+from rushlight.jit.runtime.executor import SimpleExecutor, last_executed_optimized_graph
+from rushlight.jit.runtime.modes import change_modes, modes, optimized_execution, set_profiled_runs, set_profiling
 
 __all__ = [
-    "get_num_profiled_runs", "get_profiling_executor", "last_graph", "optimized_execution", "set_fusion_strategy",
-    "set_profiled_runs", "set_profiling",
+    "ExecutorState", "enable_onednn_fusion", "fuser", "get_num_profiled_runs", "get_profiling_executor", "last_graph",
+    "onednn_fusion_enabled", "optimized_execution", "set_bailout_depth", "set_fusion_strategy", "set_profiled_runs",
+    "set_profiling",
 ]  # fmt: skip
-_strategy: list[tuple[str, int]] = [("STATIC", 2), ("DYNAMIC", 10)]
+_FUSERS: dict[str, dict[str, bool]] = {
+    "fuser0": {"fuses": True, "fuses_on_gpu": True, "tensor_exprs": False, "onednn": False},
+    "fuser1": {"fuses": True, "fuses_on_gpu": True, "tensor_exprs": True, "onednn": False, "profiling": True,
+               "optimized": True},
+    "fuser2": {"fuses": False, "fuses_on_gpu": False, "tensor_exprs": False, "onednn": False},
+    "fuser3": {"fuses": True, "fuses_on_gpu": False, "tensor_exprs": True, "onednn": True, "profiling": True,
+               "optimized": True},
+    "none": {"fuses": False, "fuses_on_gpu": False, "tensor_exprs": False, "onednn": False},
+}  # fmt: skip
 
 
 def get_profiling_executor() -> bool:
@@ -31,14 +42,70 @@ def last_graph() -> Graph | None:
     return None if found is None else Graph(found)
 
 
-def set_fusion_strategy(strategy: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Say for how many sizes code is to be specialized: pairs of "STATIC" or "DYNAMIC" and a depth; the strategy before.
+@contextmanager
+def fuser(name: str) -> Iterator[None]:
+    """A context in which one of the fusers works: "fuser0" (guards that bail out of graphs), "fuser1" and "fuser3" (groups
+    behind checks, in the profiling executor), or none ("fuser2", which was nvFuser, and "none"): then no native code is made.
 
-    It is kept and given back: native code is made for each size of its own. ValueError for another word or a negative depth.
+    Exception for another name.
     """
-    global _strategy
+    if name not in _FUSERS:
+        raise Exception(f"unrecognized fuser option (name: {name}); there are {', '.join(_FUSERS)}")
+    chosen = _FUSERS[name]
+    before = change_modes(**chosen)
+    try:
+        yield
+    finally:
+        change_modes(**{key: getattr(before, key) for key in chosen})
+
+
+def set_fusion_strategy(strategy: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Say how many plans the profiling executor may make of a function, one for what the other does not fit, and of what kind:
+    pairs of "STATIC" (for the sizes that were seen) or "DYNAMIC" (for any sizes), and a number. The strategy before.
+
+    It holds for functions that are called for the first time from now on. ValueError for another word or a negative number,
+    TypeError for what is no sequence of pairs.
+    """
+    if isinstance(strategy, str) or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in strategy):
+        raise TypeError(f"set_fusion_strategy(): expected a list of pairs of a word and a number, got {strategy!r}")
     for kind, depth in strategy:
-        if kind not in ("STATIC", "DYNAMIC") or depth < 0:
-            raise ValueError(f"expected pairs of 'STATIC' or 'DYNAMIC' and a depth, got ({kind!r}, {depth!r})")
-    before, _strategy = _strategy, list(strategy)
-    return before
+        if kind not in ("STATIC", "DYNAMIC"):
+            raise ValueError(f"FusionBehavior only supported 'STATIC' or 'DYNAMIC', got: {kind}")
+        if not isinstance(depth, int) or depth < 0:
+            raise ValueError(f"the number of plans must not be negative, got {depth!r} for {kind}")
+    return list(change_modes(strategy=tuple((kind, depth) for kind, depth in strategy)).strategy)
+
+
+def set_bailout_depth(depth: int) -> int:
+    """How many static plans there may be: an older word for `set_fusion_strategy`; the number of plans before."""
+    warnings.warn(f"Use _jit_set_fusion_strategy, bailout depth is deprecated. Setting to (STATIC, {depth})", stacklevel=2)
+    before = set_fusion_strategy([("STATIC", depth)])
+    return sum(count for _, count in before)
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Remember whether oneDNN's fusion is wanted. Groups are compiled by the same compiler with and without it."""
+    change_modes(onednn=bool(enabled))
+
+
+def onednn_fusion_enabled() -> bool:
+    """Whether oneDNN's fusion was asked for."""
+    return modes().onednn
+
+
+class ExecutorState:
+    """What a function's executor has: the graph as it was scripted, and the plan by which the next run goes."""
+
+    def __init__(self, executor: SimpleExecutor):
+        plan = executor.current_plan()
+        self.graph = Graph(executor.function.graph)
+        self.execution_plans = {executor.function.name: PlanState(Graph(plan.graph), plan.code)}
+        self.fallback = PlanState(Graph(executor.plan().graph), executor.plan().code)
+
+
+class PlanState:
+    """A plan: `graph`, and `code` (`str(code)` lists its instructions)."""
+
+    def __init__(self, graph: Graph, code: object):
+        self.graph = graph
+        self.code = code

@@ -28,6 +28,8 @@ class Function:
         self.schema_ = None if graph is None else schema_of_graph(name, graph)
         self._executor = None
         self.doc: str | None = None
+        self.depth: int | None = None
+        """How many plans for what was seen its executor may make, each for what the last does not fit; None: as set."""
 
     @property
     def short_name(self) -> str:

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from rushlight.jit.compiler import closure_lookup, compiler
+from rushlight.jit.execution import ExecutorState
 from rushlight.jit.function import Function
 from rushlight.jit.graph_api import Graph
 from rushlight.jit.passes.inline import inline
@@ -71,6 +72,10 @@ class ScriptFunction:
         self(*args, **kwargs)
         return Graph(executor_of(self._function).current_plan().graph)
 
+    def get_debug_state(self) -> ExecutorState:
+        """What its executor has made of it."""
+        return ExecutorState(executor_of(self._function))
+
     def __call__(self, *args: object, **kwargs: object) -> object:
         for function in self._rushlight_functions[:-1]:
             try:
@@ -94,6 +99,11 @@ class CannotBind(RuntimeError):
 def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[str, object]) -> list:
     """Python's arguments in a schema's order, converted; CannotBind says which does not fit."""
     arguments = schema.arguments
+    if not kwargs and len(args) == len(arguments) and not (arguments and arguments[-1].kwarg_only):
+        try:
+            return [to_script(value, argument.type) for value, argument in zip(args, arguments, strict=True)]
+        except CannotConvert:
+            pass  # said below, with the argument's name
     positional = sum(not each.kwarg_only for each in arguments)
     name = schema.name.rpartition(".")[2]
     if len(args) > positional:

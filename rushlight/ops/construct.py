@@ -9,6 +9,7 @@ import numpy as np
 
 from rushlight.core.device import as_device, device
 from rushlight.core.dtype import (
+    QUANTIZED,
     bool_,
     complex128,
     dtype,
@@ -114,6 +115,8 @@ def tensor(
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
     kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
+    if kind.category == QUANTIZED:
+        raise RuntimeError(f"a tensor of dtype {kind} is made of a float32 tensor, by quantize_per_tensor or _per_channel")
     made = wrap(empty_impl(array.shape, kind))
     made._impl.array[...] = convert(array, kind.numpy)
     made = aten.lift_fresh.default(made)

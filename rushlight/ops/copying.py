@@ -38,6 +38,8 @@ def _copied_storage(storage: StorageImpl, memo: dict) -> StorageImpl:
             found = without_data(storage.nbytes)
         else:
             found = UntypedStorage.from_buffer(storage.bytes())._impl
+            if type(storage) is not StorageImpl:
+                found = storage.with_memory_of(found)
         memo[id(storage)] = found
     return found
 
@@ -59,6 +61,8 @@ def _rebuild(data: bytes, kind: dtype, sizes: tuple, strides: tuple, requires_gr
 def _reduce(self: Tensor, protocol: int) -> tuple:
     if not self.is_leaf:
         raise RuntimeError("a non-leaf tensor that requires grad cannot be pickled: use detach()")
+    if type(self._impl.storage) is not StorageImpl:
+        return self._impl.storage.reduced(self)
     dense = self.detach() if self.is_non_overlapping_and_dense() else self.detach().contiguous()
     impl = dense._impl
     flat = np.ndarray((impl.numel,), impl.dtype.numpy, impl.storage.bytes(), impl.storage_offset * impl.dtype.itemsize)

@@ -16,16 +16,16 @@ PRIMITIVES: list[OpOverload] = []
 
 
 def aten(name: str) -> OpOverload:
-    """The aten operator "add.Tensor"."""
+    """The aten operator "add.Tensor", or one of another namespace, "torchvision::nms"."""
     short, _, overload = name.partition(".")
-    return find_operator(f"aten::{short}", overload)
+    return find_operator(short if "::" in short else f"aten::{short}", overload)
 
 
-def define_primitives(text: str) -> None:
-    """Define one aten primitive per non-empty line."""
+def define_primitives(text: str, namespace: str = "aten") -> None:
+    """Define one primitive per non-empty line."""
     for line in text.strip().splitlines():
         if line and not line.startswith("#"):
-            PRIMITIVES.append(define("aten", line))
+            PRIMITIVES.append(define(namespace, line))
 
 
 def _as_it_is(name: str, function: Callable) -> Callable:
@@ -52,12 +52,12 @@ meta = _registers(DispatchKey.Meta)
 explicit = _registers(DispatchKey.CompositeExplicitAutograd)
 
 
-def composite(*schemas: str) -> Callable:
+def composite(*schemas: str, namespace: str = "aten") -> Callable:
     """Define operators that are always replaced by the calls in the decorated function, for every backend and autograd."""
 
     def decorate(function: Callable) -> Callable:
         for schema in schemas:
-            op = define("aten", schema)
+            op = define(namespace, schema)
             op.register(DispatchKey.CompositeImplicitAutograd, Kernel(function))
         return function
 

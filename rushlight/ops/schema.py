@@ -12,12 +12,14 @@ from rushlight.core.dtype import dtype, int64
 from rushlight.core.layout import contiguous_format, memory_format
 
 _TYPE = re.compile(
-    r"(?P<base>[A-Za-z]+)(?P<alias>\([^)]*\))?(?P<inner_optional>\?)?"
+    r"(?P<base>__torch__\.[\w.]+|[A-Za-z]+)(?P<alias>\([^)]*\))?(?P<inner_optional>\?)?"
     r"(?P<list>\[\d*\])?(?P<alias2>\([^)]*\))?(?P<optional>\?)?$"
 )
 BASE_TYPES = frozenset(
-    "Tensor int SymInt float bool Scalar str Device ScalarType Layout MemoryFormat Generator Storage Any".split()
+    "Tensor int SymInt float bool Scalar str Device ScalarType Layout MemoryFormat Generator Storage Any QScheme".split()
 )
+CLASS_PREFIX = "__torch__."
+"""What the names of classes begin with; an operator takes and gives their objects as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,7 @@ def _parse_argument(part: str, kwarg_only: bool, schema: str, named: bool = True
     read = _types.get(kind)
     if read is None:
         matched = _TYPE.match(kind)
-        if matched is None or matched["base"] not in BASE_TYPES:
+        if matched is None or not (matched["base"] in BASE_TYPES or matched["base"].startswith(CLASS_PREFIX)):
             raise ValueError(f"unknown type {kind!r} in schema {schema!r}; types are {', '.join(sorted(BASE_TYPES))}")
         read = _types[kind] = _make_type(matched), (matched["alias"] or matched["alias2"] or "")[1:-1]
     parsed, alias = read

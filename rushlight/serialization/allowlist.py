@@ -10,12 +10,13 @@ from collections import Counter, OrderedDict
 from typing import Any
 
 from rushlight.core.device import device
-from rushlight.core.dtype import ALL, dtype
+from rushlight.core.dtype import ALL, QUANTIZED_TYPES, dtype
 from rushlight.core.layout import strided
+from rushlight.core.qscheme import SCHEMES
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor
-from rushlight.serialization import rebuild
+from rushlight.serialization import quantized, rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
 from rushlight.serialization.errors import UnpicklingError
 from rushlight.serialization.unpickler import Constructor, Unpickler
@@ -40,7 +41,6 @@ _UNSUPPORTED = {
     "torch._utils._rebuild_sparse_tensor": "sparse tensors",
     "torch._utils._rebuild_sparse_csr_tensor": "sparse tensors",
     "torch._utils._rebuild_nested_tensor": "nested tensors",
-    "torch._utils._rebuild_qtensor": "quantized tensors",
     "torch._utils._rebuild_wrapper_subclass": "tensor subclasses",
     "torch._utils._rebuild_device_tensor_from_numpy": "tensors of other devices",
     "torch._utils._rebuild_device_tensor_from_cpu_tensor": "tensors of other devices",
@@ -205,6 +205,15 @@ def _meta_tensor(machine: Unpickler, args: tuple) -> Tensor:
     return rebuild.make_meta_tensor(*args)
 
 
+def _quantized_tensor(machine: Unpickler, args: tuple) -> Tensor:
+    kinds = ((TypedStorage, UntypedStorage), int, (tuple, list), (tuple, list), tuple, bool, _HOOKS)
+    _expect("_rebuild_qtensor", args, *kinds)
+    _no_hooks(args[6])
+    if args[5]:
+        raise UnpicklingError("a quantized tensor requires grad, and only floating and complex ones can")
+    return quantized.rebuild_quantized(*args[:5])
+
+
 def _parameter(machine: Unpickler, args: tuple) -> Tensor:
     _expect("_rebuild_parameter", args, Tensor, bool, _HOOKS)
     _no_hooks(args[2])
@@ -248,13 +257,15 @@ _CONSTRUCTORS = {
     "torch._utils._rebuild_tensor_v2": _tensor_v2,
     "torch._utils._rebuild_tensor_v3": _tensor_v3,
     "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
+    "torch._utils._rebuild_qtensor": _quantized_tensor,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _tensor_with_state,
 }
 
 _ALLOWED: dict[str, Any] = {name: Constructor(name, build) for name, build in _CONSTRUCTORS.items()}
-_ALLOWED.update({f"torch.{element_type.name}": element_type for element_type in ALL})
+_ALLOWED.update({f"torch.{element_type.name}": element_type for element_type in (*ALL, *QUANTIZED_TYPES)})
+_ALLOWED.update({f"torch.{name}": scheme for name, scheme in SCHEMES.items()})
 for _module in ("torch", "torch.cuda"):
     for _name, _dtype in DTYPE_OF_STORAGE.items():
         _ALLOWED[f"{_module}.{_name}"] = StorageKind(f"{_module}.{_name}", _dtype)

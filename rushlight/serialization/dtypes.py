@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import ALL, dtype
+from rushlight.core.dtype import ALL, QUANTIZED_TYPES, dtype
 
 STORAGE_NAMES = {
     "float64": "DoubleStorage",
@@ -17,6 +17,11 @@ STORAGE_NAMES = {
     "bool": "BoolStorage",
     "complex128": "ComplexDoubleStorage",
     "complex64": "ComplexFloatStorage",
+    "quint8": "QUInt8Storage",
+    "qint8": "QInt8Storage",
+    "qint32": "QInt32Storage",
+    "quint4x2": "QUInt4x2Storage",
+    "quint2x4": "QUInt2x4Storage",
 }
-DTYPE_OF_STORAGE: dict[str, dtype] = {STORAGE_NAMES[d.name]: d for d in ALL if d.name in STORAGE_NAMES}
+DTYPE_OF_STORAGE: dict[str, dtype] = {STORAGE_NAMES[d.name]: d for d in (*ALL, *QUANTIZED_TYPES)}
 DTYPE_BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}

@@ -11,12 +11,13 @@ import pickle
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rushlight.core.device import device
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import QUANTIZED, dtype
 from rushlight.core.layout import layout
 from rushlight.core.size import Size
 from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage
@@ -25,6 +26,7 @@ from rushlight.nn.parameter import Parameter
 from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError
 from rushlight.serialization.keys import KeyChecker
+from rushlight.serialization.quantized import quantized_arguments
 
 
 class Pickler:
@@ -279,6 +281,10 @@ def _save_tensor(machine: Pickler, value: Tensor) -> None:
 
 
 def _write_tensor(machine: Pickler, value: Tensor, requires_grad: bool | None = None) -> None:
+    if value.dtype.category == QUANTIZED:
+        arguments = quantized_arguments(value, machine, partial(_write_storage, machine))
+        machine.write_call("torch._utils", "_rebuild_qtensor", arguments)
+        return
     name = "_rebuild_meta_tensor_no_storage" if value.is_meta else "_rebuild_tensor_v2"
     machine.write_call("torch._utils", name, _tensor_arguments(machine, value, requires_grad))
 

@@ -120,6 +120,25 @@ def test_a_write_to_overlapping_windows_is_left_alone():
     assert result.tolist() == window(x(6)).tolist()
 
 
+@pytest.mark.parametrize("part", [
+    lambda whole: whole[:6], lambda whole: whole[2:], lambda whole: whole[1:5].t(), lambda whole: whole[1:5, 1:],
+], ids="start offset permuted gaps".split())  # fmt: skip
+def test_a_write_by_strides_reaches_an_input_wherever_it_lies(part):
+    def function(a):
+        a.diagonal().add_(1)
+        a.unfold(0, 1, 2).mul_(2)
+        return a.diagonal() * 1, a + 1
+
+    module = capture(function, (part(torch.zeros(8, 3)),)).module
+    functionalize(module)
+    anchor_views(module)
+    ours, theirs = part(x(8, 3)), part(x(8, 3))
+    for have, want in zip(Interpreter(module).run(ours), function(theirs), strict=True):
+        assert have.tolist() == want.tolist()
+    assert ours.tolist() == theirs.tolist()
+    assert ("keep_eager" in module.meta) == (part(torch.zeros(8, 3)).stride() == (3, 1) and ours.shape[1] == 2)
+
+
 def test_views_by_absolute_place_view_the_owner_of_the_memory():
     module, names = passed(lambda a: (a * 2)[1:].diagonal(), x(4, 3))
     *_, strided = (node for node in module.graph.nodes if node.op == "call_function")

@@ -200,7 +200,7 @@ def _torch_takes(sample: Sample) -> bool:
     if sample.op._schema.name == "mkldnn_rnn_layer":  # has no float64 there
         return False
     mask = sample.kwargs.get("attn_mask")
-    return mask is None or mask.is_floating_point()
+    return sample.op.namespace == "aten" and (mask is None or mask.is_floating_point())
 
 
 @pytest.mark.oracle

@@ -14,7 +14,7 @@ from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import open_sizes
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
-from tests.inductor.golden.programs import MLP, chain, normalise, scores
+from tests.inductor.golden.programs import MLP, chain, histogram, image_gradients, normalise, scores
 
 GOLDEN = Path(__file__).parent / "golden"
 THREADS = 2
@@ -26,6 +26,10 @@ def programs() -> dict[str, tuple]:
         "normalise": (normalise, torch.zeros(3, 8), torch.zeros(8)),
         "chain": (chain, torch.zeros(5, 4), torch.zeros(7, 4), torch.zeros(5, dtype=torch.int64)),
         "scores": (scores, torch.zeros(5, 16), torch.zeros(16, 9)),
+        "histogram": (
+            histogram, torch.zeros(50), torch.zeros(50, dtype=torch.int64), torch.zeros(7, 20), torch.zeros(7, dtype=torch.int32),
+        ),
+        "image_gradients": (image_gradients, torch.zeros(2, 32, 4, 4), torch.zeros(2, 16, 8, 8), torch.zeros(32, 16, 3, 3)),
         "mlp": (MLP().eval(), torch.zeros(32, 16)),
     }
 
@@ -50,6 +54,8 @@ def stages(name: str) -> dict[str, str]:
 @pytest.mark.parametrize("name, stage", [
     ("normalise", "loops"), ("normalise", "code"), ("chain", "loops"), ("chain", "fusion"), ("chain", "code"),
     ("scores", "loops"), ("scores", "memory"), ("scores", "code"), ("mlp", "fusion"), ("mlp", "memory"), ("mlp", "code"),
+    ("histogram", "loops"), ("histogram", "fusion"), ("histogram", "code"),
+    ("image_gradients", "loops"), ("image_gradients", "fusion"),
 ])  # fmt: skip
 def test_stage_is_as_in_its_golden_file(name, stage):
     text = stages(name)[stage].rstrip().replace(f"{GOLDEN}{os.sep}", "") + "\n"

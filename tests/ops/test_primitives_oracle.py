@@ -24,6 +24,8 @@ OTHERWISE_IN_TORCH = (
 )  # fmt: skip
 
 def _torch_takes(sample: Sample) -> bool:
+    if sample.op.namespace != "aten":
+        return False  # torchvision's; tests/ops/test_vision.py has them
     # PyTorch's fused attention wants masks of the query's dtype, and its backward misreads others.
     mask = sample.kwargs.get("attn_mask")
     return str(sample.op).removeprefix("aten.") not in (*UNINITIALISED, *OTHERWISE_IN_TORCH) and (mask is None or mask.is_floating_point())

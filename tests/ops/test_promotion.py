@@ -73,3 +73,9 @@ def test_three_operands():
         ours = rl.where(rl.ones(2, dtype=rl.bool), rl.ones(2, dtype=a), rl.ones((), dtype=b))
         pair = [torch.ones(s, dtype=getattr(torch, k.name)) for s, k in (((2,), a), ((), b))]
         assert named(ours.dtype) == named(torch.where(torch.ones(2, dtype=torch.bool), *pair).dtype)
+
+
+@pytest.mark.parametrize("alpha", [-1, 2, 0, True, False])
+def test_a_factor_of_booleans_is_a_boolean(alpha):
+    a, b = rl.tensor([True, False, True, False]), rl.tensor([True, True, False, False])
+    assert rl.add(a, b, alpha=alpha).tolist() == [x or (bool(alpha) and y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]

@@ -1,29 +1,55 @@
-"""Lists of the jit's IR in structured programs: of numbers, and of tensors of one size."""
+"""Lists of the jit's IR in structured programs: of numbers, of tensors of one size, and of such lists."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rushlight.compiler.scripted.regions import Piece, Unsupported
-from rushlight.compiler.scripted.scalars import LIST_OPERATORS
-from rushlight.compiler.scripted.values import MUTATING, SCALARS, Literal, Plain, Values, Var, is_tensor_list
-from rushlight.inductor.structured import BOOL, Compute, Kind, ListOf, Operand, Statement, TensorOf
+from rushlight.compiler.scripted.regions import Unsupported
+from rushlight.compiler.scripted.scalars import CHAINED, LIST_OPERATORS, MUTATING
+from rushlight.compiler.scripted.values import (
+    SCALARS,
+    Elements,
+    Plain,
+    Values,
+    is_tensor_list,
+    kind_of_type,
+    without_none,
+)
+from rushlight.inductor.structured import (
+    BOOL,
+    FLOAT,
+    INT,
+    Compute,
+    Kind,
+    ListOf,
+    Literal,
+    Null,
+    Operand,
+    Statement,
+    TensorOf,
+    Var,
+)
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.types import kinds as types
 
+_CONTROL = frozenset(("prim::Loop", "prim::If", "prim::Return"))
+_SHOWN = frozenset(("getitem", "pop"))
+_GROWING = frozenset(("append", "insert"))
 
-@dataclass
-class EmptyTensorList:
+
+@dataclass(eq=False)
+class EmptyList:
     """A list of tensors whose size is not known yet. It is made where it stood once the first tensor is put into it."""
 
-    translator: Values
     body: list[Statement]
     name: str
+    value: Value
+    loop: tuple
 
-    def settle(self, kind: TensorOf) -> Var:
+    def settle(self, element: Kind) -> Var:
         """The list, now that its elements are known."""
-        made = Var(self.name, ListOf(kind))
+        made = Var(self.name, ListOf(element))
         self.body.insert(0, Compute(made, "list", []))
         return made
 
@@ -32,134 +58,255 @@ class Lists(Values):
     """Translates nodes on lists, and keeps track of how long lists are."""
 
     def _new_list(self, node: Node, body: list[Statement]) -> None:
-        if is_tensor_list(node.output) and not node.inputs:
-            self.values[node.output] = EmptyTensorList(self, body, self._var("list", BOOL).name)
+        """`prim::ListConstruct`: a list of the program's, if it is used as one, else what operators on tensors take."""
+        value = node.output
+        if is_tensor_list(value) and not node.inputs:
+            known = self.plan.kinds.get(value)
+            if known is None:
+                self.values[value] = EmptyList(body, self._var("list", BOOL).name, value, self.loop)
+                return
+            self.values[value] = self._listed([], known, body)
             return
-        self._list_construct(node, body)
-
-    def _list_construct(self, node: Node, body: list[Statement]) -> None:
-        element = node.output.type.element
-        is_mutated = any(use.user.kind in MUTATING for use in node.output.uses)
-        if not is_mutated and (element not in SCALARS or not any(self._is_unknown(value) for value in node.inputs)):
-            self._constant_list(node, body)
-            return
-        operands = [self._operand(value, body) for value in node.inputs]
-        kind = SCALARS.get(element) or self._appended_kind(node.output, operands)
-        target = self._var("list", ListOf(kind))
-        body.append(Compute(target, "list", operands))
-        self.values[node.output] = target
-        self.lengths[target] = len(operands) if self.depth == 0 else None
-
-    def _is_unknown(self, value: Value) -> bool:
-        return isinstance(self._value(value), Var)
-
-    def _constant_list(self, node: Node, body: list[Statement]) -> None:
-        known = [self._value(value) for value in node.inputs]
-        if all(isinstance(each, Plain | Literal) for each in known) and node.output.type.element != types.TENSOR:
-            values = [each.value for each in known]
-            needs_list = any(use.user.kind in LIST_OPERATORS or use.user is node.block.result for use in node.output.uses)
-            if needs_list and node.output.type.element in SCALARS:
-                target = self._var("list", ListOf(SCALARS[node.output.type.element]))
-                body.append(Compute(target, "list", [Literal(value) for value in values]))
-                self.values[node.output] = target
-                self.lengths[target] = len(values) if self.depth == 0 else None
+        is_list = any(needs_list(use.user) for use in node.output.uses)
+        if node.output.type.element in SCALARS and not is_list:
+            found = [self._value(each) for each in node.inputs]
+            if all(isinstance(each, Literal) for each in found):
+                self.values[value] = Plain([each.value for each in found])
             else:
-                self.values[node.output] = Plain(values)
+                self.values[value] = Elements([self._operand(each, body) for each in node.inputs])
+            return
+        if not is_list:
+            self._plain_list(node, body)
+            return
+        operands = [self._operand(each, body) for each in node.inputs]
+        kind = kind_of_type(value.type) or self._of_tensors(value, operands)
+        for item in operands:
+            self._check_stored(item)
+        self.values[value] = self._listed(operands, kind, body)
+
+    def _of_tensors(self, value: Value, operands: Sequence[Operand]) -> ListOf:
+        kinds = {TensorOf(each.kind.dtype, each.kind.size) for each in operands if isinstance(each.kind, TensorOf)}
+        if len(kinds) != 1:
+            raise Unsupported(f"a list of elements of type {value.type.element}")
+        return ListOf(kinds.pop())
+
+    def _plain_list(self, node: Node, body: list[Statement]) -> None:
+        known = [None if self._is_open(each) else self._value(each) for each in node.inputs]
+        is_of_tensors = isinstance(node.output.type.element, types.TensorType)
+        if all(isinstance(each, Plain | Literal) for each in known) and not is_of_tensors:
+            self.values[node.output] = Plain([each.value for each in known])
             return
         self._tensor_node(node, body)
 
-    def _appended_kind(self, value: Value, operands: Sequence[Operand]) -> TensorOf:
-        """The size of the tensors that a list holds: the first one's that is put into it. It is met when that is translated."""
-        if operands:
-            return operands[0].kind
-        raise Unsupported("a list of tensors that begins empty")
+    def _is_open(self, value: Value) -> bool:
+        return self.piece is not None and self.piece.makes(value)
+
+    def _check_stored(self, item: Operand) -> None:
+        """A list holds copies of tensors: those must not be written to while it does."""
+        makers = self.makers.get(item, frozenset()) if isinstance(item, Var) else frozenset()
+        if any(maker in self.plan.written and self.loops.get(maker) != self.loop for maker in makers):
+            raise Unsupported("a list of tensors that are written to")
+        self.stored.update(makers)
+
+    # Operators
 
     def _list_node(self, node: Node, body: list[Statement]) -> None:
         op = LIST_OPERATORS.get(node.kind)
         if op is None:
             raise Unsupported(f"{node.kind} on a list")
-        operands = [self._operand(value, body) for value in node.inputs]
+        first = self._value(node.input())
+        if isinstance(first, Elements | Plain) and self._on_known(node, op, first, body):
+            return
+        if op in ("least_of", "sum_of", "most_of") and node.input_count == 2 and node.input(1).is_none:
+            raise Unsupported(f"{node.kind} with a start")
+        operands = self._list_operands(node, op, body)
+        self.changes_lists = self.changes_lists or node.kind in MUTATING
+        self._check_elements(node, op, operands)
+        self._add_list_node(node, op, operands, body)
+
+    def _list_operands(self, node: Node, op: str, body: list[Statement]) -> list[Operand]:
+        if op in ("concat", "extend"):
+            self._settle_like(node)
+        operands = []
+        for value in node.inputs:
+            if value.is_none and op == "slice":
+                operands.append(Literal(0 if len(operands) == 1 else (1 << 63) - 1))
+            else:
+                operands.append(self._operand(value, body))
         if op == "repeat" and not isinstance(operands[0].kind, ListOf):
             operands.reverse()
-        if op == "pop" and isinstance(operands[0].kind.element, TensorOf):
-            raise Unsupported("pop from a list of tensors")
-        mutates = node.kind in MUTATING
-        self.changes_lists = self.changes_lists or mutates
+        if op == "slice" and not (isinstance(operands[3], Literal) and operands[3].value > 0):
+            raise Unsupported("a slice of a list by a step that is not known to be above 0")
+        if op == "sort" and len(operands) == 1:
+            operands.append(Literal(False))
+        return operands
+
+    def _settle_like(self, node: Node) -> None:
+        """An empty list beside another list holds what that one holds."""
+        one, other = (self._value(value) for value in node.inputs[:2])
+        for empty, full, value in ((one, other, node.input(0)), (other, one, node.input(1))):
+            if isinstance(empty, EmptyList) and isinstance(full, Var) and isinstance(full.kind, ListOf):
+                self._settle(value, empty, full.kind.element)
+
+    def _settle(self, value: Value, empty: EmptyList, element: Kind) -> Var:
+        made = self.values[empty.value] = self.values[value] = empty.settle(element)
+        self.lengths.setdefault(made, 0)
+        self.settled[made] = empty.loop
+        return made
+
+    def _check_elements(self, node: Node, op: str, operands: Sequence[Operand]) -> None:
+        values = operands[0]
+        if isinstance(values, Null) or not isinstance(values.kind, ListOf):
+            raise Unsupported(f"{node.kind} on what is no list of the program")
+        element = values.kind.element
+        numbers = ("sort", "remove", "contains", "index", "count", "sum_of", "least_of", "most_of", "equal")
+        if op in numbers and element not in (INT, FLOAT) and not (op in ("contains", "equal") and element == BOOL):
+            raise Unsupported(f"{node.kind} on a list of {element}")
+        items = {"append": operands[1:], "insert": operands[2:], "setitem": operands[2:]}.get(op, ())
+        for item in items:
+            same = isinstance(item.kind, TensorOf) and TensorOf(item.kind.dtype, item.kind.size) == element
+            if item.kind != element and not same:
+                raise Unsupported("a list of elements of several types or sizes")
+            self._check_stored(item)
+        others = operands[1:2] if op in ("concat", "extend", "equal") else ()
+        if any(other.kind != values.kind for other in others):
+            raise Unsupported("two lists of different types")
+
+    def _add_list_node(self, node: Node, op: str, operands: list[Operand], body: list[Statement]) -> None:
+        values = operands[0]
+        if op == "sorted":
+            target = self._named(values.kind)
+            body += [Compute(target, "duplicate", [values]), Compute(None, "sort", [target, Literal(False)])]
+            self.values[node.output] = target
+            self.lengths[target] = self.lengths.get(values)
+            return
         target = None
-        if not mutates or op == "pop":
-            kind = self._list_result(node)
-            target = self._var("list" if isinstance(kind, ListOf) else "n", kind)
+        if node.kind not in MUTATING or op == "pop":
+            target = self._named(self._list_result(node, op, values.kind))
+        if op == "getitem" and isinstance(values.kind.element, TensorOf) and not self.plan.aliases.has_writers(node.input()):
+            op = "peek"
         body.append(Compute(target, op, operands))
         if target is not None:
+            if isinstance(target.kind, TensorOf):
+                self._made_by(target, ("element", node.output))
             self.values[node.output] = target
         elif node.outputs:
-            self.values[node.output] = operands[0]
-        self._count(operands[0], op)
+            self.values[node.output] = values
+        self._count(values, target, op, operands)
 
-    def _list_result(self, node: Node) -> Kind:
-        kind = node.output.type
-        if isinstance(kind, types.ListType) and kind.element in SCALARS:
-            return ListOf(SCALARS[kind.element])
-        if kind not in SCALARS:
-            raise Unsupported(f"{node.kind} with a result of type {kind}")
-        return SCALARS[kind]
+    def _list_result(self, node: Node, op: str, kind: ListOf) -> Kind:
+        if op in _SHOWN:
+            return kind.element
+        if op in ("concat", "repeat", "slice", "duplicate"):
+            return kind
+        found = kind_of_type(node.output.type)
+        if found is None:
+            raise Unsupported(f"{node.kind} with a result of type {node.output.type}")
+        return found
 
-    def _count(self, values: Operand, op: str) -> None:
-        """Keep track of how long a list is."""
-        if values in self.lengths and self.lengths[values] is not None:
-            if op in ("pop", "clear"):
-                self.lengths[values] = None
-            elif op == "append":
-                self.lengths[values] += 1
+    def _count(self, values: Operand, target: Var | None, op: str, operands: Sequence[Operand]) -> None:
+        """Keep track of how long lists are."""
+        before = self.lengths.get(values)
+        if isinstance(target, Var) and isinstance(target.kind, ListOf):
+            other = self.lengths.get(operands[1]) if op == "concat" else 0
+            known = before is not None and other is not None and op in ("concat", "duplicate")
+            self.lengths[target] = before + other if known else None
+        if before is None or op not in ("pop", "delete", "remove", "clear", "extend", *_GROWING):
+            return
+        more = 1 if op in _GROWING else -1 if op in ("pop", "delete", "remove") else None
+        if op == "extend":
+            more = self.lengths.get(operands[1])
+        self.lengths[values] = 0 if op == "clear" else None if more is None else before + more
+
+    def _on_known(self, node: Node, op: str, known: Elements | Plain, body: list[Statement]) -> bool:
+        """Operators on a list whose elements are operands: the least of three numbers needs no list."""
+        items = known.operands if isinstance(known, Elements) else known.value
+        if not isinstance(items, list) or not items or isinstance(items[0], str):
+            return False
+        operands = items if isinstance(known, Elements) else [Literal(item) for item in items]
+        if op == "len":
+            self.values[node.output] = Literal(len(operands))
+            return True
+        if op == "getitem":
+            index = self._value(node.input(1))
+            if isinstance(index, Literal) and -len(operands) <= index.value < len(operands):
+                self.values[node.output] = operands[index.value]
+                return True
+        if op not in CHAINED or operands[0].kind not in (INT, FLOAT) or len(operands) > 32:
+            return False
+        if op == "contains":
+            item = self._operand(node.input(1), body)
+            operands = [self._computed("eq", [each, item], BOOL, body) for each in operands]
+        found = operands[0]
+        for each in operands[1:]:
+            found = self._computed(CHAINED[op], [found, each], found.kind, body)
+        self.values[node.output] = found
+        return True
+
+    def _computed(self, op: str, operands: list[Operand], kind: Kind, body: list[Statement]) -> Var:
+        target = self._named(kind)
+        body.append(Compute(target, op, operands))
+        return target
+
+    def _unpacked(self, node: Node, body: list[Statement]) -> None:
+        """`prim::ListUnpack` of a list of the program's; it stops where the number is another."""
+        found = None if self._is_open(node.input()) else self._value(node.input())
+        if isinstance(found, Elements | Plain):
+            items = found.operands if isinstance(found, Elements) else [Literal(item) for item in found.value]
+            if len(items) != len(node.outputs):
+                raise Unsupported("a list of another length than is unpacked")
+            self.values.update(zip(node.outputs, items, strict=True))
+            return
+        if not isinstance(found, Var):
+            self._tensor_node(node, body)
+            return
+        length = self._computed("len", [found], INT, body)
+        body.append(Compute(None, "check", [self._computed("eq", [length, Literal(len(node.outputs))], BOOL, body)]))
+        for index, value in enumerate(node.outputs):
+            self.values[value] = self._computed("getitem", [found, Literal(index)], found.kind.element, body)
+
+    # Lists of tensors
 
     def _on_tensor_list(self, node: Node, body: list[Statement]) -> bool:
         """Operators on lists of tensors that the program makes; False for lists that are known in number."""
-        values = self._value(node.input())
-        if node.kind == "aten::append":
-            self._append_tensor(node, body)
-            return True
-        if not isinstance(values, Var):
+        found = None if self._is_open(node.input()) else self._value(node.input())
+        if isinstance(found, EmptyList) and node.kind == "aten::len":
+            raise Unsupported("the length of a list that begins empty")
+        if isinstance(found, EmptyList) and node.kind in ("aten::append", "aten::insert"):
+            item = self._operand(node.inputs[-1], body)
+            if not isinstance(item.kind, TensorOf):
+                raise Unsupported("a list of what is no tensor")
+            found = self._settle(node.input(), found, TensorOf(item.kind.dtype, item.kind.size))
+        lists = [self._value(value) for value in node.inputs if is_tensor_list(value) and not self._is_open(value)]
+        if not any(isinstance(each, Var | Null) for each in lists):
             return False
-        if node.kind == "aten::len":
+        if node.kind in LIST_OPERATORS and is_tensor_list(node.input()):
             self._list_node(node, body)
             return True
+        self._joined_tensors(node, found, body)
+        return True
+
+    def _joined_tensors(self, node: Node, values: object, body: list[Statement]) -> None:
+        if node.kind not in ("aten::stack", "aten::cat") or not isinstance(values, Var):
+            raise Unsupported(f"{node.kind} of a list of tensors that the program makes")
         count = self.lengths.get(values)
-        if count is None or node.kind not in ("aten::stack", "aten::cat"):
+        if not count:
+            self.plan.fix(self.length_origins.get(values, ()))
             raise Unsupported(f"{node.kind} of a list of tensors whose length only the program knows")
         self._flush(body)
         self._stacked(node, values, count, body)
-        return True
 
     def _stacked(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
         """`stack` or `cat` of a list of as many tensors: they lie in memory one after the other, as one tensor."""
-        element, dim = values.kind.element, self._value(node.input(1)).value
-        is_cat = node.kind == "aten::cat"
-        dim %= len(element.size) + (not is_cat)
-        size = (count * element.size[0], *element.size[1:]) if is_cat and dim == 0 else (count, *element.size)
-        whole = self._var("t", TensorOf(element.dtype, size))
-        body.append(Compute(whole, "stacked", [values, Literal(count)]))
-        if dim == 0:
-            self.values[node.output] = whole
-            return
-        graph = node.graph
-        source = graph.create("prim::Constant").output.set_type(types.TENSOR)  # stands for the whole
-        numbers = [graph.create("prim::Constant").set("value", each).output.set_type(types.INT) for each in (0, dim, dim + 1)]
-        last = graph.create("aten::movedim", [source, *numbers[:2]]).output
-        self.piece = Piece([last.node], {source: whole}, {value: value.constant() for value in numbers})
-        if is_cat:
-            last = graph.create("aten::flatten", [last, *numbers[1:]]).output
-            self.piece.nodes.append(last.node)
-        self._flush_as(body, {last: node.output})
+        raise NotImplementedError
 
-    def _append_tensor(self, node: Node, body: list[Statement]) -> None:
-        item = self._operand(node.input(1), body)
-        values = self.values.get(node.input())
-        if isinstance(values, EmptyTensorList):
-            values = values.settle(item.kind)
-            self.values[node.input()] = values
-            self.lengths.setdefault(values, 0)
-        if not isinstance(values, Var) or values.kind.element != item.kind:
-            raise Unsupported("a list of tensors of several sizes")
-        body.append(Compute(None, "append", [values, item]))
-        self.values[node.output] = values
-        self._count(values, "append")
+
+def needs_list(user: Node) -> bool:
+    """Whether a user of a list of known length needs it as a list of the program's."""
+    takes_list = user.inputs and isinstance(without_none(user.input().type), types.ListType)
+    op = LIST_OPERATORS.get(user.kind) if takes_list else None
+    if op == "getitem":
+        return not user.input(1).is_constant
+    if op == "len" or (op in CHAINED and user.input_count == (2 if op == "contains" else 1)):
+        return False
+    return op is not None or user.kind in _CONTROL

@@ -11,18 +11,21 @@ from dataclasses import dataclass, field
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.compiler.passes import PIPELINE
+from rushlight.compiler.scripted.typed import Number, call_with_numbers, written
 from rushlight.core.dtype import bool_, float64, int64
 from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
-from rushlight.inductor.structured import BOOL, FLOAT, Operand, Region, TensorOf, Var
+from rushlight.inductor.structured import BOOL, FLOAT, Operand, Region, Scalar, TensorOf, Var
 from rushlight.inductor.support import is_supported
+from rushlight.jit.enumerations import dtype_of_number
 from rushlight.jit.ir.graph import Node, Value
-from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.operators.lookup import operator_of, writes
 from rushlight.jit.runtime.primitives import PRIMITIVES
 from rushlight.ops.modes import SuspendModes
+from rushlight.ops.packet import find_packet
 from rushlight.ops.registry import aten
 
 
@@ -30,13 +33,19 @@ class Unsupported(Exception):
     """A graph holds what has no native form; the message says what."""
 
 
+class OutputIsConstant(Unsupported):
+    """A piece gives what is prepared once."""
+
+
 @dataclass
 class Piece:
-    """Nodes that run together. `inputs` are operands from outside by value, `constants` tensors that never change."""
+    """Nodes that run together. `inputs` are operands from outside by value, `plain` what is known. `wanted` are values that are
+    needed afterwards, whoever uses them."""
 
     nodes: list[Node] = field(default_factory=list)
     inputs: dict[Value, Operand] = field(default_factory=dict)
     plain: dict[Value, object] = field(default_factory=dict)
+    wanted: set[Value] = field(default_factory=set)
 
     def makes(self, value: Value) -> bool:
         """Whether a node of the piece makes a value."""
@@ -46,7 +55,10 @@ class Piece:
 def example_of(operand: Operand) -> Tensor:
     """A tensor like those that a piece gets for an operand."""
     if isinstance(operand.kind, TensorOf):
-        return aten("empty.memory_format")(list(operand.kind.size), dtype=operand.kind.dtype)
+        size, strides = operand.kind.size, operand.kind.strides
+        if strides is None:
+            return aten("empty.memory_format")(list(size), dtype=operand.kind.dtype)
+        return aten("empty_strided")(list(size), list(strides), dtype=operand.kind.dtype)
     kind = float64 if operand.kind == FLOAT else bool_ if operand.kind == BOOL else int64
     return aten("empty.memory_format")([], dtype=kind)
 
@@ -68,13 +80,20 @@ class Known:
     tensor: Tensor
 
 
-def run_nodes(nodes: Sequence[Node], values: dict[Value, object]) -> None:
-    """Compute nodes one by one; what only depends on sizes is computed at once, not recorded."""
+def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool = False) -> None:
+    """Compute nodes one by one; what only depends on sizes is computed at once, not recorded. `in_place`: an operator that
+    writes gives what it would write."""
     for node in nodes:
         arguments = [values[value] for value in node.inputs]
         build = _BUILDERS.get(node.kind)
         if build is not None:
             build(node, arguments, values)
+            continue
+        if in_place and writes(node):
+            values[node.output] = written(node, [_taken_out(each) for each in arguments])
+            continue
+        if any(isinstance(each, Number) for each in arguments):
+            values[node.output] = call_with_numbers(node, [_taken_out(each) for each in arguments])
             continue
         is_known = node.kind == "prim::NumToTensor" or any(isinstance(each, Known) for each in arguments)
         if is_known and not any(isinstance(each, Tensor) and each._impl.fake for each in arguments):
@@ -107,16 +126,23 @@ def _make_dict(node: Node, arguments: list, values: dict) -> None:
     values[node.output] = dict(zip(items[::2], items[1::2], strict=True))
 
 
+def _make_empty(node: Node, arguments: list, values: dict) -> None:
+    """Nothing is known of what is in an empty tensor: it is filled, since pieces compute all that they give."""
+    zeros = find_packet("aten::zeros" if node.kind == "aten::empty" else "aten::zeros_like")
+    values[node.output] = zeros(arguments[0], dtype=None if arguments[1] is None else dtype_of_number(arguments[1]))
+
+
 _BUILDERS = {
     "prim::ListConstruct": _make_list, "prim::TupleConstruct": _make_tuple, "prim::DictConstruct": _make_dict,
-    "prim::ListUnpack": _unpack, "prim::TupleUnpack": _unpack,
+    "prim::ListUnpack": _unpack, "prim::TupleUnpack": _unpack, "aten::empty": _make_empty, "aten::empty_like": _make_empty,
 }  # fmt: skip
 
 
 def make_region(
-    piece: Piece, outputs: Sequence[Value], fixed: set[Var], threads: int
+    piece: Piece, outputs: Sequence[Value], fixed: set[Var], threads: int, constant: Callable[[Tensor], Var]
 ) -> tuple[Region, list[Operand], list[TensorOf]]:
-    """A piece as a region: what to pass to it, and the types of its outputs. `fixed` are operands that never change."""
+    """A piece as a region: what to pass to it, and the types of its outputs. `fixed` are operands that never change; `constant`
+    gives the operand for a tensor that an operator makes while the piece is captured."""
     changing = [value for value, operand in piece.inputs.items() if operand not in fixed]
     kept = {value: operand for value, operand in piece.inputs.items() if operand in fixed}
     examples = [example_of(piece.inputs[value]) for value in changing]
@@ -124,7 +150,13 @@ def make_region(
 
     def run(*tensors: Tensor) -> tuple:
         values = {**piece.plain, **constants, **dict(zip(changing, tensors, strict=True))}
-        run_nodes(piece.nodes, values)
+        for value, operand in piece.inputs.items():
+            if isinstance(operand.kind, Scalar):
+                values[value] = Number(values[value])
+        try:
+            run_nodes(piece.nodes, values, in_place=True)
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:  # the interpreter raises it, where it comes that far
+            raise Unsupported(f"operators that fail: {error}") from error
         taken = {tensor._impl.storage for tensor in (*tensors, *constants.values())}
         results = []
         for value in outputs:
@@ -142,7 +174,8 @@ def make_region(
     lowered = GraphLowering(captured).run()
     program = ProgramWriter(lowered, threads).write()
     by_tensor = {id(tensor): kept[value] for value, tensor in constants.items()}
-    used = [_operand_of(getattr(captured, buffer.target), by_tensor) for buffer in program.constants]
+    tensors = [getattr(captured, buffer.target) for buffer in program.constants]
+    used = [by_tensor.get(id(tensor)) or constant(tensor) for tensor in tensors]
     names = _output_names(lowered, program.outputs)
     kinds = [TensorOf(node.meta["val"].dtype, tuple(node.meta["val"].shape)) for node in captured.graph.output_node().args[0]]
     return Region(program, used, names), [piece.inputs[value] for value in changing], kinds
@@ -158,13 +191,6 @@ def _own(tensor: Tensor, taken: set) -> Tensor:
     return tensor
 
 
-def _operand_of(tensor: Tensor, by_tensor: dict[int, Operand]) -> Operand:
-    found = by_tensor.get(id(tensor))
-    if found is None:
-        raise Unsupported("a tensor constant of an operator")
-    return found
-
-
 def _check(captured) -> None:
     """Unsupported unless every node has native rules and none writes to an input."""
     for node in captured.graph.nodes:
@@ -178,7 +204,7 @@ def _output_names(lowered, own: list[str]) -> list[str]:
     names = []
     for view in lowered.outputs:
         if view.buffer not in own or view.offset != 0:
-            raise Unsupported("an output that is a view")
+            raise OutputIsConstant("an output that is a view")
         names.append(view.buffer)
     if len(set(names)) != len(names):
         raise Unsupported("two outputs that are one")

@@ -23,16 +23,16 @@ def _on_numbers(op: str) -> Callable[[Sequence[Operand]], str | None]:
     return lambda operands: None if any(operand.kind == BOOL for operand in operands) else op
 
 
+def _on_floats(op: str) -> Callable[[Sequence[Operand]], str | None]:
+    return lambda operands: op if all(operand.kind == FLOAT for operand in operands) else None
+
+
 def _on_ints(op: str) -> Callable[[Sequence[Operand]], str | None]:
     return lambda operands: op if all(operand.kind == INT for operand in operands) else None
 
 
 def _on_bits(op: str) -> Callable[[Sequence[Operand]], str | None]:
     return lambda operands: None if any(operand.kind == FLOAT for operand in operands) else op
-
-
-def _power(operands: Sequence[Operand]) -> str | None:
-    return "pow" if any(operand.kind == FLOAT for operand in operands) else None
 
 
 SCALAR_OPERATORS: dict[str, str | Callable[[Sequence[Operand]], str | None]] = {
@@ -44,16 +44,32 @@ SCALAR_OPERATORS: dict[str, str | Callable[[Sequence[Operand]], str | None]] = {
     "aten::bitwise_not": _on_ints("invert"), "aten::__not__": "not",
     "aten::__is__": _on_bits("eq"), "aten::__isnot__": _on_bits("ne"),
     "aten::Float": "to_float", "aten::Int": _to_int, "aten::Bool": "to_bool",
-    "aten::floor": _round_down, "aten::ceil": _round_up, "aten::pow": _power,
+    "aten::floor": _round_down, "aten::ceil": _round_up,
     "aten::__range_length": "range_length", "aten::__derive_index": "derive_index",
-    **{f"aten::{name}": name for name in ("sqrt", "sin", "cos", "tan", "exp", "tanh", "atan", "erf", "erfc", "expm1", "fabs")},
+    **{f"aten::{name}": _on_numbers(name) for name in (
+        "sqrt", "sin", "cos", "tan", "exp", "tanh", "atan", "erf", "erfc", "expm1", "fabs", "log", "log10", "log1p", "asin",
+        "acos", "asinh", "sinh", "cosh", "pow", "atan2", "copysign", "fmod", "round", "gcd",
+    )},
+    **{f"aten::{name}": _on_floats(name) for name in ("isnan", "isinf", "isfinite")},
 }  # fmt: skip
 """By name: the operation, or what chooses it for operands; None where there is none for them."""
 
 LIST_OPERATORS: dict[str, str] = {
     "aten::append": "append", "aten::__getitem__": "getitem", "aten::_set_item": "setitem", "aten::len": "len",
-    "aten::mul": "repeat", "aten::add": "concat", "aten::pop": "pop", "aten::clear": "clear",
+    "aten::mul": "repeat", "aten::add": "concat", "aten::pop": "pop", "aten::clear": "clear", "aten::copy": "duplicate",
+    "aten::list": "duplicate", "aten::extend": "extend", "aten::add_": "extend", "aten::insert": "insert",
+    "aten::reverse": "reverse", "aten::sort": "sort", "aten::sorted": "sorted", "aten::slice": "slice",
+    "aten::__contains__": "contains", "aten::index": "index", "aten::count": "count", "aten::remove": "remove",
+    "aten::Delete": "delete", "aten::sum": "sum_of", "prim::min": "least_of", "prim::max": "most_of", "aten::eq": "equal",
 }  # fmt: skip
+"""Operators on lists, and what they are in programs."""
+MUTATING = frozenset(
+    f"aten::{name}" for name in
+    ("append", "_set_item", "pop", "clear", "extend", "add_", "insert", "remove", "reverse", "sort", "Delete")
+)  # fmt: skip
+"""Those that change a list."""
+CHAINED = {"least_of": "min", "most_of": "max", "sum_of": "add", "contains": "or"}
+"""Those that a chain of operations on the elements stands for."""
 
-READS = frozenset(("aten::IntImplicit", "aten::FloatImplicit", "aten::item"))
-"""Operators that make a number of a tensor, beside the conversions."""
+READS = frozenset(("aten::IntImplicit", "aten::FloatImplicit", "aten::item", "aten::Int", "aten::Float", "aten::Bool"))
+"""Operators that make a number of a tensor."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from rushlight.compiler.scripted.lists import Lists
-from rushlight.compiler.scripted.regions import Piece, Unsupported, example_of, function_of, make_region
-from rushlight.compiler.scripted.values import Plain, is_tensor, is_tensor_list
-from rushlight.inductor.structured import BOOL, INT, Compute, Element, ListOf, Literal, Run, Scalar, Statement, TensorOf, Var
+from rushlight.compiler.scripted.lists import needs_list
+from rushlight.compiler.scripted.memory import Memory
+from rushlight.compiler.scripted.regions import OutputIsConstant, Piece, Unsupported, example_of, function_of, make_region
+from rushlight.compiler.scripted.typed import takes_number
+from rushlight.compiler.scripted.values import Fixed, Plain, is_tensor, is_tensor_list
+from rushlight.core.tensor import Tensor
+from rushlight.inductor.structured import INT, Compute, ListOf, Literal, Run, Scalar, Statement, TensorOf, Var
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.types import kinds as types
 
-_MIXING = frozenset(f"aten::{name}" for name in ("add", "sub", "mul", "div", "rsub", "eq", "ne", "lt", "le", "gt", "ge"))
-"""Operators on a tensor that may take a number which is known only when the program runs."""
 _QUESTIONS = frozenset(
     "aten::size aten::dim aten::numel aten::len aten::stride aten::is_contiguous aten::is_floating_point aten::is_complex "
     "prim::dtype prim::device prim::layout prim::shape prim::is_cpu prim::is_cuda prim::is_meta prim::is_sparse "
@@ -19,13 +21,21 @@ _QUESTIONS = frozenset(
 """What depends on the size and dtype of a tensor only."""
 
 
-class Tensors(Lists):
+class Tensors(Memory):
     """Translates nodes on tensors."""
 
     def _tensor_node(self, node: Node, body: list[Statement]) -> None:
+        if node.kind == "aten::tensor" and self._pending_number(node):
+            return
         if any(is_tensor_list(value) for value in node.inputs) and self._on_tensor_list(node, body):
             return
         if node.kind == "aten::select" and self._select(node, body):
+            return
+        if node.kind == "aten::slice" and self._slice(node, body):
+            return
+        if self._write_node(node, body):
+            return
+        if self._is_view(node) and self._view(node, body):
             return
         if not any(is_tensor(value) or is_tensor_list(value) for value in node.outputs):
             self._question(node, body)
@@ -33,12 +43,33 @@ class Tensors(Lists):
         operator = operator_of(node) if node.kind.startswith("aten::") else None
         if operator is not None and not operator.is_pure:
             raise Unsupported(f"{node.kind}, which writes or draws random numbers")
+        lists = [value for value in node.outputs if is_tensor_list(value)]
+        if any(self.plan.aliases.has_writers(value) for value in lists):
+            raise Unsupported(f"{node.kind}, which gives views of what is written to")
+        if len(lists) == len(node.outputs) == 1 and any(needs_list(use.user) for use in lists[0].uses):
+            self._list_of_results(node, body)
+            return
         self._into_piece(node, body)
+
+    def _list_of_results(self, node: Node, body: list[Statement]) -> None:
+        """The tensors that an operator gives, as a list of the program's."""
+        self._flush(body)
+        self._into_piece(node, body)
+        examples = {value: example_of(found) for value, found in self.piece.inputs.items()} | self.piece.plain
+        count = len(function_of(node)(*[examples[value] for value in node.inputs]))
+        unpack = node.graph.create("prim::ListUnpack", [node.output], count)
+        for value in unpack.outputs:
+            value.set_type(types.TENSOR)
+        self.piece.nodes.append(unpack)
+        self.piece.wanted.update((node.output, *unpack.outputs))
+        operands = [self._operand(value, body) for value in unpack.outputs]
+        unpack.destroy()
+        self.values[node.output] = self._listed(operands, self._of_tensors(node.output, operands), body)
 
     def _into_piece(self, node: Node, body: list[Statement]) -> None:
         """Add a node to the open piece."""
         piece = self.piece = self.piece or Piece()
-        for value in node.inputs:
+        for place, value in enumerate(node.inputs):
             if piece.makes(value) or value in piece.inputs or value in piece.plain:
                 continue
             found = self._value(value)
@@ -46,16 +77,12 @@ class Tensors(Lists):
                 piece.plain[value] = found.value
             elif isinstance(found, Var) and isinstance(found.kind, TensorOf):
                 piece.inputs[value] = found
-            elif isinstance(found, Var) and isinstance(found.kind, Scalar):
-                self._check_mixing(node, found)
+            elif isinstance(found, Var) and isinstance(found.kind, Scalar) and takes_number(node, place):
                 piece.inputs[value] = found
             else:
+                self._specialize(value)
                 raise Unsupported(f"{node.kind} of a value that only the program knows")
         piece.nodes.append(node)
-
-    def _check_mixing(self, node: Node, number: Var) -> None:
-        if node.kind not in _MIXING or number.kind == BOOL:
-            raise Unsupported(f"{node.kind} with a number that only the program knows")
 
     def _question(self, node: Node, body: list[Statement]) -> None:
         """What only depends on a tensor's size and dtype is known now."""
@@ -64,7 +91,7 @@ class Tensors(Lists):
             return
         arguments = []
         for value in node.inputs:
-            if self.piece is not None and self.piece.makes(value):
+            if self._is_open(value):
                 self._flush(body)
             found = self._value(value)
             if isinstance(found, Var) and isinstance(found.kind, TensorOf):
@@ -85,19 +112,35 @@ class Tensors(Lists):
         body.append(Compute(target, "getitem", [sizes, self._value(node.input(1))]))
         self.values[node.output] = target
 
-    def _select(self, node: Node, body: list[Statement]) -> bool:
-        """A row of a tensor whose number only the program knows, along the first dimension."""
-        index = self._value(node.input(2))
-        if not isinstance(index, Var):
-            return False
-        source = self._operand(node.input(), body)
-        dim = self._value(node.input(1))
-        if not isinstance(dim, Literal) or dim.value not in (0, -len(source.kind.size)):
-            raise Unsupported("a row along another than the first dimension")
-        target = self._var("t", TensorOf(source.kind.dtype, source.kind.size[1:]))
-        body.append(Element(target, source, index))
-        self.values[node.output] = target
-        return True
+    def _stacked(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
+        """`stack` or `cat` of a list of as many tensors: they lie in memory one after the other, as one tensor."""
+        element, dim = values.kind.element, self._value(node.input(1))
+        if not isinstance(dim, Literal):
+            self._specialize(node.input(1))
+            raise Unsupported(f"{node.kind} along a dimension that only the program knows")
+        is_cat = node.kind == "aten::cat"
+        rank = len(element.size) + (not is_cat)
+        if not -rank <= dim.value < rank:
+            raise Unsupported(f"{node.kind} along a dimension that there is not")
+        place = dim.value % rank
+        size = (count * element.size[0], *element.size[1:]) if is_cat and place == 0 else (count, *element.size)
+        whole = self._var("t", TensorOf(element.dtype, size))
+        body.append(Compute(whole, "stacked", [values, Literal(count)]))
+        self._made_by(whole, node.output)
+        if place == 0:
+            self.values[node.output] = whole
+            return
+        graph = node.graph
+        source = graph.create("prim::Constant").output.set_type(types.TENSOR)  # stands for the whole
+        numbers = [
+            graph.create("prim::Constant").set("value", each).output.set_type(types.INT) for each in (0, place, place + 1)
+        ]
+        last = graph.create("aten::movedim", [source, *numbers[:2]]).output
+        self.piece = Piece([last.node], {source: whole}, {value: value.constant() for value in numbers})
+        if is_cat:
+            last = graph.create("aten::flatten", [last, *numbers[1:]]).output
+            self.piece.nodes.append(last.node)
+        self._flush_as(body, {last: node.output})
 
     def _flush(self, body: list[Statement]) -> None:
         """Close the open piece: it runs here."""
@@ -110,16 +153,31 @@ class Tensors(Lists):
         made = [value for node in piece.nodes for value in node.outputs]
         needed = list(renamed) if renamed else [
             value for value in made
-            if not is_tensor_list(value) and any(use.user not in inside for use in value.uses)
+            if not is_tensor_list(value) and (value in piece.wanted or any(use.user not in inside for use in value.uses))
         ]  # fmt: skip
-        if any(is_tensor_list(value) and any(use.user not in inside for use in value.uses) for value in made) and not renamed:
+        lists = [value for value in made if is_tensor_list(value) and value not in piece.wanted]
+        if any(use.user not in inside for value in lists for use in value.uses):
             raise Unsupported("a list of tensors that leaves straight-line code")
         if not needed:
             return
-        fixed = {var for var in self.inputs.values() if isinstance(var.kind, TensorOf)} if self.depth else set()
-        region, inputs, kinds = make_region(piece, needed, fixed, self.threads)
+        try:
+            region, inputs, kinds = make_region(piece, needed, self._fixed_inputs(), self.threads, self._constant)
+        except OutputIsConstant:
+            region, inputs, kinds = make_region(piece, needed, set(), self.threads, self._constant)
         outputs = [self._var("t", kind) for kind in kinds]
         body.append(Run(len(self.regions), inputs, outputs))
         self.regions.append(region)
         for value, var in zip(needed, outputs, strict=True):
-            self.values[renamed[value] if renamed else value] = var
+            found = renamed[value] if renamed else value
+            self.values[found] = var
+            self._made_by(var, found)
+
+    def _constant(self, tensor: Tensor) -> Var:
+        return self._input(Fixed(tensor.contiguous()))
+
+    def _fixed_inputs(self) -> set[Var]:
+        """The inputs that never change, which a piece in a loop prepares once."""
+        if not self.depth:
+            return set()
+        own = {var for var, _ in self.written}
+        return {var for var in self.inputs.values() if isinstance(var.kind, TensorOf)} - own

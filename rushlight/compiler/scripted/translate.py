@@ -3,6 +3,9 @@
 In: an inlined graph without tuples inside, and arguments. Out: a StructuredProgram, and where its inputs come from: arguments,
 or attributes of objects among them. Unsupported says what has no native form. Numbers and lists of them become C++, nodes on
 tensors are collected into straight-line pieces, as long as no numbers, branches or loops come between.
+
+A translation may find out at its end what it should have known at its beginning, such as which tensors are written to: it
+starts again, with what it has learned in a `Plan`.
 """
 
 from __future__ import annotations
@@ -11,28 +14,86 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rushlight.compiler.scripted.control_flow import ControlFlow
+from rushlight.compiler.scripted.plan import Plan, Retry, Source
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.scalars import READS, SCALAR_OPERATORS
-from rushlight.compiler.scripted.values import SCALARS, Fixed, Plain, Source, is_tensor, is_tensor_list
-from rushlight.inductor.codegen.structured import result_kind
-from rushlight.inductor.structured import BOOL, INT, Compute, Literal, Operand, Read, Statement, Stop, StructuredProgram, Var
+from rushlight.compiler.scripted.values import (
+    SCALARS,
+    Fixed,
+    Maybe,
+    Plain,
+    Undefined,
+    is_tensor,
+    is_tensor_list,
+    without_none,
+)
+from rushlight.core.dtype import bfloat16, bool_, float16
+from rushlight.inductor.codegen.structured_scalars import result_kind
+from rushlight.inductor.structured import (
+    BOOL,
+    FLOAT,
+    INT,
+    Compute,
+    ListOf,
+    Literal,
+    Operand,
+    Read,
+    Statement,
+    Stop,
+    StructuredProgram,
+    TensorOf,
+    Var,
+)
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.types import kinds as types
 
+_MOST_ATTEMPTS = 64
+
+
+@dataclass(frozen=True)
+class Given:
+    """An output that is an input, or what is in an attribute."""
+
+    source: Source
+
+
+@dataclass(frozen=True)
+class Constant:
+    """An output that is known."""
+
+    value: object
+
+
+@dataclass(frozen=True)
+class Optional:
+    """An output that is None unless another says that it is there; both by their places."""
+
+    present: int
+    value: int
+
 
 @dataclass
 class Translation:
-    """A program, the sources of its inputs, and how its outputs make the graph's: indices, or tuples of them."""
+    """A program, the sources of its inputs, what it takes for granted, the sources of what it writes to, and how its outputs
+    make the graph's: places, or tuples of them."""
 
     program: StructuredProgram
     sources: list[Source | Fixed]
+    guards: dict[Source, object]
+    written: list[Source]
     structure: list
 
 
 def translate(graph: Graph, arguments: Sequence[object], threads: int = 1) -> Translation:
-    """The program of a graph for arguments like these; pieces with enough to do share it among threads."""
-    return _Translator(graph, arguments, threads).run()
+    """The program of a graph, which may change, for arguments like these; large pieces share their work among threads."""
+    plan = Plan(graph)
+    for _ in range(_MOST_ATTEMPTS):
+        try:
+            return _Translator(graph, arguments, threads, plan).run()
+        except Retry:
+            continue
+    raise Unsupported("a translation that does not come to an end")
 
 
 class _Translator(ControlFlow):
@@ -45,24 +106,50 @@ class _Translator(ControlFlow):
         outputs: list[Operand] = []
         structure = [self._output(value, outputs, body) for value in self.graph.outputs]
         self._flush(body)
+        if self.draft:
+            raise Unsupported("a value whose type is never found")
         if self.shares_lists and self.changes_lists:
             raise Unsupported("a list of an object, which may be written to")
-        program = StructuredProgram(list(self.inputs.values()), outputs, body, self.regions)
-        return Translation(program, list(self.inputs), structure)
+        program = StructuredProgram(list(self.inputs.values()), outputs, body, self.regions, self.written)
+        changed = [source for var, _ in self.written for source, each in self.inputs.items() if each is var]
+        return Translation(program, list(self.inputs), self.guards, changed, structure)
 
     def _output(self, value: Value, outputs: list[Operand], body: list[Statement]) -> object:
         if value.node.kind == "prim::TupleConstruct":
             return tuple(self._output(each, outputs, body) for each in value.node.inputs)
-        if value.is_none:
-            return None
-        outputs.append(self._operand(value, body))
+        found = None if self._is_open(value) else self._value(value)
+        if isinstance(found, Maybe):
+            if found.value is None:
+                raise Unsupported("an optional result of unknown type")
+            return Optional(self._placed(found.present, outputs), self._placed(found.value, outputs))
+        if isinstance(found, Plain) and not isinstance(found.value, list):
+            return Constant(found.value)
+        operand = self._operand(value, body)
+        for source, var in self.inputs.items():
+            if isinstance(source, Source) and isinstance(operand.kind, TensorOf) and operand is self.copies.get(var, var):
+                return Given(source)
+        if isinstance(operand.kind, ListOf) and isinstance(operand.kind.element, TensorOf):
+            self._check_listed(value)
+        return self._placed(operand, outputs)
+
+    def _placed(self, operand: Operand, outputs: list[Operand]) -> int:
+        for place, each in enumerate(outputs):
+            if each is operand:
+                return place
+        outputs.append(operand)
         return len(outputs) - 1
+
+    def _check_listed(self, value: Value) -> None:
+        """The tensors of a list are copies: none may be an argument, or be written to."""
+        aliases = self.plan.aliases
+        if aliases.may_contain_alias([value], [each for each in self.graph.inputs if not _holds_numbers(each)]):
+            raise Unsupported("a list that may hold arguments")
 
     def _block(self, block: Block, body: list[Statement]) -> None:
         for node in block.nodes:
             self._node(node, body)
         for value in block.outputs:
-            if self.piece is not None and self.piece.makes(value):
+            if self._is_open(value):
                 self._flush(body)
 
     def _node(self, node: Node, body: list[Statement]) -> None:
@@ -72,54 +159,102 @@ class _Translator(ControlFlow):
         special = _SPECIAL.get(kind)
         if special is not None:
             special(self, node, body)
-        elif kind in ("aten::Int", "aten::Float", "aten::Bool", *READS) and is_tensor(node.input()):
+        elif kind in READS and is_tensor(node.input()):
             self._read(node, body)
         elif any(is_tensor(value) or is_tensor_list(value) for value in (*node.inputs, *node.outputs)):
             self._tensor_node(node, body)
         elif any(isinstance(value.type, types.ListType) for value in (*node.inputs, *node.outputs)):
-            self._list_node(node, body)
+            known = [self._value(value) for value in node.inputs]
+            if not self._folded(node, known):
+                self._list_node(node, body)
         else:
             self._scalar_node(node, body)
 
+    def _folded(self, node: Node, known: Sequence[object]) -> bool:
+        """Compute an operator on constants now; False where it has to be computed later, as where it fails."""
+        if len(node.outputs) != 1 or not known or not all(isinstance(each, Plain | Literal) for each in known):
+            return False
+        operator = operator_of(node)
+        if operator is None or not operator.is_pure or any(self.plan.aliases.has_writers(value) for value in node.inputs):
+            return False
+        try:
+            result = operator.function(*[each.value for each in known])
+        except Exception:  # whatever an operator raises, it raises when the program runs
+            return False
+        if isinstance(result, list) and self.plan.aliases.has_writers(node.output):
+            return False
+        self.values[node.output] = Literal(result) if isinstance(result, bool | int | float) else Plain(result)
+        return True
+
     def _scalar_node(self, node: Node, body: list[Statement]) -> None:
         known = [self._value(value) for value in node.inputs]
-        if known and all(isinstance(each, Plain | Literal) for each in known) and len(node.outputs) == 1:
-            result = self._fold(node, known)
-            if result is not None:
-                self.values[node.output] = result
-                return
+        if self._folded(node, known):
+            return
         op = SCALAR_OPERATORS.get(node.kind)
-        if op is None or len(node.outputs) != 1 or node.output.type not in SCALARS:
+        is_known = len(node.outputs) == 1 and (node.output.type in SCALARS or isinstance(node.output.type, types.NumberType))
+        if op is None or not is_known:
+            for value in node.inputs:
+                self._specialize(value)
             raise Unsupported(f"{node.kind} on numbers")
         operands = [self._operand(value, body) for value in node.inputs]
         op = op(operands) if callable(op) else op
         if op is None:
             raise Unsupported(f"{node.kind} on numbers of these types")
-        target = self._var("n", SCALARS[node.output.type])
+        target = self._var("n", SCALARS.get(node.output.type) or result_kind(op, operands))
         if result_kind(op, operands) != target.kind:
             raise Unsupported(f"{node.kind} with a result of another type")
         body.append(Compute(target, op, operands))
+        self._note_origin(target, operands)
         self.values[node.output] = target
 
-    def _fold(self, node: Node, known: Sequence[object]) -> Plain | Literal | None:
-        """The result of an operator on constants; None where it fails, which is the program's business."""
-        operator = operator_of(node)
-        if operator is None or not operator.is_pure:
-            return None
-        try:
-            result = operator.function(*[each.value for each in known])
-        except Exception:  # whatever an operator raises, it raises when the program runs
-            return None
-        return Literal(result) if isinstance(result, bool | int | float) else Plain(result)
+    def _note_origin(self, target: Var, operands: Sequence[Operand]) -> None:
+        """A number that depends on inputs alone is known where they are."""
+        if all(isinstance(each, Literal) or each in self.origins for each in operands):
+            known = [self.origins[each] for each in operands if isinstance(each, Var)]
+            self.origins[target] = frozenset().union(*known)
+
+    def _is_same(self, node: Node, body: list[Statement]) -> None:
+        """`is` and `is not`: mostly of None."""
+        one, other = (None if self._is_open(value) else self._value(value) for value in node.inputs)
+        if isinstance(one, Plain) and one.value is None:
+            one, other = other, one
+        if not (isinstance(other, Plain) and other.value is None):
+            self._scalar_node(node, body)
+            return
+        negated = node.kind == "aten::__isnot__"
+        if isinstance(one, Maybe):
+            target = one.present
+            if not negated:
+                target = self._computed("not", [one.present], BOOL, body)
+            self.values[node.output] = target
+        else:
+            self.values[node.output] = Literal((isinstance(one, Plain) and one.value is None) != negated)
+
+    def _cast(self, node: Node, body: list[Statement]) -> None:
+        """A value that is known not to be None."""
+        found = None if self._is_open(node.input()) else self._value(node.input())
+        if isinstance(found, Maybe) and found.value is not None:
+            self.values[node.output] = found.value
+        elif found is None or isinstance(found, Maybe):
+            self.values[node.output] = self._operand(node.input(), body)
+        else:
+            self.values[node.output] = found
 
     def _read(self, node: Node, body: list[Statement]) -> None:
         """The element of a tensor as a number."""
         source = self._operand(node.input(), body)
-        kind = SCALARS.get(node.output.type)
-        if not isinstance(source, Var) or source.kind.numel != 1 or kind is None:
+        if not isinstance(source, Var) or not isinstance(source.kind, TensorOf) or source.kind.numel != 1:
             raise Unsupported(f"{node.kind} of a tensor of several elements")
-        if source.kind.dtype.is_complex or (kind == INT and source.kind.dtype.is_floating_point):
-            raise Unsupported(f"{node.kind} of a tensor of dtype {source.kind.dtype}")
+        own = source.kind.dtype
+        natural = BOOL if own is bool_ else FLOAT if own.is_floating_point else INT
+        kind = SCALARS.get(node.output.type) or (natural if isinstance(node.output.type, types.NumberType) else None)
+        if kind is None or own.is_complex or own in (float16, bfloat16):
+            raise Unsupported(f"{node.kind} of a tensor of dtype {own}")
+        if kind == INT and own.is_floating_point:
+            whole = self._var("n", FLOAT)
+            body.append(Read(whole, source))
+            self.values[node.output] = self._computed("truncate", [whole], INT, body)
+            return
         target = self._var("n", kind)
         body.append(Read(target, source))
         self.values[node.output] = target
@@ -134,18 +269,27 @@ class _Translator(ControlFlow):
         self._flush(body)
         body.append(Stop())
 
-    def _same(self, node: Node, body: list[Statement]) -> None:
-        self.values[node.output] = self._operand(node.input(), body)
-
     def _uninitialized(self, node: Node, body: list[Statement]) -> None:
-        kind = SCALARS.get(node.output.type)
-        if kind is None:
-            raise Unsupported("a value that is not initialized")
-        self.values[node.output] = Literal(False if kind == BOOL else 0 if kind == INT else 0.0)
+        self.values[node.output] = Undefined(without_none(node.output.type))
+
+    def _range(self, node: Node, body: list[Statement]) -> None:
+        target = self._var("list", ListOf(INT))
+        body.append(Compute(target, "range", [self._operand(node.input(), body)]))
+        self.lengths[target] = None
+        self.values[node.output] = target
 
 
 _SPECIAL = {
     "prim::If": _Translator._if, "prim::Loop": _Translator._loop, "prim::GetAttr": _Translator._attribute,
-    "prim::RaiseException": _Translator._stop, "prim::unchecked_cast": _Translator._same,
+    "prim::RaiseException": _Translator._stop, "prim::unchecked_cast": _Translator._cast,
     "prim::ListConstruct": _Translator._new_list, "prim::Uninitialized": _Translator._uninitialized,
+    "aten::__is__": _Translator._is_same, "aten::__isnot__": _Translator._is_same, "prim::ListUnpack": _Translator._unpacked,
+    "prim::rangelist": _Translator._range,
 }  # fmt: skip
+
+
+def _holds_numbers(value: Value) -> bool:
+    kind = value.type
+    while isinstance(kind, types.ListType):
+        kind = kind.element
+    return kind in SCALARS

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from rushlight.compiler.scripted.plan import NeedsKind, Plan, Source
 from rushlight.compiler.scripted.regions import Piece, Unsupported
 from rushlight.core.tensor import Tensor
 from rushlight.inductor.structured import (
     BOOL,
     FLOAT,
     INT,
+    Compute,
+    Copy,
     Kind,
     ListOf,
     Literal,
+    Null,
     Operand,
     Region,
-    Scalar,
     Statement,
     TensorOf,
     Var,
@@ -28,10 +31,6 @@ from rushlight.jit.types import kinds as types
 
 SCALARS = {types.INT: INT, types.FLOAT: FLOAT, types.BOOL: BOOL}
 """The numbers of programs by type."""
-MUTATING = frozenset(
-    f"aten::{name}" for name in ("append", "_set_item", "pop", "clear", "extend", "insert", "remove", "reverse", "sort")
-)
-"""Operators that change a list."""
 
 
 @dataclass(frozen=True)
@@ -41,19 +40,26 @@ class Plain:
     value: object
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where an input comes from: an argument, or an attribute below it."""
+@dataclass(frozen=True, eq=False)
+class Elements:
+    """A list of numbers, each an operand, that is only read."""
 
-    argument: int
-    path: tuple[str, ...]
+    operands: list[Operand]
 
-    def read(self, arguments: Sequence[object]) -> object:
-        """The value for a call's arguments."""
-        value = arguments[self.argument]
-        for name in self.path:
-            value = value.slots[name]
-        return value
+
+@dataclass(frozen=True, eq=False)
+class Maybe:
+    """A value that is there where `present` is true, and None otherwise; `value` is None where its type is not known yet."""
+
+    present: Operand
+    value: Operand | None
+
+
+@dataclass(frozen=True, eq=False)
+class Undefined:
+    """What is in a variable that nothing has been put into yet."""
+
+    type: types.Type
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,14 @@ class Fixed:
         return self.tensor
 
 
+def kind_of_type(kind: types.Type) -> Kind | None:
+    """The type of numbers and of lists of them; None where it depends on more."""
+    if isinstance(kind, types.ListType):
+        element = kind_of_type(kind.element)
+        return None if element is None else ListOf(element)
+    return SCALARS.get(kind)
+
+
 def kind_of(value: object) -> Kind | None:
     """The type of an argument; None for what programs do not take."""
     if isinstance(value, Tensor):
@@ -75,10 +89,18 @@ def kind_of(value: object) -> Kind | None:
     if isinstance(value, bool | int | float):
         return BOOL if isinstance(value, bool) else INT if isinstance(value, int) else FLOAT
     if isinstance(value, list) and value:
-        kinds = {kind_of(item) for item in value}
-        element = kinds.pop()
-        return ListOf(element) if not kinds and isinstance(element, Scalar | TensorOf) else None
+        kinds = {kind_of(item) for item in value} if not isinstance(value[0], bool | int | float) else set(map(type, value))
+        element = kind_of(value[0])
+        return ListOf(element) if len(kinds) == 1 and _may_be_listed(element) else None
     return None
+
+
+def _may_be_listed(element: Kind | None) -> bool:
+    while isinstance(element, ListOf):
+        element = element.element
+        if isinstance(element, TensorOf):
+            return False
+    return element is not None
 
 
 def is_tensor(value: Value) -> bool:
@@ -98,40 +120,88 @@ def without_none(kind: types.Type) -> types.Type:
 
 
 class Values:
-    """The values of one translation. `piece` is the straight-line piece that is open; `depth` counts the loops around."""
+    """The values of one translation. `piece` is the straight-line piece that is open; `depth` counts the loops around.
 
-    def __init__(self, graph: Graph, arguments: Sequence[object], threads: int):
+    `makers` says of each tensor who made the memory that it is in: an input's source, or a value; `loops` in which loop.
+    `origins` says of numbers on which inputs alone they depend, `length_origins` the same of lists' lengths; `settled` in
+    which loop empty lists were made. `stored` are
+    the makers of tensors that lists hold copies of, `pending` numbers that are only put into tensors.
+    """
+
+    def __init__(self, graph: Graph, arguments: Sequence[object], threads: int, plan: Plan):
         self.graph = graph
         self.threads = threads
         self.arguments = arguments
+        self.plan = plan
         self.values: dict[Value, object] = {}
-        self.inputs: dict[Source, Var] = {}
+        self.inputs: dict[Source | Fixed, Var] = {}
+        self.written: list[tuple[Var, Var]] = []
+        self.guards: dict[Source, object] = {}
         self.regions: list[Region] = []
         self.numbers = itertools.count()
         self.piece: Piece | None = None
         self.lengths: dict[Var, int | None] = {}
+        self.length_origins: dict[Var, frozenset[Source]] = {}
+        self.settled: dict[Var, tuple] = {}
+        self.stored: set[Hashable] = set()
+        self.pending: dict[Value, Operand] = {}
         self.depth = 0
+        self.makers: dict[Var, frozenset[Hashable]] = {}
+        self.loops: dict[Hashable, tuple] = {}
+        self.loop: tuple = ()
+        self.origins: dict[Var, frozenset[Source]] = {}
         self.shares_lists = False
         self.changes_lists = False
 
     def _var(self, prefix: str, kind: Kind) -> Var:
         return Var(f"{prefix}{next(self.numbers)}", kind)
 
+    def _named(self, kind: Kind) -> Var:
+        """A new variable of a type."""
+        return self._var("list" if isinstance(kind, ListOf) else "t" if isinstance(kind, TensorOf) else "n", kind)
+
+    def _made_by(self, var: Var, maker: Hashable) -> None:
+        """Note who makes the memory of a tensor, here."""
+        self.makers[var] = frozenset((maker,))
+        self.loops.setdefault(maker, self.loop)
+
     def _input(self, source: Source | Fixed) -> object:
-        """An argument or attribute as an operand."""
+        """An argument or attribute as an operand, or Plain where it is known."""
         found = self.inputs.get(source)
-        if found is None:
-            value = source.read(self.arguments)
-            if value is None or isinstance(value, str):
-                raise Unsupported(f"an argument of type {type(value).__name__}")
-            kind = kind_of(value)
-            if kind is None:
-                raise Unsupported(f"an argument of type {type(value).__name__}")
-            found = self.inputs[source] = self._var("in", kind)
-            if isinstance(kind, ListOf):
-                self.lengths[found] = None
-                self.shares_lists = self.shares_lists or not isinstance(source, Source) or bool(source.path)
-        return found
+        if found is not None:
+            return self.copies.get(found, found) if self.written else found
+        value = source.read(self.arguments)
+        if value is None or isinstance(value, str) or source in self.plan.fixed:
+            self.guards[source] = value
+            return Literal(value) if isinstance(value, bool | int | float) else Plain(value)
+        kind = kind_of(value)
+        if value == [] and isinstance(source, Source) and not source.path:
+            kind = kind_of_type(self.graph.inputs[source.argument].type)
+        if kind is None:
+            raise Unsupported(f"an argument of type {type(value).__name__}")
+        var = self.inputs[source] = self._var("in", kind)
+        self._note_input(source, var)
+        return self.copies.get(var, var)
+
+    def _note_input(self, source: Source | Fixed, var: Var) -> None:
+        if isinstance(var.kind, ListOf):
+            self.lengths[var] = len(source.read(self.arguments)) if isinstance(var.kind.element, TensorOf) else None
+            self.shares_lists = self.shares_lists or not isinstance(source, Source) or bool(source.path)
+        elif isinstance(var.kind, TensorOf):
+            self.makers[var], self.loops[source] = frozenset((source,)), ()
+            if source in self.plan.written:
+                if isinstance(source, Fixed):
+                    raise Unsupported("a write to a constant")
+                copy = self._var("own", var.kind)
+                self.makers[copy] = self.makers[var]
+                self.written.append((var, copy))
+        elif isinstance(source, Source) and not source.path:
+            self.origins[var] = frozenset((source,))
+
+    @property
+    def copies(self) -> dict[Var, Var]:
+        """The copies that stand for inputs which are written to."""
+        return dict(self.written)
 
     def _value(self, value: Value) -> object:
         """What a value is: an operand, or Plain. A value of the open piece gives None."""
@@ -158,9 +228,55 @@ class Values:
         found = self._value(value)
         if isinstance(found, Plain) and isinstance(found.value, bool | int | float):
             return Literal(found.value)
-        if not isinstance(found, Var | Literal):
+        if isinstance(found, Plain) and isinstance(found.value, list):
+            return self._as_list(found.value, value, body)
+        if isinstance(found, Elements):
+            return self._listed(found.operands, kind_of_type(value.type), body)
+        if isinstance(found, Undefined):
+            return self._undefined(value, found)
+        if isinstance(found, Maybe) and found.value is None:
+            raise NeedsKind("an optional value of unknown type")
+        if not isinstance(found, Var | Literal | Null):
             raise Unsupported(f"{value.node.kind} where a number or tensor is needed")
         return found
+
+    def _undefined(self, value: Value, found: Undefined) -> Null:
+        kind = kind_of_type(found.type) or self.plan.kinds.get(value)
+        if kind is None:
+            raise NeedsKind("a value that nothing has been put into")
+        return Null(kind)
+
+    def _as_list(self, items: list, value: Value, body: list[Statement]) -> Var:
+        kind = kind_of_type(value.type) or kind_of(items)
+        if kind is None or isinstance(kind.element, TensorOf | ListOf):
+            raise Unsupported("a list of constants")
+        return self._listed([Literal(item) for item in items], kind, body)
+
+    def _listed(self, operands: Sequence[Operand], kind: ListOf, body: list[Statement]) -> Var:
+        """A list of the program's with these elements."""
+        target = self._named(kind)
+        body.append(Compute(target, "list", operands))
+        self.lengths[target] = len(operands)
+        return target
+
+    def _contiguous(self, operand: Operand, body: list[Statement]) -> Operand:
+        """A tensor without strides, with the same elements."""
+        if not isinstance(operand.kind, TensorOf) or operand.kind.strides is None:
+            return operand
+        target = self._named(TensorOf(operand.kind.dtype, operand.kind.size))
+        body.append(Copy(target, operand))
+        self.makers[target] = frozenset()
+        return target
+
+    def _specialize(self, value: Value) -> None:
+        """Have a number, or the numbers that a list is made of, be known: take the inputs they depend on for granted."""
+        found = self._value(value)
+        parts = found.operands if isinstance(found, Elements) else [found]
+        if value.node.kind == "prim::ListConstruct":
+            parts = [self._value(each) for each in value.node.inputs]
+        for each in parts:
+            if isinstance(each, Var):
+                self.plan.fix(self.origins.get(each, ()))
 
     def _flush(self, body: list[Statement]) -> None:
         """Close the open piece: it runs here."""

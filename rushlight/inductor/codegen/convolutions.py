@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight.inductor.codegen.packing import THREADS, PackedOperand, texts
 from rushlight.inductor.codegen.types import size_operand, size_text
 from rushlight.inductor.ir import Operand, TemplateBuffer
-from rushlight.inductor.sizes import Size, as_size
+from rushlight.inductor.sizes import Size, as_size, quotient
 
 WINOGRAD_PLACES = 36
 
@@ -49,7 +49,7 @@ class ConvolutionWriter:
         )  # fmt: skip
         width = out_width if isinstance(out_width, int) else 0  # taken from the shape
         call = f"rl::conv2d_direct<{width}L>({address}, {image_strides(source)}, panels"
-        return [*lines, *self._convolve(call, "rl::filter_scratch_bytes")]
+        return [*lines, *self._convolve(call, "rl::filter_scratch_bytes", outputs)]
 
     def _winograd(self) -> list[str]:
         template = self.template
@@ -59,21 +59,43 @@ class ConvolutionWriter:
         name, arguments = f"winograd_{weight.buffer}_{weight.offset}", texts(outputs, channels)
         lines = self.pack(PackedOperand(name, weight, depth, outputs, True, "rl::pack_winograd", arguments))
         call = f"rl::conv2d_winograd({address}, {image_strides(source)}, {plain}, panels"
-        return [*lines, *self._convolve(call, "rl::winograd_scratch_bytes")]
+        return [*lines, *self._convolve(call, "rl::winograd_scratch_bytes", outputs)]
 
-    def _convolve(self, call: str, scratch_bytes: str) -> list[str]:
-        """A call, of which shape, scratch memory and epilogue are missing."""
+    def _convolution_input(self) -> list[str]:
+        template, parameters = self.template, self.template.parameters
+        grad, weight = template.operands["grad"], template.operands["weight"]
+        shape = shape_text(parameters["shape"])
+        address, columns = self.pointer_to(grad), template.columns
+        name = f"gradient_filter_{weight.buffer}_{weight.offset}"
+        arguments, depth = f"rl::conv_shape{{{shape}}}", parameters["depth"]
+        lines = self.pack(
+            PackedOperand(name, weight, depth, columns, parameters["packed_once"], "rl::pack_gradient_filter", arguments)
+        )  # fmt: skip
+        call = f"rl::conv2d_input_gradient<{parameters['phase_width']}L>({address}, {image_strides(grad)}, panels"
+        return [*lines, *self._convolve(call, "rl::input_gradient_scratch_bytes", columns)]
+
+    def _convolution_weight(self) -> list[str]:
+        template, shape = self.template, self.template.parameters["shape"]
+        source, grad = template.operands["input"], template.operands["grad"]
+        outputs = quotient(shape[4], shape[-1])
+        addresses = f"{self.pointer_to(source)}, {image_strides(source)}, {self.pointer_to(grad)}, {image_strides(grad)}"
+        call = f"rl::conv2d_weight_gradient<{outputs if isinstance(outputs, int) else 0}L>({addresses}"
+        return self._convolve(call, "rl::weight_gradient_scratch_bytes", template.columns)
+
+    def _convolve(self, call: str, scratch_bytes: str, outputs: Size) -> list[str]:
+        """A call, of which shape, scratch memory and epilogue are missing; rows of results have `outputs` columns."""
         template, sizes = self.template, self.template.parameters["shape"]
         shape, constant = shape_text(sizes), all(isinstance(size, int) for size in sizes)
         self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}(rl::conv_shape{{{shape}}}, {THREADS})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
         self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2)
+        known = outputs if isinstance(outputs, int) else 0
         return [
             f"{'constexpr' if constant else 'const'} rl::conv_shape shape{{{shape}}};",
             f"{call}, shape, {scratch},",
-            "    [&](auto lane, long x, long r, auto value) {",
+            f"    rl::epilogue_of<{known}L>([=](auto lane, long x, long r, auto value) {{",
             *[f"  {line}" for line in self.epilogue()],
-            "});",
+            "}));",
         ]
 
 

@@ -15,14 +15,16 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
-from rushlight.inductor.codegen.kernels import Kernel, LoopKernel
+from rushlight.inductor.codegen.kernels import Kernel, KernelWriter, LoopKernel
+from rushlight.inductor.codegen.ordered import ordered_kernel
 from rushlight.inductor.codegen.packing import THREADS, PackedOperand
 from rushlight.inductor.codegen.templates import TemplateKernel
 from rushlight.inductor.codegen.types import c_type, size_text
 from rushlight.inductor.graph import LoweredGraph
-from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
+from rushlight.inductor.ir import Buffer, ComputedBuffer, ConstantBuffer, InputBuffer
 from rushlight.inductor.memory import ALIGNMENT, ArenaPlan, Lifetime, SlotPlan, plan, plan_slots
-from rushlight.inductor.scheduler import Group, schedule
+from rushlight.inductor.ordered_loops import Scan
+from rushlight.inductor.scheduler import Group, is_ordered, schedule
 from rushlight.inductor.sizes import as_size
 
 # A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
@@ -30,7 +32,8 @@ PARALLEL_WORK = 200_000
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "attention", "conv", "image", "winograd", "checks")
 
-SPECIAL_HEADERS = ("attention_backward", "byte_gemm", "scatter_rows")  # of the templates of their names
+# Of the templates of their names.
+SPECIAL_HEADERS = ("attention_backward", "byte_gemm", "convolution_input", "convolution_weight")
 
 
 @dataclass
@@ -93,8 +96,7 @@ class ProgramWriter:
             if writer.packed is not None:
                 self.packed[writer.packed.name] = writer.packed
         else:
-            run = run_of_results(group, self.symbols.hints)
-            writer = ColumnKernel(group, self.buffers, run) if run else LoopKernel(group, self.buffers)
+            writer = self._loop_writer(group)
             kernel = writer.write()
         if writer.scratch is not None:
             self.scratch[writer.scratch[0]] = writer.scratch[1]
@@ -103,6 +105,12 @@ class ProgramWriter:
         text = kernel.text("@")
         name = self.functions.setdefault(text, f"kernel_{len(self.functions)}")
         self.calls.append((group, name, kernel))
+
+    def _loop_writer(self, group: Group) -> KernelWriter:
+        if is_ordered(group.members[0]):
+            return ordered_kernel(group, self.buffers)
+        run = run_of_results(group, self.symbols.hints)
+        return ColumnKernel(group, self.buffers, run) if run else LoopKernel(group, self.buffers)
 
     def _symbols_in(self, lines: list[str]) -> list[str]:
         """The size symbols that occur in C++ text."""
@@ -135,6 +143,7 @@ class ProgramWriter:
         clock = ("clock",) if timed else ()
         kinds = {group.template.kind for group, _, _ in self.calls if group.template is not None}
         special = [kind for kind in SPECIAL_HEADERS if kind in kinds]
+        special += ["scan"] if any(_is_scan(group) for group, _, _ in self.calls) else []
         includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *special, *random, *clock))
         functions = []
         for text, name in self.functions.items():
@@ -156,45 +165,51 @@ class ProgramWriter:
         lines: list[str] = []
         kept = [*program.constants, *program.folded, *program.packed]
         names = {item.name: self._declare(item.name, f"buffers[{index}]", lines) for index, item in enumerate(kept)}
-        work = self._calls(names, constant=True)
+        work = [*lines, *self._calls(names, constant=True)]
         for operand in program.packed:
             work.append(operand.call(f"{names[operand.source.buffer]} + {operand.source.offset}L", names[operand.name]))
         region = [f"#pragma omp parallel num_threads({self.threads})", "{", *(f"  {line}" for line in work), "}"]
-        body = "\n".join(f"  {line}" for line in [*lines, *region, "return 0;"])
+        body = "\n".join(f"  {line}" for line in [*region, "return 0;"])
         return f'extern "C" int rushlight_prepare(void** buffers) {{\n{body}\n}}'
 
     def _entry(self, program: Program, timed: bool) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
         names: dict[str, str] = {}
+        pointers: list[str] = []
         for index, slot in enumerate(program.slots):
-            names[slot] = self._declare(slot, f"buffers[{index}]", lines)
+            names[slot] = self._declare(slot, f"buffers[{index}]", pointers)
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
-        arena_size = self._place(program.arena, arena, names, lines)
+        arena_size = self._place(program.arena, arena, names, lines, pointers)
         calls, times = self._calls(names), ""
         if timed:
             times = f'extern "C" {{ int64_t rushlight_times[{len(calls)}]; }}\n\n'
             lines.append("rl::kernel_clock clock(rushlight_times);")
             stops = [f"clock.stop({number});" for number in range(len(calls))]
             calls = ["clock.start();", *(line for pair in zip(calls, stops, strict=True) for line in pair)]
-        calls = self._in_parallel(calls)
+        calls = self._in_parallel(pointers, calls)
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
         return f'{times}{arena_size}\n\nextern "C" int rushlight_entry(void** buffers) {{\n{body}\n}}'
 
-    def _place(self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str]) -> str:
-        """Declare what lies in the arena, and return the function that says how large it is."""
+    def _place(
+        self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
+    ) -> str:
+        """Declare what lies in the arena, and return the function that says how large it is. `lines` run once, and `pointers`
+        in each thread."""
         if isinstance(plan, SlotPlan):
-            return self._place_slots(plan, arena, names, lines)
+            return self._place_slots(plan, arena, names, lines, pointers)
         for name, offset in plan.offsets.items():
-            names[name] = self._declare(name, f"({arena} + {offset}L)", lines)
+            names[name] = self._declare(name, f"({arena} + {offset}L)", pointers)
         for name in self.scratch:
-            lines.append(f"char* {name} = {arena} + {plan.nbytes};")
+            pointers.append(f"char* {name} = {arena} + {plan.nbytes};")
             names[name] = name
         scratch = self._scratch_sizes()
         total = f"{plan.nbytes} + rl::largest({', '.join(scratch)})" if scratch else str(plan.nbytes)
         return f'extern "C" long rushlight_arena_bytes() {{ return {total}; }}'
 
-    def _place_slots(self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str]) -> str:
+    def _place_slots(
+        self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
+    ) -> str:
         """The same where offsets depend on the size symbols."""
         slots = [list(map(size_text, slot.sizes)) for slot in plan.slots]
         scratch = self._scratch_sizes()
@@ -202,10 +217,10 @@ class ProgramWriter:
         lines += [f"long at[{max(1, len(slots))}];", f"rushlight_place_blocks({', '.join(self.symbols.names)}, at);"]
         for number, slot in enumerate(plan.slots):
             for block in slot.blocks:
-                names[block.name] = self._declare(block.name, f"({arena} + at[{number}])", lines)
+                names[block.name] = self._declare(block.name, f"({arena} + at[{number}])", pointers)
         for name in self.scratch:
             names[name] = name
-            lines.append(f"char* {name} = {arena} + at[{len(plan.slots)}];")
+            pointers.append(f"char* {name} = {arena} + at[{len(plan.slots)}];")
         return _placing_functions(slots, self.symbols.names)
 
     def _scratch_sizes(self) -> list[str]:
@@ -217,8 +232,12 @@ class ProgramWriter:
     def _read_symbols(self, sizes: str) -> list[str]:
         return [f"const int64_t {name} = (int64_t){sizes}[{index}];" for index, name in enumerate(self.symbols.names)]
 
-    def _in_parallel(self, calls: list[str]) -> list[str]:
-        """The calls, shared among the threads where there is enough to do."""
+    def _in_parallel(self, pointers: list[str], calls: list[str]) -> list[str]:
+        """The calls, shared among the threads where there is enough to do.
+
+        Each thread reads the pointers itself: to share them takes the compiler longer than all else in this function.
+        """
+        calls = [*pointers, *calls]
         kernels = [kernel for group, _, kernel in self.calls if not group.constant]
         work = as_size(sum(kernel.work for kernel in kernels))
         enough = PARALLEL_WORK * len(kernels)
@@ -246,6 +265,10 @@ class ProgramWriter:
             line = next((line for member in group.members[::-1] for line in member.lines), "")
             calls.append(f"{name}({', '.join(arguments)});" + (f"  // {line}" if line else ""))
         return calls
+
+
+def _is_scan(group: Group) -> bool:
+    return isinstance(group.members[0], ComputedBuffer) and isinstance(group.members[0].data, Scan)
 
 
 def _placing_functions(slots: list[list[str]], symbols: list[str]) -> str:

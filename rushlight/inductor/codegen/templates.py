@@ -55,7 +55,8 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         name = f"packed_{b.buffer}_{b.offset}_{strides}"
         lines = self.pack(PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments, stored))
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
-        by_columns, rows_at_once = a.strides[0] == 1 and a.strides[1] != 1, template.parameters.get("rows_at_once", 0)
+        by_columns = a.strides[0] == 1 and a.strides[1] != 1
+        rows_at_once = 0 if by_columns else template.parameters.get("rows_at_once", 0)
         function, count = _with_rows("rl::gemm_columns" if by_columns else "rl::gemm", template.rows)
         stride, scratch = size_text(a.strides[1 if by_columns else 0]), ""
         if by_columns:
@@ -115,17 +116,6 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
             f"  const long x = batch * {size_operand(rows)} + row;",
             *[f"  {line}" for line in self.epilogue()],
             "});",
-        ]
-
-    def _scatter_rows(self) -> list[str]:
-        template, count = self.template, self.template.parameters["count"]
-        rows, index = template.operands["rows"], template.operands["index"]
-        self.kernel.work = as_size(template.rows * template.columns + count * template.columns * 2)
-        sizes = texts(count, template.columns, template.rows, template.parameters["left_out"])
-        out = self.pointer(template.name, write=True)
-        return [
-            f"rl::scatter_rows({self.pointer_to(rows)}, {size_text(rows.strides[0])}, {self.pointer_to(index)},",
-            f"    {size_text(index.strides[0])}, {sizes}, {out});",
         ]
 
     def epilogue(self) -> list[str]:

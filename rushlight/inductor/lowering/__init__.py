@@ -3,6 +3,7 @@
 from rushlight.inductor.lowering import (
     arithmetic,
     attention,
+    convolution_gradients,
     convolutions,
     creation,
     fallbacks,
@@ -14,6 +15,7 @@ from rushlight.inductor.lowering import (
     products,
     random,
     reductions,
+    scans,
     scatters,
     spatial,
     views,
@@ -21,7 +23,7 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolutions", "creation", "fallback", "fallbacks",
-    "indexing", "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products", "random", "reductions",
-    "scatters", "spatial", "views",
+    "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolution_gradients", "convolutions", "creation", "fallback",
+    "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products", "random",
+    "reductions", "scans", "scatters", "spatial", "views",
 ]  # fmt: skip

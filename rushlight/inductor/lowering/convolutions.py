@@ -6,16 +6,12 @@ Results lie channels-last: the lanes of a vector are output channels, and what f
 
 from __future__ import annotations
 
+from rushlight.inductor import costs
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.builder import same_strides
 from rushlight.inductor.lowering.pointwise import add, mul_boxes
 from rushlight.inductor.sizes import as_size, as_sizes, hint
 from rushlight.inductor.tensor_box import TensorBox
-
-# Winograd's algorithm multiplies less and moves more: it takes this many channels, and this much fewer multiplications.
-WINOGRAD_CHANNELS = 32
-WINOGRAD_FEWEST_BLOCKS = 12
-WINOGRAD_ADVANTAGE = 1.6
 
 
 def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
@@ -47,7 +43,7 @@ def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
 
 
 def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
-    operands = {"input": _contiguous(graph, input), "weight": _contiguous(graph, weight)}
+    operands = {"input": contiguous_operand(graph, input), "weight": contiguous_operand(graph, weight)}
     outputs, group_channels, kernel_height, kernel_width = weight.size
     return graph.template(
         "convolution", size, input.dtype, size[0] * size[1], size[2] * size[3], operands, shape=shape,
@@ -55,27 +51,31 @@ def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tup
     )  # fmt: skip
 
 
-def _contiguous(graph, box: TensorBox) -> Operand:
+def contiguous_operand(graph, box: TensorBox) -> Operand:
+    """The operand row-major and without gaps, after a copy if need be."""
     return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))
 
 
 def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     images, out_height, out_width, outputs = size
     source = graph.operand(input, input.size) or graph.operand(graph.copy(input), input.size)
-    filters = _contiguous(graph, weight)
+    filters = contiguous_operand(graph, weight)
     depth = weight.size[1] * weight.size[2] * weight.size[3]
     rows, constant = images * out_height * out_width, graph.is_constant_buffer(filters.buffer)
-    if _is_product(source, shape):
+    if is_product(source, shape):
         operands = {
             "a": Operand(source.buffer, source.offset, (source.strides[3], 1)),
             "b": Operand(filters.buffer, filters.offset, (1, as_size(depth))),
         }
         made = graph.template(
-            "gemm", size, input.dtype, rows, outputs, operands, depth=depth, packed_once=constant
-        )
+            "gemm", size, input.dtype, rows, outputs, operands, depth=depth, packed_once=constant,
+            **costs.passes(rows, outputs, depth),
+        )  # fmt: skip
     else:
-        operands = {"input": source, "weight": filters}
         fast = constant and _is_winograd(source, shape, out_height, out_width)
+        if fast and source.strides[1] != 1:
+            source = _copy_channels_last(graph, input)
+        operands = {"input": source, "weight": filters}
         made = graph.template(
             "winograd" if fast else "direct_convolution", size, input.dtype, rows, outputs, operands, shape=shape, depth=depth,
             packed_once=constant, out_width=out_width,
@@ -83,7 +83,7 @@ def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
     return made.view((images, outputs, out_height, out_width), lambda index: [index[0], index[2], index[3], index[1]])
 
 
-def _is_product(source: Operand, shape: tuple) -> bool:
+def is_product(source: Operand, shape: tuple) -> bool:
     """Whether the pixels, as they lie, are the rows of a matrix that the weight is multiplied with."""
     images, channels, height, width, _, *kernel_and_steps, _ = as_sizes(shape)
     if tuple(kernel_and_steps[:6]) != (1, 1, 1, 1, 0, 0):
@@ -93,18 +93,25 @@ def _is_product(source: Operand, shape: tuple) -> bool:
     return same_strides((images, channels, height, width), source.strides, wanted)
 
 
-def can_be_winograd(source: Operand, shape: tuple) -> bool:
-    """Whether Winograd's algorithm covers a convolution: of 3 x 3, without steps, over channels that lie side by side."""
+def _copy_channels_last(graph, input: TensorBox) -> Operand:
+    images, channels, height, width = input.size
+    moved = input.view((images, height, width, channels), lambda index: [index[0], index[3], index[1], index[2]])
+    back = graph.copy(moved).view(input.size, lambda index: [index[0], index[2], index[3], index[1]])
+    return graph.operand(back, input.size)
+
+
+def can_be_winograd(shape: tuple) -> bool:
+    """Whether Winograd's algorithm covers a convolution: of 3 x 3, without steps."""
     kernel_and_steps = tuple(map(hint, shape[5:]))
-    return (*kernel_and_steps[:4], *kernel_and_steps[6:8]) == (3, 3, 1, 1, 1, 1) and source.strides[1] == 1
+    return (*kernel_and_steps[:4], *kernel_and_steps[6:8]) == (3, 3, 1, 1, 1, 1)
 
 
 def _is_winograd(source: Operand, shape: tuple, out_height: int, out_width: int) -> bool:
-    if not can_be_winograd(source, shape):
+    if not can_be_winograd(shape):
         return False
-    images, channels, outputs = (hint(shape[place]) for place in (0, 1, 4))
+    images, channels, height, width, outputs = map(hint, shape[:5])
     out_height, out_width = hint(out_height), hint(out_width)
-    blocks = images * -(-out_height // 4) * -(-out_width // 4)
-    multiplications = 36 * max(blocks, WINOGRAD_FEWEST_BLOCKS)
-    worthwhile = multiplications * WINOGRAD_ADVANTAGE < 9 * images * out_height * out_width
-    return worthwhile and min(channels, outputs) >= WINOGRAD_CHANNELS
+    fast = costs.winograd(images * -(-out_height // 4) * -(-out_width // 4), channels, outputs)
+    if source.strides[1] != 1:
+        fast += costs.reordering(images * channels * height * width)
+    return fast < costs.direct_convolution(images * out_height * out_width, 9, channels, outputs)

@@ -13,16 +13,16 @@ fallback("draws random numbers from the eager generator", "randperm", "native_dr
 fallback("its result is uninitialised memory", "empty.memory_format", "empty_strided")
 fallback("reads the bytes of a buffer as elements of another dtype", "view.dtype")
 fallback("its value or size depends on data", "_local_scalar_dense", "equal", "nonzero")
-fallback("needs a sort or a scan", "cumsum", "sort.stable", "topk")
-fallback("scatters: needs atomics or an ordered loop", "index_put", "scatter.src", "scatter_add",
-         "scatter_reduce.two")
+fallback("needs a sort", "sort.stable", "topk")
 fallback("part of a backward pass, which runs in eager", "gelu_backward", "_softmax_backward_data",
-         "_log_softmax_backward_data", "convolution_backward", "native_layer_norm_backward",
+         "_log_softmax_backward_data", "native_layer_norm_backward",
          "native_batch_norm_backward", "nll_loss_forward",
          "nll_loss_backward")  # fmt: skip
-fallback("needs a scan", "cumprod", "cummax", "cummin", "logcumsumexp")
 fallback("needs a sort or a search", "median", "nanmedian", "mode", "searchsorted.Tensor")
 fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecutive")
+fallback("works on regions of images", *(f"torchvision::{name}" for name in (
+    "nms", "box_iou_rotated", "roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward", "ps_roi_align", "_ps_roi_align_backward",
+    "ps_roi_pool", "_ps_roi_pool_backward")))  # fmt: skip
 fallback("walks along a sequence", "_ctc_loss", "_ctc_loss_backward", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward")
 fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_factor_ex", "lu_unpack", "linalg_ldl_factor_ex",
          "linalg_qr", "geqrf", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd",

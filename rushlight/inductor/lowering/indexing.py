@@ -57,18 +57,27 @@ def index(graph, self, indices):
     graph.realize(self)
     taken = [dim for dim, box in enumerate(indices) if box is not None]
     wide = broadcast_shapes(*[indices[dim].size for dim in taken])
-    # The indices' own dimensions go where the first of them stands, or in front when they do not stand together.
-    start = taken[0] if taken[-1] - taken[0] == len(taken) - 1 else 0
-    kept = [dim for dim in range(len(self.size)) if dim not in taken]
-    lead = [dim for dim in kept if dim < start]
-    size = (*(self.size[dim] for dim in lead), *wide, *(self.size[dim] for dim in kept[len(lead) :]))
+    size, lead, kept = indexed_size(self, taken, wide)
 
     def inner(at):
-        own = at[len(lead) : len(lead) + len(wide)]
-        places = dict(zip(kept, [*at[: len(lead)], *at[len(lead) + len(wide) :]], strict=True))
+        own = at[lead : lead + len(wide)]
+        places = dict(zip(kept, [*at[:lead], *at[lead + len(wide) :]], strict=True))
         return _read_at(graph, self, places, {dim: graph.load(indices[dim], own, wide, int64) for dim in taken})
 
     return graph.pointwise(size, self.dtype, inner)
+
+
+def indexed_size(source, taken: list[int], wide: tuple) -> tuple[tuple, int, list[int]]:
+    """The size of source[...] with indices of size `wide` in the dimensions `taken`; how many whole dimensions lie before
+    theirs; and the whole dimensions.
+
+    The indices' own dimensions go where the first of them stands, or in front when they do not stand together.
+    """
+    start = taken[0] if taken[-1] - taken[0] == len(taken) - 1 else 0
+    kept = [dim for dim in range(len(source.size)) if dim not in taken]
+    lead = sum(dim < start for dim in kept)
+    size = (*(source.size[dim] for dim in kept[:lead]), *wide, *(source.size[dim] for dim in kept[lead:]))
+    return size, lead, kept
 
 
 def _read_at(graph, source, places, positions):

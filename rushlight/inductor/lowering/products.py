@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight.core.dtype import dtype, float32, int32
 from rushlight.core.symbolic import SymInt
+from rushlight.inductor import costs
 from rushlight.inductor.ir import Constant, Operand
 from rushlight.inductor.lowering.builder import cast
 from rushlight.inductor.lowering.pointwise import add, mul_boxes, scaled
@@ -36,8 +37,9 @@ def _product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
     constant = graph.is_constant_buffer(right.buffer)
     operands = {"a": _left(graph, in_float32(graph, self), (rows, depth)), "b": right}
     return graph.template(
-        "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant
-    )
+        "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant,
+        **costs.passes(rows, columns, depth),
+    )  # fmt: skip
 
 
 def _left(graph, self: TensorBox, size: tuple) -> Operand:

@@ -27,17 +27,17 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
     if kind is not float32:
         input, weight, bias = (box if box is None else in_float32(graph, box) for box in (input, weight, bias))
     if transposed:
-        made = _transposed(graph, input, weight, stride, padding, dilation, output_padding, groups)
+        made = transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups)
     elif len(weight.size) == 4:
         return in_type(graph, convolution(graph, input, weight, bias, stride, padding, dilation, groups), kind)
     else:
-        made = _plain(graph, input, weight, stride, padding, dilation, groups)
+        made = plain_convolution(graph, input, weight, stride, padding, dilation, groups)
     if bias is not None:
         made = add(graph, made, bias.reshape((1, made.size[1], *[1] * (len(made.size) - 2))))
     return in_type(graph, made, kind)
 
 
-def _plain(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
+def plain_convolution(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
     """A convolution without bias, of as many dimensions as there are."""
     if len(weight.size) == 3:
         return _of_rows(graph, input, weight, stride, padding, dilation, groups)
@@ -98,7 +98,7 @@ class _Interleaving:
         return max(0, (self.outputs - 1 + self.padding) // self.step - (self.inputs + self.taps - 2))
 
 
-def _transposed(graph, input, weight, stride, padding, dilation, output_padding, groups) -> TensorBox:
+def transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups) -> TensorBox:
     """Without bias; the weight is [C, O / groups, ...]."""
     ways = []
     for dim, size in enumerate(input.size[2:]):
@@ -109,7 +109,7 @@ def _transposed(graph, input, weight, stride, padding, dilation, output_padding,
         input = constant_pad_nd(graph, input, [count for way in reversed(ways) for count in (0, way.missing)])
     filters = _interleaved_weight(graph, weight, ways, groups)
     ones = [1] * len(ways)
-    made = _plain(graph, input, filters, ones, [way.taps - 1 for way in ways], ones, groups)
+    made = plain_convolution(graph, input, filters, ones, [way.taps - 1 for way in ways], ones, groups)
 
     def place(index):
         channel, spatial = index[1], []

@@ -37,6 +37,19 @@ _TOLIST_KINDS = (INT, FLOAT, COMPLEX, BOOL)
 _FAMILIES = {"list": ListType, "tuple": TupleType, "dict": DictType}
 
 
+def _unknown(name: str) -> str:
+    """What to say of an operator that there is not; those of other projects can be registered."""
+    namespace = name.partition("::")[0]
+    said = f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}"
+    if namespace in ("aten", "prim"):
+        return said
+    return (
+        f"{said}. Operators of other projects are registered before the code that calls them is compiled: "
+        f"rushlight.jit.register_operator('{name}(Tensor x) -> Tensor', function), with its own schema; "
+        f"rushlight.library.custom_op also serves eager calls"
+    )
+
+
 class CallEmitter:
     """The emitter's rules for calls."""
 
@@ -104,7 +117,7 @@ class CallEmitter:
         if overload is not None:
             operators = [each for each in operators if each.schema.overload == overload]
         if not operators:
-            raise ErrorReport(where, f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}")
+            raise ErrorReport(where, _unknown(name))
         with self.graph.source(where):
             if self_value is None:
                 swapped = emit_number_first(self, name, where, args, keywords)
@@ -294,8 +307,9 @@ class CallEmitter:
             return SimpleValue(self.insert("prim::DictConstruct", [], kind, tree.range))
         part = self.emit_sugared(tree.inputs[0])
         value = part.simple_value()
-        listed = value if value is not None else self._collect(part, tree.range, None)
-        return self.call_operator("aten::dict", tree.range, [listed])
+        if value is not None and isinstance(value.type, DictType):
+            return self.call_operator("aten::dict", tree.range, [value])
+        return SimpleValue(self.collect_pairs(part, tree.range, hint))
 
     # torch.jit's own functions
 
@@ -305,7 +319,7 @@ class CallEmitter:
         if not is_subtype(value.type, kind):
             raise ErrorReport(tree.range, f"expected an expression of type {kind} but found {value.type}")
         if value.type is NONE and kind is not NONE:
-            value = self.insert("prim::unchecked_cast", [value], kind, tree.range)
+            value = self.constant(None, tree.range).set_type(kind)
         elif value.type != kind and not isinstance(kind, TensorType):
             value = self.insert("prim::unchecked_cast", [value], kind, tree.range)
         return SimpleValue(value)

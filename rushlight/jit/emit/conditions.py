@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rushlight.jit.emit.sugared import SimpleValue
+from rushlight.jit.emit.sugared import SimpleValue, SugaredValue
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Apply, BinOp, FalseLiteral, StringLiteral, Tree, TrueLiteral, TupleLiteral, UnaryOp, Var
-from rushlight.jit.types.kinds import ANY, BOOL, NONE, ClassType, Type
+from rushlight.jit.types.kinds import ANY, ANY_LIST, ANY_TUPLE, BOOL, NONE, STRING, ClassType, DictType, ListType, TupleType, Type
 from rushlight.jit.types.relations import is_subtype, members_of, union, unshaped, without
 
 Refinements = dict[str, Type]
@@ -116,8 +116,8 @@ class ConditionEmitter:
             present = without(other.type, [NONE]) if other.type is not ANY else None
             if not isinstance(tested, Var) or present is None:
                 return Condition(value)
-            some, none = {tested.name: present}, {tested.name: NONE}
-            return Condition(value, None, some, none) if negative else Condition(value, None, none, some)
+            some = {tested.name: present}
+            return Condition(value, None, some, {}) if negative else Condition(value, None, {}, some)
         name = "aten::__isnot__" if negative else "aten::__is__"
         return Condition(self.insert(name, [left, right], BOOL, where))
 
@@ -129,9 +129,17 @@ class ConditionEmitter:
         if isinstance(container.type, ClassType):
             method = self.simple.attribute(tree.range, container, "__contains__")
             found = method.call(tree.range, self, self.named_values([item], tree.range), [])
+        elif container.type == STRING and item.type == STRING:
+            found = self._find_in_string(container, item, tree.range)
         else:
             found = self.call_operator("aten::__contains__", tree.range, [container, item])
         return Condition(found.as_value(tree.range, self))
+
+    def _find_in_string(self, text: Value, part: Value, where: SourceRange) -> SugaredValue:
+        """`part in text`: it is found somewhere before the end."""
+        begin, end = self.constant(0, where), self.simple.length(where, text)
+        place = self.call_operator("aten::find", where, [text, part, begin, end]).as_value(where, self)
+        return self.call_operator("aten::ne", where, [place, self.constant(-1, where)])
 
     def _isinstance_condition(self, tree: Apply) -> Condition:
         if len(tree.inputs) != 2 or tree.attributes:
@@ -146,13 +154,17 @@ class ConditionEmitter:
             and not self._could_be(value.type, wanted)
         ):
             return self._static(bool(fitting), tree.range)
-        node = self.graph.insert("prim::isinstance", [value]).set("types", list(wanted))
+        if families and value.type is ANY:
+            raise ErrorReport(tree.range, "isinstance(x, dict) needs a known type of x; name the kind, as in Dict[str, int]")
+        kinds = [*wanted, *(part for part in fitting if isinstance(part, tuple(families)))]
+        node = self.graph.insert("prim::isinstance", [value]).set("types", kinds)
         node.source_range = tree.range
         condition = Condition(node.output.set_type(BOOL))
         if isinstance(tree.inputs[0], Var):
             name = tree.inputs[0].name
-            condition.when_true[name] = union(fitting) if fitting and value.type is not ANY else union(wanted)
-            left = without(value.type, fitting or wanted) if value.type is not ANY else None
+            if value.type is not ANY or not set(wanted) & {ANY_LIST, ANY_TUPLE}:
+                condition.when_true[name] = union(fitting) if fitting and value.type is not ANY else union(wanted)
+            left = without(value.type, fitting or wanted) if value.type is not ANY else ANY
             if left is not None:
                 condition.when_false[name] = left
         return condition
@@ -169,7 +181,7 @@ class ConditionEmitter:
             return [kind for part in parts for kind in part[0]], [each for part in parts for each in part[1]]
         family = self.type_family(tree)
         if family is not None:
-            return [], [family]
+            return ([], [family]) if family is DictType else ([_OF_FAMILY[family]], [])
         return list(members_of(self.type_of_tree(tree))), []
 
     def _hasattr_condition(self, tree: Apply) -> Condition:
@@ -182,13 +194,17 @@ class ConditionEmitter:
         """Give variables the types that a condition says they have."""
         for name, kind in refinements.items():
             found = self.environment.type_of(name)
-            if found is None or unshaped(found) == unshaped(kind):
+            if found is None or (unshaped(found) == unshaped(kind) and kind is not ANY):
                 continue
             value = self.environment.load(name, found, where)
             cast = self.insert("prim::unchecked_cast", [value], kind, where)
             if kind is NONE:
                 cast = self.constant(None, where)
             self.environment.set(name, SimpleValue(cast), where, kind)
+
+
+_OF_FAMILY: dict[type, Type] = {ListType: ANY_LIST, TupleType: ANY_TUPLE}
+"""What `list` and `tuple` mean in isinstance."""
 
 
 def _both(first: Refinements, second: Refinements) -> Refinements:

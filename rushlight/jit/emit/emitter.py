@@ -18,6 +18,7 @@ from rushlight.jit.constants import insert_constant
 from rushlight.jit.emit.calls import CallEmitter
 from rushlight.jit.emit.control_flow import convert_to_ssa
 from rushlight.jit.emit.environment import Environment
+from rushlight.jit.emit.loops import Ends
 from rushlight.jit.emit.matching import Matcher
 from rushlight.jit.emit.simple_values import SimpleValues
 from rushlight.jit.emit.statements import StatementEmitter
@@ -28,7 +29,7 @@ from rushlight.jit.ir.graph import Block, Graph, Value
 from rushlight.jit.schema import NO_DEFAULT, Argument, FunctionSchema
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Decl, Def, Param, Tree
-from rushlight.jit.types.kinds import NONE, TENSOR, ClassType, TupleType, Type
+from rushlight.jit.types.kinds import ANY, NONE, TENSOR, ClassType, TupleType, Type
 from rushlight.jit.types.relations import is_subtype, unify, unshaped
 
 
@@ -131,11 +132,11 @@ class Emitter(CallEmitter, StatementEmitter):
             with self.graph.source(param.range):
                 self._bind_parameter(param, value, argument.type)
         self.returned = ReturnState(schema.returns[0].type if schema.returns else None)
-        exits = self.emit_statements(definition.body)
-        if not exits:
+        ends = self.emit_statements(definition.body)
+        if ends is Ends.NOTHING:
             self._return_none_at_end(definition)
         kind = self.returned.declared or self.returned.merged or NONE
-        result = self.graph.insert("prim::Load").set("name", "$return").output.set_type(kind)
+        result = self.graph.insert("prim::Uninitialized").output.set_type(kind)
         self.graph.register_output(result)
         convert_to_ssa(self.graph)
         return schema if schema.returns else schema.with_returns(kind)
@@ -168,6 +169,8 @@ class Emitter(CallEmitter, StatementEmitter):
                 raise ErrorReport(
                     where, f"Return value was annotated as having type {state.declared} but is actually of type {value.type}"
                 )
+            if state.declared is ANY and value.type is not ANY:  # so that callers do not see a narrower type
+                value = self.insert("prim::unchecked_cast", [value], ANY, where)
         else:
             merged = unshaped(value.type) if state.merged is None else unify(state.merged, unshaped(value.type))
             if merged is None:

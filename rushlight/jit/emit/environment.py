@@ -90,7 +90,7 @@ class Environment:
         if simple is None:
             self._set_sugared(name, value, where)
             return
-        outer = self._outer_type(name)
+        outer = self.outer_type(name)
         kind = declared or simple.type
         if outer is not None and not is_subtype(unshaped(simple.type), unshaped(outer)):
             raise ErrorReport(
@@ -105,10 +105,9 @@ class Environment:
         self.undefined.pop(name, None)
         self.types[name] = kind
 
-    def _outer_type(self, name: str) -> Type | None:
-        if self.parent is None or name in self.types:
-            return self.parent.type_of(name) if self.parent is not None else None
-        return self.parent.type_of(name)
+    def outer_type(self, name: str) -> Type | None:
+        """The type of a variable of an outer block."""
+        return None if self.parent is None else self.parent.type_of(name)
 
     def _set_sugared(self, name: str, value: SugaredValue, where: SourceRange) -> None:
         outer = self.parent.find(name) if self.parent is not None else None

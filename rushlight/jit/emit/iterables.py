@@ -97,18 +97,22 @@ class EnumerateValue(SugaredValue):
             return None
         return [self._pair(where, emitter, emitter.constant(index, where), each) for index, each in enumerate(elements)]
 
+    def _numbers(self, where: SourceRange, emitter: Emitter) -> RangeValue:
+        """The numbers, without an end, which are zipped with the elements."""
+        endless = emitter.constant((1 << 63) - 1, where)
+        return RangeValue(self.start, endless, None if self.start is None else emitter.constant(1, where))
+
     def _pair(self, where: SourceRange, emitter: Emitter, index: Value, element: SugaredValue) -> SugaredValue:
-        if self.start is not None:
-            index = emitter.insert("aten::add", [index, self.start], INT, where)
-        return TupleOfSugared([SimpleValue(index), element])
+        return TupleOfSugared([self._numbers(where, emitter).item(where, emitter, index), element])
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
-        endless = emitter.constant((1 << 63) - 1, where)  # the numbers, which are zipped with the elements
-        lengths = emitter.insert("prim::ListConstruct", [endless, self.part.length(where, emitter)], ListType(INT), where)
-        return emitter.insert("prim::min", [lengths], INT, where)
+        lengths = [self._numbers(where, emitter).length(where, emitter), self.part.length(where, emitter)]
+        listed = emitter.insert("prim::ListConstruct", lengths, ListType(INT), where)
+        return emitter.insert("prim::min", [listed], INT, where)
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
-        return self._pair(where, emitter, index, self.part.item(where, emitter, index))
+        number = self._numbers(where, emitter).item(where, emitter, index)
+        return TupleOfSugared([number, self.part.item(where, emitter, index)])
 
 
 @dataclass

@@ -8,17 +8,27 @@ a while loop. Loops over tuples and modules' containers are unrolled.
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 
 from rushlight.jit.emit.sugared import SugaredValue
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import DictComp, For, ListComp, Tree, While
-from rushlight.jit.types.kinds import INT, DictType, ListType, Type
+from rushlight.jit.types.kinds import INT, STRING, TENSOR, DictType, ListType, Type
 from rushlight.jit.types.relations import unshaped
 
 ENDLESS = 9223372036854775807
 """The trip count of a loop that only its condition ends."""
+
+
+class Ends(IntEnum):
+    """Whether control never reaches the end of a statement: not so, because it ends a round of a loop, or because it leaves all
+    blocks. What follows a statement of the last kind is not compiled."""
+
+    NOTHING = 0
+    ROUND = 1
+    ALL = 2
 
 
 class LoopEmitter:
@@ -51,7 +61,7 @@ class LoopEmitter:
             if self.environment.find(name) is None:
                 self.environment.undefine(name, f"{name} is not defined before the loop, so it may not be defined after it")
 
-    def emit_for(self, tree: For) -> bool:
+    def emit_for(self, tree: For) -> Ends:
         """A for loop, of the graph or unrolled; whether control never reaches the statement after it."""
         if len(tree.targets) != 1 or len(tree.iterables) != 1:
             raise ErrorReport(tree.range, "loops have one target and one iterable")
@@ -67,24 +77,24 @@ class LoopEmitter:
             self.assign(tree.targets[0], iterable.item(where, self, position), tree.targets[0].range)
 
         self._emit_body(node, begin, tree.body)
-        return False
+        return Ends.NOTHING
 
-    def _unroll(self, tree: For, elements: list[SugaredValue]) -> bool:
+    def _unroll(self, tree: For, elements: list[SugaredValue]) -> Ends:
         if _leaves_loop(tree.body):
             raise ErrorReport(tree.range, "Because we emit iteration over Modulelists or Tuples as unrolled loops, we do not "
                                           "support break or continue inside the body of these loops")  # fmt: skip
         for element in elements:
             self.assign(tree.targets[0], element, tree.targets[0].range)
-            if self.emit_statements(tree.body):
-                return True
-        return False
+            if self.emit_statements(tree.body) is Ends.ALL:
+                return Ends.ALL
+        return Ends.NOTHING
 
     def iterable(self, sugared: SugaredValue, where: SourceRange) -> SugaredValue:
         """What a loop over a value goes through: a dict's keys, an object's `__iter__`-less elements, anything else itself."""
         value = sugared.simple_value()
         if value is not None and isinstance(value.type, DictType):
             return self.call_operator("aten::keys", where, [value])
-        return sugared
+        return sugared.as_iterable(where, self)
 
     # Comprehensions
 
@@ -111,30 +121,52 @@ class LoopEmitter:
         made.source_range = tree.range
 
         def element() -> None:
-            key, value = self.emit_expression(tree.key), self.emit_expression(tree.value)
-            if not isinstance(made.output.type, DictType):
-                made.output.type = hint if isinstance(hint, DictType) else DictType(unshaped(key.type), unshaped(value.type))
-            self.call_operator("aten::_set_item", tree.range, [made.output, key, value])
+            self._set_pair(made, self.emit_expression(tree.key), self.emit_expression(tree.value), hint)
 
         self._comprehend(tree, element)
         if not isinstance(made.output.type, DictType):
             raise ErrorReport(tree.range, "the types of an empty dict comprehension are unknown")
         return made.output
 
+    def _set_pair(self, made: Node, key: Value, value: Value, hint: Type | None) -> None:
+        if not isinstance(made.output.type, DictType):
+            made.output.type = hint if isinstance(hint, DictType) else DictType(unshaped(key.type), unshaped(value.type))
+        self.call_operator("aten::_set_item", made.source_range, [made.output, key, value])
+
+    def collect_pairs(self, iterable: SugaredValue, where: SourceRange, hint: Type | None) -> Value:
+        """`dict(iterable)`."""
+        made = self.graph.insert("prim::DictConstruct")
+        made.source_range = where
+
+        def add(item: SugaredValue) -> None:
+            pair = [part.as_value(where, self) for part in item.as_tuple(where, self, 2)]
+            if len(pair) != 2:
+                raise ErrorReport(where, f"a dict is made of pairs of a key and a value, got {len(pair)} values")
+            self._set_pair(made, *pair, hint)
+
+        self._for_each(iterable, where, add)
+        if not isinstance(made.output.type, DictType):
+            made.output.type = hint if isinstance(hint, DictType) else DictType(STRING, TENSOR)
+        return made.output
+
     def _comprehend(self, tree: ListComp | DictComp, element: Callable[[], None]) -> None:
-        where = tree.range
-        iterable = self.iterable(self.emit_sugared(tree.iterable), tree.iterable.range)
+        def use(item: SugaredValue) -> None:
+            self.assign(tree.target, item, tree.range)
+            element()
+
+        self._for_each(self.iterable(self.emit_sugared(tree.iterable), tree.iterable.range), tree.range, use)
+
+    def _for_each(self, iterable: SugaredValue, where: SourceRange, use: Callable[[SugaredValue], None]) -> None:
+        """Code for every element of an iterable: once for each where they are known at compile time, else in a loop."""
         elements = iterable.static_elements(where, self)
         if elements is not None:
             for each in elements:
-                self.assign(tree.target, each, where)
-                element()
+                use(each)
             return
         node = self._new_loop(where, iterable.length(where, self))
         position = node.add_block().add_input(kind=INT)
         self.push(node.blocks[0])
-        self.assign(tree.target, iterable.item(where, self, position), where)
-        element()
+        use(iterable.item(where, self, position))
         self.pop(lambda: self.graph.set_insert_point(node.next))
 
 

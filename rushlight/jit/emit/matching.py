@@ -68,7 +68,7 @@ class Matcher:
             given = None
             if not argument.kwarg_only and taken < len(positional):
                 if self._takes_the_rest(argument, positional[taken:], schema, convert):
-                    given = NamedValue(where, self._listed(positional[taken:], where))
+                    given = NamedValue(where, self._listed(positional[taken:], argument.type, where))
                     taken = len(positional)
                 else:
                     given = positional[taken]
@@ -98,20 +98,24 @@ class Matcher:
     def _takes_the_rest(self, argument: Argument, rest: Sequence[NamedValue], schema: FunctionSchema, convert: bool) -> bool:
         """`x.view(2, 3)` for `view(int[] size)`: the last list takes what is left."""
         positional = [each for each in schema.arguments if not each.kwarg_only]
-        if argument is not positional[-1] or not isinstance(argument.type, ListType) or argument.type.element != INT:
+        if argument is not positional[-1] or not isinstance(argument.type, ListType) or argument.length is not None or not rest:
             return False
-        return len(rest) > 0 and all(_type(each) in (INT,) or _is_tensor(each) for each in rest) and argument.length is None
+        if argument.type.element == TENSOR:
+            return convert and all(map(_is_tensor, rest))
+        return argument.type.element == INT and all(_type(each) in (INT,) or _is_tensor(each) for each in rest)
 
-    def _listed(self, values: Sequence[NamedValue], where: SourceRange) -> Value:
-        node = self.graph.insert("prim::ListConstruct", [self._to_int(self._value(each)) for each in values])
+    def _listed(self, values: Sequence[NamedValue], kind: ListType, where: SourceRange) -> Value:
+        items = [self._value(each) for each in values]
+        node = self.graph.insert("prim::ListConstruct", [self._to_int(each) for each in items] if kind.element == INT else items)
         node.source_range = where
-        return node.output.set_type(ListType(INT))
+        return node.output.set_type(kind)
 
     def _to_int(self, value: Value) -> Value:
         return value if value.type == INT else self.graph.insert("aten::IntImplicit", [value]).output.set_type(INT)
 
     def _default(self, argument: Argument, where: SourceRange, bound: dict[str, Type]) -> Value:
-        made = self.constant(argument.default, where)
+        is_float = argument.type in (FLOAT, OptionalType(FLOAT)) and type(argument.default) is int  # `p: float = 2`
+        made = self.constant(float(argument.default) if is_float else argument.default, where)
         return made.set_type(argument.type) if argument.default == [] else made
 
     def _value(self, given: NamedValue) -> Value:
@@ -144,7 +148,11 @@ class Matcher:
         target = wanted.element if isinstance(wanted, OptionalType) else wanted
         if is_subtype(value.type, wanted) and wanted is not ANY:
             return value
+        if value.node.kind == "prim::TupleConstruct" and isinstance(target, TupleType) and value.type.name is None:
+            return self._convert_elements(value, target, convert)
         if isinstance(target, ListType):
+            if value.type == ListType(TENSOR) and value.node.kind == "prim::ListConstruct" and not value.node.inputs:
+                return self._made("prim::ListConstruct", [], target)  # `[]` is of any list's type
             if length is not None and is_subtype(value.type, target.element):
                 return self._made("prim::ListConstruct", [value] * length, target)
             if isinstance(value.type, TupleType) and all(is_subtype(each, target.element) for each in value.type.elements):
@@ -165,6 +173,15 @@ class Matcher:
         if value.type == STRING and target == DEVICE:
             return self._made("aten::device", [value], DEVICE)
         return value
+
+    def _convert_elements(self, value: Value, target: TupleType, convert: bool) -> Value:
+        parts = list(value.node.inputs)
+        if len(parts) != len(target.elements):
+            return value
+        made = [self.convert_value(part, kind, convert) for part, kind in zip(parts, target.elements, strict=True)]
+        if all(new is old for new, old in zip(made, parts, strict=True)):
+            return value
+        return self._made("prim::TupleConstruct", made, TupleType([each.type for each in made]))
 
     def _list_from_tuple(self, value: Value, target: ListType) -> Value:
         if value.node.kind == "prim::TupleConstruct":

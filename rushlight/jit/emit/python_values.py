@@ -123,10 +123,11 @@ class PythonClassMembers(SugaredValue):
             raise ErrorReport(where, f"class '{self.python_class.__name__}' has no attribute '{name}'")
         return self.resolver.sugared(getattr(self.python_class, name), where, name)
 
-    def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
+    def as_iterable(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
+        """The members of an enumeration, as a list."""
         if isinstance(self.type, EnumType):
-            return [ConstantValue(member) for member in self.python_class]
-        return None
+            return SimpleValue(emitter.constant(list(self.python_class), where))
+        return self
 
 
 @dataclass

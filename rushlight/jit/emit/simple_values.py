@@ -13,6 +13,7 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import (
+    ANY,
     BOOL,
     DEVICE,
     FLOAT,
@@ -244,11 +245,22 @@ class SimpleValues:
 
     def length(self, where: SourceRange, value: Value) -> Value:
         """`len(value)`."""
-        if isinstance(value.type, TupleType):
-            return self.emitter.constant(len(value.type.elements), where)
+        if isinstance(value.type, TupleType) and value.type.elements:
+            value = self._listed(where, value)
         if isinstance(value.type, ListType | DictType | TensorType) or value.type == STRING:
             return self.emitter.call_operator("aten::len", where, [value]).as_value(where, self.emitter)
+        if isinstance(value.type, TupleType):
+            return self.emitter.constant(0, where)
         raise ErrorReport(where, f"'{value.type}' object is not iterable")
+
+    def _listed(self, where: SourceRange, value: Value) -> Value:
+        """The elements of a tuple as a list, of Any where they have no common type."""
+        kinds = [unshaped(kind) for kind in value.type.elements]
+        element: Type | None = kinds[0]
+        for kind in kinds[1:]:
+            element = element and unify(element, kind)
+        parts = [each.as_value(where, self.emitter) for each in self.unpack(where, value, None)]
+        return self._insert("prim::ListConstruct", parts, ListType(element or ANY), where)
 
     def item(self, where: SourceRange, value: Value, index: Value) -> SugaredValue:
         """`value[index]` with one index that is no slice, as loops take elements."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight.jit.emit.callables import ClosureValue
 from rushlight.jit.emit.expressions import ExpressionEmitter
-from rushlight.jit.emit.loops import LoopEmitter
+from rushlight.jit.emit.loops import Ends, LoopEmitter
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Block, Node, Value
@@ -46,21 +46,23 @@ _IN_PLACE = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_", "%": "remainder
 class StatementEmitter(LoopEmitter, ExpressionEmitter):
     """The emitter's rules for statements."""
 
-    def emit_statements(self, trees: list[Tree]) -> bool:
+    def emit_statements(self, trees: list[Tree]) -> Ends:
         """Emit a block's statements; whether control never reaches its end."""
+        ends = Ends.NOTHING
         for tree in trees:
             with self.graph.source(tree.range):
-                if self._emit_statement(tree):
-                    return True
-        return False
+                ends = max(ends, self._emit_statement(tree))
+            if ends is Ends.ALL:
+                break
+        return ends
 
-    def _emit_statement(self, tree: Tree) -> bool:
+    def _emit_statement(self, tree: Tree) -> Ends:
         if isinstance(tree, Return):
             self.emit_return(self.emit_expression(tree.value, self.returned.declared), tree.range)
-            return True
+            return Ends.ALL
         if isinstance(tree, Raise):
             self._emit_raise(tree)
-            return True
+            return Ends.ALL
         if isinstance(tree, Break | Continue):
             return self._emit_exit_of_loop(tree)
         if isinstance(tree, If):
@@ -86,24 +88,24 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             self.environment.set(tree.ident.name, ClosureValue(tree.body), tree.range)
         elif not isinstance(tree, Pass):
             raise ErrorReport(tree.range, "this kind of statement is not supported")
-        return False
+        return Ends.NOTHING
 
     def _emit_dropped(self, tree: ExprStmt) -> None:
         sugared = self.emit_sugared(tree.expr)
         if sugared.simple_value() is None and not isinstance(tree.expr, Apply):
             sugared.as_value(tree.range, self)
 
-    def _emit_exit_of_loop(self, tree: Break | Continue) -> bool:
+    def _emit_exit_of_loop(self, tree: Break | Continue) -> Ends:
         word = "break" if isinstance(tree, Break) else "continue"
         if self.loop_depth == 0:
             raise ErrorReport(tree.range, f"SyntaxError: '{word}' outside loop")
         self.graph.insert("prim::BreakStmt" if word == "break" else "prim::ContinueStmt", (), 0)
-        return True
+        return Ends.ROUND
 
     # Ifs
 
-    def emit_if(self, tree: If) -> bool:
-        """An if; whether both branches leave the block."""
+    def emit_if(self, tree: If) -> Ends:
+        """An if; what both branches end."""
         condition = self.emit_condition(tree.condition)
         if condition.static is not None:
             return self.emit_statements(tree.true_branch if condition.static else tree.false_branch)
@@ -112,22 +114,24 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         branches = ((tree.true_branch, condition.when_true), (tree.false_branch, condition.when_false))
         return self.emit_branches(node, [(lambda body=body: self.emit_statements(body), known) for body, known in branches])
 
-    def emit_branches(self, node: Node, branches: list) -> bool:
-        """Both branches of an if node, each (what emits it, the types known there); whether both leave the block."""
-        environments, exits = [], []
+    def emit_branches(self, node: Node, branches: list) -> Ends:
+        """Both branches of an if node, each (what emits it, the types known there); what both end."""
+        environments: list = []
+        ends: list[Ends] = []
         for emit, refinements in branches:
             block: Block = node.add_block()
             self.push(block)
             self.refine(refinements, node.source_range)
-            exits.append(bool(emit()))
+            ends.append(emit())
             environments.append(self.pop(lambda: self.graph.set_insert_point(node.next)))
-        self._join(environments, exits, node.source_range)
-        return all(exits)
+        self._join(environments, ends, node.source_range)
+        return min(ends)
 
-    def _join(self, environments: list, exits: list[bool], where: SourceRange) -> None:
+    def _join(self, environments: list, ends: list[Ends], where: SourceRange) -> None:
         """What variables mean after an if."""
-        if all(exits):
+        if min(ends) is Ends.ALL:
             return
+        exits = [each > min(ends) for each in ends]  # where both end, code that is never reached sees what either leaves
         names = dict.fromkeys(name for environment in environments for name in environment.types)
         for name in names:
             kinds = [
@@ -194,6 +198,9 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             right = SimpleValue(right.as_value(where, self))
         elif right.simple_value() is None and type(right).__name__ == "ConstantValue":
             right = SimpleValue(right.as_value(where, self))
+        outer = self.environment.outer_type(target.name)
+        if outer is not None and right.simple_value() is not None:
+            right = SimpleValue(self.matcher.convert_value(right.simple_value(), unshaped(outer), False))
         self.environment.set(target.name, right, where, declared)
 
     def _as_declared(self, value: Value, declared: Type, where: SourceRange) -> Value:
@@ -287,7 +294,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         node = self.graph.insert("prim::If", [condition.value], 0)
         node.source_range = tree.range
 
-        def fail() -> bool:
+        def fail() -> Ends:
             message = self.constant("AssertionError: ", tree.range)
             if tree.message is not None:
                 said = self.emit_expression(tree.message)
@@ -296,13 +303,13 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
                 message = self.emit_operation(tree.range, "+", message, said)
             arguments = [message, self.constant(None, tree.range)]
             self.graph.insert("prim::RaiseException", arguments, 0).source_range = tree.range
-            return True
+            return Ends.ALL
 
-        self.emit_branches(node, [(lambda: False, condition.when_true), (fail, condition.when_false)])
+        self.emit_branches(node, [(lambda: Ends.NOTHING, condition.when_true), (fail, condition.when_false)])
 
     # Contexts
 
-    def emit_with(self, tree: With) -> bool:
+    def emit_with(self, tree: With) -> Ends:
         """A with statement: each item is entered before the body and left after it, last first."""
         entered: list[Value] = []
         for item in tree.items:

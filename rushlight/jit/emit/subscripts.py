@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.core.dtype import int64
+from rushlight.jit.emit.callables import ConstantValue
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, TupleOfSugared
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Value
@@ -30,6 +31,8 @@ class SubscriptEmitter:
         """`value[subscripts]`."""
         sugared = self.emit_sugared(tree.value)
         value = sugared.simple_value()
+        if value is None and isinstance(sugared, ConstantValue):
+            value = sugared.as_value(tree.range, self)
         if value is None:
             return self._of_sugared(tree, sugared)
         subscripts = self._spread(tree.subscripts)
@@ -162,7 +165,7 @@ class SubscriptEmitter:
     def _slice_dim(self, where: SourceRange, value: Value, dim: int, tree: SliceExpr) -> Value:
         bounds = [self._bound(each, where) for each in (tree.start, tree.stop)]
         step = self.emit_expression(tree.step) if tree.step is not None else self.constant(1, where)
-        return self.insert("aten::slice", [value, self.constant(dim, where), *bounds, step], TENSOR, where)
+        return self.call_operator("aten::slice", where, [value, self.constant(dim, where), *bounds, step]).as_value(where, self)
 
     def _unsqueeze(self, where: SourceRange, value: Value, dim: int) -> Value:
         return self.insert("aten::unsqueeze", [value, self.constant(dim, where)], TENSOR, where)

@@ -66,6 +66,10 @@ class SugaredValue:
         """Its elements, when it is unpacked into `count` targets."""
         raise ErrorReport(where, f"{self.kind()} cannot be used as a tuple")
 
+    def as_iterable(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
+        """What a loop over it goes through."""
+        return self
+
     def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
         """Its elements where a loop over it is unrolled at compile time; None where the loop is a loop of the graph."""
         return None
@@ -151,7 +155,9 @@ class TupleOfSugared(SugaredValue):
         return self.items
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
-        return emitter.constant(len(self.items), where)
+        if not self.items or any(item.simple_value() is None for item in self.items):
+            return emitter.constant(len(self.items), where)
+        return emitter.simple.length(where, self.as_value(where, emitter))
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         position = index.constant()

@@ -6,7 +6,7 @@ In: made through a Graph or a Node. Out: data that passes change in place.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rushlight.jit.ir.node import Node, Value
@@ -14,6 +14,21 @@ from rushlight.jit.types.kinds import TENSOR, Type
 
 if TYPE_CHECKING:
     from rushlight.jit.ir.graph import Graph
+
+
+class Copies(dict):
+    """What stands for the values of a graph that is copied: a dict, which is also a function; `outside` knows the others."""
+
+    def __init__(self, known: Iterable[tuple[Value, Value]] = (), outside: Callable[[Value], Value] | None = None):
+        super().__init__(known)
+        self.outside = outside
+
+    def __missing__(self, value: Value) -> Value:
+        if self.outside is None:
+            raise KeyError(value)
+        return self.outside(value)
+
+    __call__ = dict.__getitem__
 
 
 class Block:
@@ -132,15 +147,11 @@ class Block:
 
     def clone_from(self, source: Block, value_of: Callable[[Value], Value]) -> None:
         """Fill an empty block with copies of another's nodes; `value_of` says what stands for values from outside."""
-        copies: dict[Value, Value] = {}
+        copies = value_of if isinstance(value_of, Copies) else Copies(outside=value_of)
         for value in source.inputs:
             copies[value] = self.add_input(kind=value.type).copy_metadata(value)
-
-        def lookup(value: Value) -> Value:
-            return copies[value] if value in copies else value_of(value)
-
         for node in source.nodes:
-            copy = self.append(self.graph.clone_node(node, lookup))
+            copy = self.append(self.graph.clone_node(node, copies))
             copies.update(zip(node.outputs, copy.outputs, strict=True))
         for value in source.outputs:
-            self.add_output(lookup(value))
+            self.add_output(copies[value])

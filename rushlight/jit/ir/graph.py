@@ -33,6 +33,8 @@ class Graph:
         self.current_scope = ""
         self.block = Block(self, None)
         self._insert_before = self.block.result
+        self.completed_runs = 0
+        """How many runs came to the end, where a `prim::profile` node counts them."""
 
     def next_unique(self) -> int:
         """A number that no value has."""

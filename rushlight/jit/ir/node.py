@@ -5,7 +5,7 @@ In: made through a Graph. Out: data that passes change in place: every change ke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from rushlight.jit.source import SourceRange
@@ -216,6 +216,11 @@ class Node:
             raise ValueError(f"output %{value.debug_name} of {self.kind} is still used")
         self.graph.names.release(value)
         del self.outputs[index]
+        self._number_outputs()
+
+    def reorder_outputs(self, order: Sequence[int]) -> None:
+        """Give its results in another order: first the one that was at `order[0]`."""
+        self.outputs = [self.outputs[index] for index in order]
         self._number_outputs()
 
     def _number_outputs(self) -> None:

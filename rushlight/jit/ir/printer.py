@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from enum import Enum
 from typing import Protocol, runtime_checkable
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
-from rushlight.jit.types.kinds import Type
+from rushlight.jit.types.kinds import EnumType, TupleType, Type
 
 _SHOWN_ELEMENTS = 10  # tensors of more are not shown element by element
 
@@ -86,28 +87,29 @@ class _Printer:
         """The part right of the equals sign."""
         kind = node.kind
         if kind == "prim::PythonOp":
-            return f"^{node['name']}()({_names(node.inputs)})"
+            return f"^{node['name']}[]()({_names(node.inputs)})"
         inner = node.attributes.get("Subgraph")
         if isinstance(inner, Graph):
             kind = f"{kind}_{len(self.subgraphs)}"
             self.subgraphs.append((node.kind, inner))
         shown = [
-            _attribute(name, value) if value != [] or kind != "prim::Constant" else f"{name}={_empty_list(node)}"
+            self.attribute(node, name, value)
             for name, value in node.attributes.items()
             if name != "Subgraph" and not (name == "value" and value is None)
         ]
         return kind + (f"[{', '.join(shown)}]" if shown else "") + f"({_names(node.inputs)})"
 
+    def attribute(self, node: Node, name: str, value: object) -> str:
+        """One attribute; an empty list, which does not show what it could hold, with its type."""
+        if isinstance(value, FunctionLike):
+            return f"name={quoted(value.name.rpartition('.')[2])}"
+        if node.kind != "prim::Constant":
+            return f"{name}={constant_text(value)}"
+        if value == []:
+            return f"{name}=annotate({node.output.type}, [])"
+        return f"{name}={constant_text(value, node.output.type)}"
 
-def _empty_list(node: Node) -> str:
-    """`annotate(List[int], [])`: an empty list, whose elements would be of this type."""
-    return f"annotate({node.output.type}, [])"
 
-
-def _attribute(name: str, value: object) -> str:
-    if isinstance(value, FunctionLike):
-        return f"name={quoted(value.name.rpartition('.')[2])}"
-    return f"{name}={constant_text(value)}"
 
 
 def _tensor_text(value: Tensor) -> str:
@@ -143,10 +145,12 @@ def _columns(texts: list[str], width: int) -> str:
     return " ".join(text.rjust(width) for text in texts)
 
 
-def constant_text(value: object) -> str:
-    """A constant as text, as it stands in attributes."""
+def constant_text(value: object, kind: Type | None = None, is_element: bool = False) -> str:
+    """A constant as text, as it stands in attributes; a member of an enumeration with its full name where its type is given."""
     if isinstance(value, bool):
-        return str(int(value))
+        return str(value if is_element else int(value))
+    if isinstance(value, Enum):
+        return f"{kind.name}.{value.name}" if isinstance(kind, EnumType) else str(value)
     if isinstance(value, float):
         return float_text(value)
     if isinstance(value, complex):
@@ -156,7 +160,7 @@ def constant_text(value: object) -> str:
         return quoted(value)
     if isinstance(value, list | tuple):
         marks = "[]" if isinstance(value, list) else "()"
-        return marks[0] + ", ".join(map(constant_text, value)) + marks[1]
+        return marks[0] + ", ".join(_element_texts(value, kind)) + marks[1]
     if isinstance(value, dict):
         return "{" + ", ".join(f"{constant_text(key)}: {constant_text(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Tensor):
@@ -170,6 +174,11 @@ def constant_text(value: object) -> str:
     if isinstance(value, Type):
         return value.ir_text
     return str(value)
+
+
+def _element_texts(values: list | tuple, kind: Type | None) -> list[str]:
+    kinds = kind.elements if isinstance(kind, TupleType) else [getattr(kind, "element", None)] * len(values)
+    return [constant_text(value, each, True) for value, each in zip(values, kinds, strict=True)]
 
 
 def float_text(value: float) -> str:

@@ -10,18 +10,21 @@ from collections.abc import Callable
 
 from rushlight.autograd import grad_mode
 from rushlight.jit.library import contexts, functional, modules, pooling
+from rushlight.jit.strict import strict_fusion
 from rushlight.nn import functional as F
 
 METHODS: dict[type, dict[str, Callable]] = modules.METHODS
 """The scripted methods of module classes. A class has those of its bases, too."""
 REPLACEMENTS: dict[Callable, Callable] = {
-    grad_mode.no_grad: contexts.no_grad, grad_mode.enable_grad: contexts.enable_grad, **functional.REPLACEMENTS,
+    grad_mode.no_grad: contexts.no_grad, grad_mode.enable_grad: contexts.enable_grad, strict_fusion: contexts.strict_fusion,
+    **functional.REPLACEMENTS,
 }  # fmt: skip
 """Functions and classes of the library, with what is compiled in their place."""
 WITH_INDICES = pooling.WITH_INDICES
 NAMES: dict[Callable, str] = {
     contexts.no_grad: "__torch__.torch.autograd.grad_mode.no_grad",
     contexts.enable_grad: "__torch__.torch.autograd.grad_mode.enable_grad",
+    contexts.strict_fusion: "__torch__.torch.jit.strict_fusion",
 }
 """The names that these have in graphs and archives."""
 

@@ -7,6 +7,16 @@ from typing import Any
 from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
 
 
+class strict_fusion:
+    """Everything in the block is in groups, or the profiling executor says what is not."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
+        pass
+
+
 class no_grad:
     """Nothing in the block is recorded for autograd."""
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_of_number, layout_of_number, memory_format_of_number
 from rushlight.jit.operators.declared import declared_schemas, refusal
+from rushlight.jit.operators.extensions import gives_objects, giving_objects
 from rushlight.jit.schema import Argument, FunctionSchema, from_aten, parse_schema
 from rushlight.jit.types.kinds import TENSOR, ListType
 from rushlight.ops.dispatcher import OpOverload, all_operators
+from rushlight.quantized.loading import ensure_operators, is_quantized_operator
 
 RANDOM = frozenset(
     "alpha_dropout bernoulli binomial cauchy dropout exponential feature_alpha_dropout feature_dropout geometric log_normal "
@@ -75,6 +77,8 @@ def operators_named(name: str) -> tuple[Operator, ...]:
     found = _found.get(name)
     if found is None:
         with _lock:
+            if is_quantized_operator(name):
+                ensure_operators()
             made = [*_from_dispatcher(name), *_own.get(name, ())] or _declared(name)
             found = tuple(made)
             if found:
@@ -124,7 +128,13 @@ def _from_dispatcher(name: str) -> list[Operator]:
         for op in operators:
             _of_dispatcher.setdefault(f"{op.namespace}::{op._opname}", []).append(op)
         _dispatcher_count = len(operators)
-    return [_wrap(op) for op in sorted(_of_dispatcher.get(name, ()), key=lambda op: bool(op._schema.overload))]
+    return [_wrap(op) for op in sorted(_of_dispatcher.get(name, ()), key=_rank)]
+
+
+def _rank(op: OpOverload) -> int:
+    """The order in which overloads are tried: the plain one, those for numbers, those that also take their arguments."""
+    overload = op._schema.overload
+    return 2 if overload in ("dims", "correction") else int(bool(overload))
 
 
 def _wrap(op: OpOverload) -> Operator:
@@ -139,6 +149,8 @@ def _wrap(op: OpOverload) -> Operator:
     function = op if not keywords and not converters else _adapted(op, count, keywords, converters)
     if len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType):
         function = _giving_list(function)
+    if gives_objects(op._schema):
+        function = giving_objects(function)
     return Operator(schema, function, not schema.returns, op)
 
 

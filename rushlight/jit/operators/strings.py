@@ -103,11 +103,14 @@ def to_text(value: object) -> str:
 
 
 def format_text(self: str, *values: object) -> str:
-    """`self.format(*values)`: each `{}` takes the next value. RuntimeError where there are too few."""
-    try:
-        return self.format(*map(to_text, values))
-    except IndexError:
-        raise RuntimeError(f"Too few arguments for format string: {self}") from None
+    """`self.format(*values)` as torch defines it: each `{}` takes the next value, and all else, `{:d}` too, stands for itself.
+
+    RuntimeError where there are too few values.
+    """
+    first, *rest = self.split("{}")
+    if len(rest) > len(values):
+        raise RuntimeError(f"Too few arguments for format string: {self}")
+    return first + "".join(f"{to_text(value)}{text}" for value, text in zip(values, rest, strict=False))
 
 
 def print_values(*values: object) -> None:

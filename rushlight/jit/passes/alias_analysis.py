@@ -41,7 +41,8 @@ _FRESH = frozenset(("prim::Constant", "prim::Uninitialized", "prim::CreateObject
                     "prim::Print", "prim::RaiseException", "aten::format", "prim::AutogradAnyNonZero",
                     "prim::AutogradAllNonZero", "prim::AutogradAllZero", "prim::MMTreeReduce", "prim::FusionGroup",
                     "prim::TensorExprGroup", "aten::warn", "prim::SumToSize", "prim::NumToTensor",
-                    "prim::ImplicitTensorToNum", "prim::BroadcastSizes", "prim::ReturnTensorSizes"))  # fmt: skip
+                    "prim::ImplicitTensorToNum", "prim::BroadcastSizes", "prim::ReturnTensorSizes", "prim::BailoutTemplate",
+                    "prim::TensorExprDynamicGuard"))  # fmt: skip
 _MAY_PASS_ON = frozenset(
     f"aten::{name}" for name in
     ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "cartesian_prod", "meshgrid", "dropout", "feature_dropout",
@@ -107,6 +108,7 @@ class AliasDb:
         self._members: dict[object, list[Value]] = {}
         self._written: dict[object, list[tuple[Node, set[object]]]] = {}
         self._writes: dict[Node, list[Value]] = {}
+        self._unknown: set[Node] = set()
         self._wildcard = object()
         self._contents[self._wildcard] = self._wildcard
         for value in graph.inputs:
@@ -117,7 +119,8 @@ class AliasDb:
                 self._members.setdefault(self._find(item), []).append(item)
         for node, values in self._writes.items():
             for value in values:
-                self._written.setdefault(self._find(value), []).append((node, _family(value.type)))
+                family = {ANY} if node in self._unknown else _family(value.type)  # which writes to what values hold, too
+                self._written.setdefault(self._find(value), []).append((node, family))
 
     # Sets
 
@@ -157,12 +160,16 @@ class AliasDb:
         """The sets of values, and of all that they may hold."""
         found: set[object] = set()
         for value in values:
-            root = self._find(value) if is_mutable(value.type) else None
-            while root is not None and root not in found:
-                found.add(root)
-                held = self._contents.get(root)
-                root = None if held is None else self._find(held)
+            self.add_reachable(found, value)
         return found
+
+    def add_reachable(self, found: set[object], value: Value) -> None:
+        """Add the sets of a value, and of all that it may hold."""
+        root = self._find(value) if is_mutable(value.type) else None
+        while root is not None and root not in found:
+            found.add(root)
+            held = self._contents.get(root)
+            root = None if held is None else self._find(held)
 
     # Questions
 
@@ -189,9 +196,9 @@ class AliasDb:
         """Whether a value may be seen from outside the graph: an input, an attribute, or handed to what is unknown."""
         return is_mutable(value.type) and self._find(value) is self._find(self._wildcard)
 
-    def may_be_seen(self, value: Value, live: set[Value]) -> bool:
-        """Whether a write to a value may be noticed, if only `live` values are read."""
-        return self.escapes(value) or (is_mutable(value.type) and self._find(value) in self._reachable(live))
+    def may_be_seen(self, value: Value, memory: set[object]) -> bool:
+        """Whether a write to a value may be noticed, if only these sets are read (`add_reachable`)."""
+        return self.escapes(value) or (is_mutable(value.type) and self._find(value) in memory)
 
     def writers_of(self, value: Value) -> list[Node]:
         """The nodes that may write to a value, or to what it holds."""
@@ -274,7 +281,9 @@ class AliasDb:
         elif kind == "prim::SetAttr":
             self._put(node.input(1), node.input())
             self._write(node, node.input())
-        elif kind in ("prim::DifferentiableGraph", "prim::FunctionalGraph"):
+        elif kind == "prim::BailOut":  # what it leaves to the rest of the graph, it leaves for good
+            self._join(node.output, node.input(1))
+        elif kind in ("prim::DifferentiableGraph", "prim::FunctionalGraph", "prim::FallbackGraph"):
             self._held_graph(node)
         elif kind not in _FRESH:
             self._operator(node)
@@ -316,6 +325,7 @@ class AliasDb:
     def _operator(self, node: Node) -> None:
         operator = operator_of(node)
         if operator is None or operator.schema.is_vararg:
+            self._unknown.add(node)
             for value in (*node.inputs, *node.outputs):
                 if is_mutable(value.type):
                     self._join(value, self._wildcard)

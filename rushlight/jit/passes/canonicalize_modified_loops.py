@@ -6,7 +6,7 @@ true (its trip count is the largest int): one that had both, as `for` with `brea
 
 from __future__ import annotations
 
-from rushlight.jit.ir.graph import Graph, Node, Value
+from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.passes.helpers import constant_before, insert_before
 from rushlight.jit.passes.loop_unrolling import is_for_loop
 from rushlight.jit.passes.pass_log import PassLog
@@ -29,18 +29,17 @@ def canonicalize_modified_loops(graph: Graph) -> None:
 
 def _canonicalize(node: Node) -> None:
     body, trips = node.blocks[0], node.input()
-    begins = _and(node, insert_before(node, "aten::lt", [constant_before(node, 0), trips], BOOL), node.input(1))
+    zero = constant_before(node, 0)
+    begins = insert_before(node, "aten::gt", [trips, zero], BOOL)
+    if node.input(1).constant() is not True:
+        begins = insert_before(node, "aten::__and__", [begins, node.input(1)], BOOL)
     node.replace_input(1, begins)
     node.replace_input(0, constant_before(node, LARGEST_INT))
-    node.insert_input(2, constant_before(node, 0))
-    counted = body.insert_input(1, None, INT)
+    node.add_input(zero)
+    node.add_output(INT)
+    counted = body.add_input(None, INT)
     body.inputs[0].replace_all_uses_with(counted)
-    node.insert_output(0, INT)
-    following = insert_before(body.result, "aten::add", [counted, constant_before(body.result, 1)], INT)
+    following = insert_before(body.result, "aten::add", [counted, constant_before(node, 1)], INT)
     goes_on = insert_before(body.result, "aten::lt", [following, trips], BOOL)
-    body.replace_output(0, _and(body.result, goes_on, body.outputs[0]))
-    body.insert_output(1, following)
-
-
-def _and(before: Node, first: Value, second: Value) -> Value:
-    return insert_before(before, "aten::__and__", [first, second], BOOL)
+    body.replace_output(0, insert_before(body.result, "aten::__and__", [goes_on, body.outputs[0]], BOOL))
+    body.add_output(following)

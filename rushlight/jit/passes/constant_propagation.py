@@ -19,7 +19,7 @@ from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import has_side_effects, operator_of, writes
 from rushlight.jit.passes.alias_analysis import AliasDb, is_mutable
 from rushlight.jit.passes.constant_pooling import frozen_constant
-from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
+from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code, eliminate_unused_code
 from rushlight.jit.passes.helpers import is_nondeterministic, splice_block
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
@@ -42,19 +42,22 @@ _LARGEST = 1_000_000
 @graph_pass("ConstantPropagation", "_jit_pass_constant_propagation")
 def constant_propagation(graph: Graph) -> bool:
     """Calculate what is constant; whether there was anything."""
-    return _propagate(graph, AliasDb(graph))
+    changed = _propagate(graph, AliasDb(graph))
+    eliminate_dead_code(graph)
+    return changed
 
 
 @graph_pass("ConstantPropagationImmutableTypes", "_jit_pass_constant_propagation_immutable_types")
 def constant_propagation_immutable_types(graph: Graph) -> bool:
     """Calculate what is constant and has an immutable type; whether there was anything."""
-    return _propagate(graph, None)
+    changed = _propagate(graph, None)
+    if changed:
+        eliminate_unused_code(graph)
+    return changed
 
 
 def _propagate(graph: Graph, aliases: AliasDb | None) -> bool:
-    changed = _Propagator(graph, aliases).block(graph.block)
-    eliminate_dead_code(graph)
-    return changed
+    return _Propagator(graph, aliases).block(graph.block)
 
 
 class _Propagator:
@@ -149,15 +152,15 @@ class _Propagator:
                     value.replace_all_uses_with(begin)
                 node.destroy()
                 return True
-        changed = self._drop_carried(node)
-        return self.block(node.blocks[0]) or changed
+        changed = self.block(node.blocks[0])
+        return self._drop_carried(node) or changed
 
     def _drop_carried(self, node: Node) -> bool:
         """Carried values that the body hands on as they are."""
         body, changed = node.blocks[0], False
         for index in range(len(node.outputs) - 1, -1, -1):
             begin, inside, end = node.input(index + 2), body.inputs[index + 1], body.outputs[index + 1]
-            if end is not inside and end is not begin:
+            if end is not inside:
                 continue
             node.outputs[index].replace_all_uses_with(begin)
             inside.replace_all_uses_with(begin)
@@ -228,7 +231,7 @@ def _function_of(node: Node) -> Callable | None:
     if node.kind in PRIMITIVES:
         return PRIMITIVES[node.kind](node)
     operator = operator_of(node)
-    return None if operator is None else operator.function
+    return None if operator is None or operator.schema.is_vararg else operator.function
 
 
 def _make_tuple(node: Node) -> Callable | None:

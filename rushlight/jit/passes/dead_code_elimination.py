@@ -1,6 +1,7 @@
 """EliminateDeadCode: nodes go whose results nothing reads and that do nothing else.
 
-Requires: SSA. Guarantees: every node left has an effect, or a result that is used; ifs and loops have no unused outputs.
+Requires: SSA. Guarantees: every node left has an effect, or a result that is used; ifs and loops have no unused outputs. After
+`eliminate_unused_code` loops may still carry what only their own next round reads: that is how scripted graphs print.
 
 A node has an effect if its operator has (`print`, `raise`), if it writes to memory that something live may read, or if a
 block of it holds such a node.
@@ -23,6 +24,15 @@ def eliminate_dead_code(graph: Graph) -> None:
     _eliminate(graph, _Marker(AliasDb(graph)))
 
 
+def eliminate_unused_code(graph: Graph) -> None:
+    """Remove dead code, but neither what loops' conditions need nor what their bodies read of the round before."""
+    marker = _Marker(AliasDb(graph), keeps_rounds=True)
+    for node in graph.find_all_nodes("prim::Loop"):
+        body = node.blocks[0]
+        marker.mark([end for begin, end in zip(body.inputs, body.outputs, strict=True) if begin is body.inputs[0] or begin.uses])
+    _eliminate(graph, marker)
+
+
 @graph_pass("EliminateDeadCodeKeepingWrites", "_jit_pass_dce")
 def eliminate_dead_code_keeping_writes(graph: Graph) -> None:
     """Remove dead code; every write stays."""
@@ -43,28 +53,32 @@ def _eliminate(graph: Graph, marker: _Marker) -> None:
 class _Marker:
     """Finds the live nodes: backwards, until nothing changes. Without `aliases` every write is an effect."""
 
-    def __init__(self, aliases: AliasDb | None, keeps_effects: bool = True):
+    def __init__(self, aliases: AliasDb | None, keeps_effects: bool = True, keeps_rounds: bool = False):
         self.aliases = aliases
         self.keeps_effects = keeps_effects
+        self.keeps_rounds = keeps_rounds
         self.live: set[Node] = set()
         self.live_values: set[Value] = set()
+        self.live_memory: set[object] = set()
 
     def mark_block(self, block: Block) -> None:
         """Mark what a graph's results and effects need."""
-        self._mark(list(block.outputs))
+        self.mark(list(block.outputs))
         changed = True
         while changed:
             before = len(self.live)
             self._scan(block)
             changed = len(self.live) != before
 
-    def _mark(self, pending: list[Value]) -> None:
+    def mark(self, pending: list[Value]) -> None:
         """Mark values and all that they need, one after the other: chains of nodes may be long."""
         while pending:
             each = pending.pop()
             if each in self.live_values:
                 continue
             self.live_values.add(each)
+            if self.aliases is not None:
+                self.aliases.add_reachable(self.live_memory, each)
             if each.node.kind == "prim::Param":
                 pending += self._behind_input(each)
                 continue
@@ -94,7 +108,7 @@ class _Marker:
         found: list[Value] = []
         while node is not None and node not in self.live:
             self.live.add(node)
-            found += node.inputs[:2] if node.kind == "prim::Loop" else node.inputs
+            found += node.inputs if self.keeps_rounds or node.kind != "prim::Loop" else node.inputs[:2]
             if node.kind == "prim::Loop":
                 found.append(node.blocks[0].outputs[0])
             node = node.block.owner
@@ -103,7 +117,7 @@ class _Marker:
     def _scan(self, block: Block) -> None:
         for node in block.reversed_nodes:
             if node not in self.live and self._has_effect(node):
-                self._mark(self._needs(node))
+                self.mark(self._needs(node))
             for inner in node.blocks:
                 self._scan(inner)
 
@@ -114,8 +128,15 @@ class _Marker:
             return True
         return any(self._may_be_seen(value) for value in writes(node))
 
+    def is_dead(self, node: Node, index: int) -> bool:
+        """Whether a loop need not carry one of its values."""
+        after, inside = node.outputs[index], node.blocks[0].inputs[index + 1]
+        if self.keeps_rounds:
+            return not after.uses and not inside.uses
+        return after not in self.live_values and inside not in self.live_values
+
     def _may_be_seen(self, written: Value) -> bool:
-        return self.aliases.may_be_seen(written, self.live_values)
+        return self.aliases.may_be_seen(written, self.live_memory)
 
 
 def _sweep(block: Block, marker: _Marker) -> None:
@@ -145,11 +166,7 @@ def _drop_if_outputs(node: Node) -> None:
 
 def _sweep_loop(node: Node, marker: _Marker) -> None:
     body = node.blocks[0]
-    dead = [
-        index
-        for index in range(len(node.outputs) - 1, -1, -1)
-        if node.outputs[index] not in marker.live_values and body.inputs[index + 1] not in marker.live_values
-    ]
+    dead = [index for index in range(len(node.outputs) - 1, -1, -1) if marker.is_dead(node, index)]
     for index in dead:
         body.erase_output(index + 1)
     _sweep(body, marker)

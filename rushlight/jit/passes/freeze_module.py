@@ -30,28 +30,55 @@ _LOG = PassLog(__file__)
 def freeze_graph(graph: Graph, owner: ScriptObject, keeps: Iterable[str] = ()) -> None:
     """Fold the attributes of `owner` and its submodules into a method's graph. `keeps` names attributes, dotted inside
     submodules, that stay."""
-    assigned = assigned_attributes([graph], [owner])
-    kept = _objects_and_names(owner, keeps)
-    _Folder(graph, owner, assigned | kept, with_mutable=False).run()
-    constant_propagation(graph)
-    eliminate_dead_code(graph)
-    _Folder(graph, owner, assigned | kept, with_mutable=True).run()
-    constant_propagation(graph)
-    lower_simple_tuples(graph)
-    eliminate_dead_code(graph)
-    constant_pooling(graph)
+    parts = _parts(graph, {graph.inputs[0]: owner})
+    kept = _objects_and_names(owner, keeps).union(*(_assigned(*part) for part in parts))
+    for part in parts:
+        _Folder(*part, kept, with_mutable=False).run()
+        constant_propagation(part[0])
+        eliminate_dead_code(part[0])
+    if len(parts) > 1:  # what one part writes to, another may read
+        kept = kept.union(*(_Folder(*part, kept, with_mutable=True).written() for part in parts))
+    for part in parts:
+        _Folder(*part, kept, with_mutable=True).run()
+    for fork in graph.find_all_nodes("prim::fork"):
+        _drop_unread_inputs(fork)
+    for part, _ in parts:
+        constant_propagation(part)
+        lower_simple_tuples(part)
+        eliminate_dead_code(part)
+        constant_pooling(part)
 
 
-def assigned_attributes(graphs: Iterable[Graph], owners: Iterable[ScriptObject]) -> set[tuple[int, str]]:
-    """The attributes that graphs assign, as objects' identities and names; each graph is a method of its owner."""
-    found = set()
-    for graph, owner in zip(graphs, owners, strict=True):
-        objects = _known_objects(graph, owner)
-        for node in graph.find_all_nodes("prim::SetAttr"):
-            target = objects.get(node.input())
-            if target is not None:
-                found.add((id(target), node["name"]))
+Objects = dict[Value, ScriptObject]
+
+
+def _parts(graph: Graph, roots: Objects) -> list[tuple[Graph, Objects]]:
+    """A graph and the bodies of its forks, which become its own, each with the objects that its inputs are."""
+    found = [(graph, roots)]
+    objects = _known_objects(graph, roots)
+    for node in graph.find_all_nodes("prim::fork"):
+        body = node["Subgraph"].copy()
+        node.set("Subgraph", body)
+        pairs = zip(body.inputs, node.inputs, strict=True)
+        found += _parts(body, {inside: objects[value] for inside, value in pairs if value in objects})
     return found
+
+
+def _drop_unread_inputs(fork: Node) -> None:
+    body: Graph = fork["Subgraph"]
+    for inner in body.find_all_nodes("prim::fork"):
+        _drop_unread_inputs(inner)
+    for index in reversed(range(fork.input_count)):
+        if not body.inputs[index].uses:
+            body.block.erase_input(index)
+            fork.remove_input(index)
+
+
+def _assigned(graph: Graph, roots: Objects) -> set[tuple[int, str]]:
+    """The attributes that a graph assigns, as objects' identities and names."""
+    objects = _known_objects(graph, roots)
+    nodes = [node for node in graph.find_all_nodes("prim::SetAttr") if node.input() in objects]
+    return {(id(objects[node.input()]), node["name"]) for node in nodes}
 
 
 def _objects_and_names(owner: ScriptObject, names: Iterable[str]) -> set[tuple[int, str]]:
@@ -66,9 +93,9 @@ def _objects_and_names(owner: ScriptObject, names: Iterable[str]) -> set[tuple[i
     return found
 
 
-def _known_objects(graph: Graph, owner: ScriptObject) -> dict[Value, ScriptObject]:
-    """The objects that values are known to be: the owner, and what is reached from it by attributes."""
-    known: dict[Value, ScriptObject] = {graph.inputs[0]: owner}
+def _known_objects(graph: Graph, roots: Objects) -> Objects:
+    """The objects that values are known to be: the roots, and what is reached from them by attributes."""
+    known = dict(roots)
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and node.input() in known:
             found = known[node.input()].slots[node["name"]]
@@ -80,11 +107,11 @@ def _known_objects(graph: Graph, owner: ScriptObject) -> dict[Value, ScriptObjec
 class _Folder:
     """Replaces attributes by constants: numbers and strings at first, which decide branches, then what can be written to."""
 
-    def __init__(self, graph: Graph, owner: ScriptObject, kept: set[tuple[int, str]], with_mutable: bool):
+    def __init__(self, graph: Graph, roots: Objects, kept: set[tuple], with_mutable: bool):
         self.graph = graph
         self.kept = kept
-        self.objects = _known_objects(graph, owner)
-        self.paths: dict[Value, str] = {graph.inputs[0]: "self"}
+        self.objects = _known_objects(graph, roots)
+        self.paths: dict[Value, str] = dict.fromkeys(roots, "self")
         self.aliases = AliasDb(graph, self._attribute) if with_mutable else None
         self.made: dict[tuple[int, str], Value] = {}
 
@@ -98,6 +125,11 @@ class _Folder:
             return "storage", value.untyped_storage().data_ptr() or id(value)
         return "attribute", id(value)
 
+    def written(self) -> set[tuple]:
+        """The memory of the attributes that the graph writes to."""
+        nodes = [node for node in self.graph.find_all_nodes("prim::GetAttr") if node.input() in self.objects]
+        return {self._attribute(node) for node in nodes if self.aliases.has_writers(node.output)} - {None}
+
     def run(self) -> None:
         """Fold what can be folded."""
         for node in list(self.graph.all_nodes()):
@@ -106,7 +138,7 @@ class _Folder:
             path = f"{self.paths.get(node.input(), 'self')}.{node['name']}"
             self.paths[node.output] = path
             owner = self.objects[node.input()]
-            if node.output in self.objects or (id(owner), node["name"]) in self.kept:
+            if node.output in self.objects or not self.kept.isdisjoint({(id(owner), node["name"]), self._attribute(node)}):
                 continue
             self._fold(node, owner, path)
 

@@ -1,7 +1,7 @@
 """FuseGraph: runs of operators on elements become `prim::FusionGroup` nodes, which a compiler can make one loop of.
 
-Requires: SSA. Guarantees: no two operators of the table that could be in one group are apart; groups have at least two nodes;
-what a group reads or gives is written to by nothing. `FuseTensorExprs` makes `prim::TensorExprGroup` nodes of the same.
+Requires: SSA. Guarantees: no two operators of the table that could be in one group are apart; what a group reads or gives is
+written to by nothing. `FuseTensorExprs` makes `prim::TensorExprGroup` nodes of the same.
 """
 
 from __future__ import annotations
@@ -24,31 +24,40 @@ FUSIBLE = frozenset(
      "bitwise_or", "bitwise_xor", "bitwise_not", "isnan", "sign")
 )  # fmt: skip
 """Operators whose result at a place depends on their inputs at that place alone."""
-_FEWEST = 2
 
 
 @graph_pass("FuseGraph", "_jit_pass_fuse")
-def fuse_graph(graph: Graph) -> list[Node]:
-    """Make fusion groups; the new nodes."""
-    return _fuse(graph, "prim::FusionGroup")
+def fuse_graph(graph: Graph, profiled: bool = False, fewest: int = 2) -> list[Node]:
+    """Make fusion groups of at least `fewest` operators; the new nodes. `profiled`: of operators on tensors whose types are
+    known, and need no gradients."""
+    return _fuse(graph, "prim::FusionGroup", profiled, fewest)
 
 
 @graph_pass("FuseTensorExprs", "_jit_pass_fuse_tensorexprs")
-def fuse_tensor_exprs(graph: Graph) -> list[Node]:
-    """Make tensor-expression groups; the new nodes."""
-    return _fuse(graph, "prim::TensorExprGroup")
+def fuse_tensor_exprs(graph: Graph, profiled: bool = False, fewest: int = 2) -> list[Node]:
+    """Make tensor-expression groups; the new nodes. The arguments are as for `fuse_graph`."""
+    return _fuse(graph, "prim::TensorExprGroup", profiled, fewest)
 
 
-def _fuse(graph: Graph, kind: str) -> list[Node]:
+def _fuse(graph: Graph, kind: str, profiled: bool, fewest: int) -> list[Node]:
     aliases = AliasDb(graph)
 
     def may_join(node: Node) -> bool:
-        return is_fusible(node) and not aliases.node_has_writers(node)
+        return is_fusible(node) and (not profiled or _is_known(node)) and not aliases.node_has_writers(node)
 
-    made = group_nodes(graph.block, kind, may_join, _FEWEST)
+    made = group_nodes(graph.block, kind, may_join, fewest)
     for node in made:
         _LOG.debug("made {}", node)
     return made
+
+
+def _is_known(node: Node) -> bool:
+    """Whether it is known of all tensors of a node what they are, on the CPU, and that they need no gradients."""
+    kinds = [value.type for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)]
+    return all(
+        kind.dtype is not None and kind.sizes is not None and kind.requires_grad is False and kind.device == "cpu"
+        for kind in kinds
+    )
 
 
 def is_fusible(node: Node) -> bool:

@@ -6,7 +6,10 @@ itself are left, and those beyond a depth and a size that no honest program reac
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from rushlight.jit.function import Function
+from rushlight.jit.ir.block import Copies
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
@@ -34,7 +37,10 @@ class _Inliner:
 
     def block(self, block: Block) -> None:
         """Inline the calls of a block and of the blocks inside."""
-        for node in block.nodes:
+        self._nodes(block.nodes)
+
+    def _nodes(self, nodes: Iterable[Node]) -> None:
+        for node in nodes:
             for inner in node.blocks:
                 self.block(inner)
             inner_graph = node.attributes.get("Subgraph")
@@ -49,12 +55,23 @@ class _Inliner:
         return self.room > 0 and len(self.inside) < _DEPTH and all(each is not function for each in self.inside)
 
     def _call(self, node: Node, function: Function) -> None:
-        body = function.graph.copy()
+        body = function.graph if function.graph is not node.graph else function.graph.copy()
         self.room -= sum(1 for _ in body.all_nodes())
-        self.inside.append(function)
-        self.block(body.block)
-        self.inside.pop()
+        before = node.previous
+        after = node.next
         replace_call(node, body)
+        self.inside.append(function)
+        self._nodes(_between(before, after))
+        self.inside.pop()
+
+
+def _between(before: Node, after: Node) -> Iterator[Node]:
+    """The nodes between two of a block. The current one may be replaced by others, which are left out."""
+    node = before.next
+    while node is not after:
+        following = node.next
+        yield node
+        node = following
 
 
 def callee_of(node: Node) -> Function | None:
@@ -82,8 +99,8 @@ def replace_call(node: Node, body: Graph) -> None:
 def insert_graph(before: Node, body: Graph, inputs: list[Value]) -> list[Value]:
     """Copy a graph's nodes in front of a node, with `inputs` for its inputs; its outputs there."""
     graph = before.graph
-    copies = dict(zip(body.inputs, inputs, strict=True))
+    copies = Copies(zip(body.inputs, inputs, strict=True))
     for node in body.nodes:
-        copy = graph.clone_node(node, copies.__getitem__).insert_before(before)
+        copy = graph.clone_node(node, copies).insert_before(before)
         copies.update(zip(node.outputs, copy.outputs, strict=True))
     return [copies[value] for value in body.outputs]

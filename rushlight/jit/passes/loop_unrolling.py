@@ -61,7 +61,7 @@ def _unroll(node: Node, constant_only: bool) -> bool:
     if type(trips) is int and (constant_only or trips * size <= _LARGEST_REPEAT):
         if not _LOG.permits("{} is repeated {} times", node, trips):
             return False
-        _repeat_in_place(node, trips)
+        repeat_in_place(node, trips)
         return True
     if constant_only or size > _LARGEST_BODY or not _LOG.permits("{} does {} rounds at a time", node, _FACTOR):
         return False
@@ -78,7 +78,8 @@ def _copy_body(body: Block, before: Node, values: list[Value]) -> list[Value]:
     return [copies.get(value, value) for value in body.outputs]
 
 
-def _repeat_in_place(node: Node, trips: int) -> None:
+def repeat_in_place(node: Node, trips: int) -> None:
+    """Put a loop's body in its place, once for each of its rounds."""
     carried = list(node.inputs[2:])
     for index in range(trips):
         carried = _copy_body(node.blocks[0], node, [constant_before(node, index), *carried])[1:]

@@ -9,7 +9,7 @@ be, as for a list of tuples.
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
-from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
+from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code, eliminate_unused_code
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
 from rushlight.jit.types.kinds import TupleType
@@ -40,7 +40,7 @@ def lower_all_tuples(graph: Graph) -> None:
 def forward_elements(graph: Graph) -> None:
     """Replace elements taken from tuples that are made in the same or an outer block; ifs and loops stay as they are."""
     _take_apart(graph.block)
-    eliminate_dead_code(graph)
+    eliminate_unused_code(graph)
 
 
 def _take_apart(block: Block) -> None:

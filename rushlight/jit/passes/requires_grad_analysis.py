@@ -56,6 +56,8 @@ def _block(block: Block) -> None:
             _if(node)
         elif node.kind == "prim::Loop":
             _loop(node)
+        elif node.kind in ("prim::Guard", "prim::BailOut"):
+            continue  # their results' types are checked
         else:
             for inner in node.blocks:
                 _block(inner)

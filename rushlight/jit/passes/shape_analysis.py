@@ -28,6 +28,8 @@ _PROBES = (7, 11)
 """Sizes that stand for an unknown one."""
 _UNKNOWN = object()
 _LARGEST = 1 << 40
+_SAY_TYPES = frozenset(("prim::Constant", "prim::Guard", "prim::BailOut"))
+"""Nodes whose results are of the types that stand there, whatever their inputs are."""
 
 
 @graph_pass("PropagateInputShapes")
@@ -54,7 +56,7 @@ def type_of_tensor(value: Tensor, with_grad: bool = True) -> TensorType:
 
 def _erase_block(block: Block) -> None:
     for node in block.nodes:
-        if node.kind != "prim::Constant":
+        if node.kind not in _SAY_TYPES:
             for value in node.outputs:
                 value.type = unshaped(value.type)
         for inner in node.blocks:
@@ -167,6 +169,11 @@ def _results(node: Node) -> list[TensorType | None] | None:
     if found is None:
         return None
     return [kind if isinstance(kind, TensorType) else None for kind in found] if len(found) == len(node.outputs) else None
+
+
+def probed_types(node: Node) -> list[TensorType | None] | None:
+    """The types of an operator's results, from those of its inputs; None where nothing is known."""
+    return _results(node)
 
 
 def _list_results(node: Node) -> list[Type] | None:

@@ -14,7 +14,10 @@ operators take their arguments from the stack and leave results there. A value's
     INTERFACE_CALL X N   call method X of the first of N arguments
     GET_ATTR X  SET_ATTR X  CREATE_OBJECT X  ISINSTANCE X  UNCHECKED_CAST X
     LIST_CONSTRUCT X N  TUPLE_CONSTRUCT N  NAMED_TUPLE_CONSTRUCT X N  DICT_CONSTRUCT X N  LIST_UNPACK N  TUPLE_SLICE X N
-    FORK X N    WAIT  ENTER  EXIT  RAISE_EXCEPTION  TYPECHECK X N  PROFILE_OP X N
+    FORK X N    WAIT  ENTER  EXIT  RAISE_EXCEPTION
+    PROFILE_OP X N  note the types of N values           TYPECHECK X N  push whether N values are of the types of check X
+    GUARD X     push whether the top is of type X        FAIL_GUARD X   push False, and be GUARD X from now on
+    TAIL_CALL X go on with function X instead of this one: the ways out of failed guards stand behind RET
 """
 
 from __future__ import annotations
@@ -22,9 +25,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rushlight.jit.function import Function
+from rushlight.jit.function import Function, schema_of_graph
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.passes.bailout_graph import build_bailout_graph
 from rushlight.jit.runtime.primitives import PRIMITIVES
 from rushlight.jit.types.kinds import ClassType, TupleType
 
@@ -40,8 +44,9 @@ class Instruction(NamedTuple):
 class Code:
     """The instructions of a graph, and what they refer to by number."""
 
-    def __init__(self, graph: Graph, name: str):
+    def __init__(self, graph: Graph, name: str, bailout_depth: int = 0):
         self.name = name
+        self.bailout_depth = bailout_depth
         self.instructions: list[Instruction] = []
         self.nodes: list[Node] = []
         self.constants: list[object] = []
@@ -51,6 +56,7 @@ class Code:
         self.names: list[str] = []
         self.types: list[object] = []
         self.codes: list[Code] = []
+        self.guards: list[int] = []
         self.register_count = 0
         self.input_count = len(graph.inputs)
         self.output_count = len(graph.outputs)
@@ -59,6 +65,15 @@ class Code:
     def __str__(self) -> str:
         return "\n".join(f"{index} {self._text(each)}" for index, each in enumerate(self.instructions)) + "\n"
 
+    def num_bailouts(self) -> int:
+        """How many guards may leave it."""
+        return len(self.guards)
+
+    def request_bailout(self, index: int) -> None:
+        """Let a guard fail when it is next met, for tests of what follows. IndexError for one that there is not."""
+        position = self.guards[index]
+        self.instructions[position] = self.instructions[position]._replace(op="FAIL_GUARD")
+
     def _text(self, instruction: Instruction) -> str:
         op, x, n = instruction
         text = f"{op} {x}" + (f" {n}" if n else "")
@@ -66,7 +81,9 @@ class Code:
             return f"{text} # {self.operator_names[x]}"
         if op in ("GET_ATTR", "SET_ATTR", "INTERFACE_CALL"):
             return f"{text} # {self.names[x]}"
-        if op == "CALL":
+        if op in ("GUARD", "FAIL_GUARD"):
+            return f"{text} # {self.types[x].ir_text}"
+        if op in ("CALL", "TAIL_CALL"):
             return f"{text} # {self.functions[x].name}"
         return f"{text} # {self.constants[x]!r}"[:100] if op == "LOADC" else text
 
@@ -78,6 +95,7 @@ class _CodeEmitter:
         self.registers: dict[Value, int] = {}
         self.constants: dict[Value, int] = {}
         self.last_use: dict[Value, tuple[Node, int]] = {}
+        self.ways_out: list[tuple[int, Node]] = []
         self._find_last_uses(graph.block)
 
     def run(self) -> None:
@@ -88,6 +106,8 @@ class _CodeEmitter:
         self.node = self.graph.block.result
         self._load_all(self.graph.block.result)
         self._emit("RET")
+        for jump, node in self.ways_out:
+            self._way_out(jump, node)
         self.code.register_count = len(self.registers)
 
     # Registers
@@ -290,6 +310,27 @@ class _CodeEmitter:
         self._emit(_WORDS[node.kind], self._operator_number(node), node.input_count)
         self._store_all(node.outputs)
 
+    def _bailout(self, node: Node) -> None:
+        """The value stays on the stack while it is checked."""
+        self._load(node.input(1), node, 1)
+        self.code.guards.append(self._emit("GUARD", self._number(self.code.types, node.output.type)))
+        self.ways_out.append((self._emit("JF"), node))
+        self._store_all(node.outputs)
+
+    def _way_out(self, jump: int, node: Node) -> None:
+        """Behind the end: the values that the rest of the function needs, and a call of it."""
+        self.node = node
+        self._patch(jump)
+        for value in node.inputs[2:]:
+            self._load(value, node, -1)
+        template, index = node.input().node["Subgraph"], node["index"]
+        rest = Function("bailout", define=lambda made: _define_rest(made, build_bailout_graph(template, index)))
+        rest.depth = max(self.code.bailout_depth, 0)
+        self._emit("TAIL_CALL", self._number(self.code.functions, rest))
+
+    def _nothing_to_do(self, node: Node) -> None:
+        """A template is not run."""
+
     def _word(self, node: Node) -> None:
         self._load_all(node)
         self._emit(_WORDS[node.kind], 0, node.input_count)
@@ -301,6 +342,7 @@ _WORDS = {
     "prim::TypeCheck": "TYPECHECK", "prim::RequiresGradCheck": "TYPECHECK", "prim::profile": "PROFILE_OP",
 }  # fmt: skip
 _SPECIAL: dict[str, Callable] = {
+    "prim::BailOut": _CodeEmitter._bailout, "prim::BailoutTemplate": _CodeEmitter._nothing_to_do,
     "prim::TypeCheck": _CodeEmitter._watching, "prim::RequiresGradCheck": _CodeEmitter._watching,
     "prim::profile": _CodeEmitter._watching,
     "prim::If": _CodeEmitter._if, "prim::Loop": _CodeEmitter._loop, "prim::CallFunction": _CodeEmitter._call_function,
@@ -313,6 +355,10 @@ _SPECIAL: dict[str, Callable] = {
     "prim::unchecked_cast": _CodeEmitter._cast, "prim::fork": _CodeEmitter._fork, "aten::wait": _CodeEmitter._word,
     "prim::Enter": _CodeEmitter._word, "prim::Exit": _CodeEmitter._word, "prim::RaiseException": _CodeEmitter._word,
 }  # fmt: skip
+
+
+def _define_rest(function: Function, graph: Graph) -> None:
+    function.set_graph(graph, schema_of_graph(function.name, graph))
 
 
 def _with_results(function: Callable, count: int) -> Callable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.script_class import RecursiveScriptClass
 from rushlight.jit.types.kinds import (
     ANY,
     ClassType,
@@ -54,7 +55,7 @@ def object_to_python(value: ScriptObject) -> object:
         return owner
     kind = value.type.python_class
     if kind is None:
-        return value
+        return RecursiveScriptClass(value)
     made = kind.__new__(kind)
     for name, attribute in value.type.attributes.items():
         object.__setattr__(made, name, from_script(value.slots[name], attribute.type))

@@ -19,7 +19,7 @@ from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.modes import modes
 from rushlight.jit.runtime.objects import set_runner
-from rushlight.jit.runtime.profiling import input_types, instrument, specialize
+from rushlight.jit.runtime.profiling import instrumented, profiling_insensitive, specialized
 from rushlight.jit.runtime.specialized import Specialized
 from rushlight.jit.tracing.numbers import plain
 from rushlight.jit.tracing.scripted_calls import record_call
@@ -51,13 +51,18 @@ class SimpleExecutor:
         if self._plan is None:
             with _lock:
                 if self._plan is None:
-                    graph = self.function.graph.copy()
-                    inline(graph)
-                    eliminate_dead_code(graph)
-                    constant_pooling(graph)
+                    graph = self._prepared()
                     self._specialized = Specialized(graph, self.function.short_name)
                     self._plan = ExecutionPlan(graph, Code(graph, self.function.name))
         return self._plan
+
+    def _prepared(self) -> Graph:
+        """The function's graph, optimized without any assumption."""
+        graph = self.function.graph.copy()
+        inline(graph)
+        eliminate_dead_code(graph)
+        constant_pooling(graph)
+        return graph
 
     def current_plan(self) -> ExecutionPlan:
         """The plan by which the next run goes."""
@@ -66,7 +71,8 @@ class SimpleExecutor:
     def run(self, arguments: list) -> list:
         """The results for arguments: by native code, once there is some for such arguments, else by the interpreter."""
         self.plan()
-        kind = self._specialized.kind_of(arguments) if modes().optimized else None
+        current = modes()
+        kind = self._specialized.kind_of(arguments) if current.optimized and current.fuses else None
         if kind is None or (kind.tried and kind.native is None):
             return self._interpret(arguments)
         results = self._specialized.run(kind, arguments)
@@ -83,27 +89,37 @@ class SimpleExecutor:
 
 
 class ProfilingExecutor(SimpleExecutor):
-    """Watches the first runs of a function, and runs the others by a plan for tensors like those that it saw."""
+    """Watches the first runs of a function, and runs the others by a plan for tensors like those that it saw.
 
-    def __init__(self, function: Function):
+    `depth` says for how many kinds of tensors, one after another, there may be plans: what the first does not fit goes to a
+    fallback function with a profiling executor of its own, of one less.
+    """
+
+    def __init__(self, function: Function, depth: int):
         super().__init__(function)
+        self.depth = depth
         self._profiled: ExecutionPlan | None = None
         self._optimized: ExecutionPlan | None = None
-        self._runs = 0
+
+    def _prepared(self) -> Graph:
+        return profiling_insensitive(self.function.graph)
 
     def current_plan(self) -> ExecutionPlan:
         """The plan that watches, then the one for what was seen."""
         if self._optimized is not None:
             return self._optimized
+        current = modes()
+        if self.depth < 1 or not (current.specializes and current.optimized):
+            return self.plan()
         with _lock:
             if self._profiled is None:
-                graph = instrument(self.plan().graph)
-                self._profiled = ExecutionPlan(graph, Code(graph, self.function.name))
-            if self._runs >= modes().profiled_runs and self._optimized is None:
-                graph = specialize(self.plan().graph, input_types(self._profiled.graph), self.function.name)
-                self._optimized = ExecutionPlan(graph, Code(graph, self.function.name))
-            self._runs += 1
+                self._profiled = self._plan_of(instrumented(self.plan().graph))
+            if self._optimized is None and self._profiled.graph.completed_runs >= current.profiled_runs:
+                self._optimized = self._plan_of(specialized(self._profiled.graph, current, self.depth))
             return self._optimized or self._profiled
+
+    def _plan_of(self, graph: Graph) -> ExecutionPlan:
+        return ExecutionPlan(graph, Code(graph, self.function.name, self.depth - 1))
 
 
 def executor_of(function: Function) -> SimpleExecutor:
@@ -111,14 +127,21 @@ def executor_of(function: Function) -> SimpleExecutor:
     if function._executor is None:
         with _lock:
             if function._executor is None:
-                kind = ProfilingExecutor if modes().profiling and modes().optimized else SimpleExecutor
-                function._executor = kind(function)
+                function._executor = _new_executor(function)
     return function._executor
+
+
+def _new_executor(function: Function) -> SimpleExecutor:
+    current = modes()
+    depth = current.depth if function.depth is None else function.depth
+    if current.profiling and current.optimized and depth > 0:
+        return ProfilingExecutor(function, depth)
+    return SimpleExecutor(function)
 
 
 def code_of(function: Function) -> Code:
     """The code of a function that is called by another."""
-    return executor_of(function).plan().code
+    return executor_of(function).current_plan().code
 
 
 def run_function(function: Function, arguments: list) -> object:

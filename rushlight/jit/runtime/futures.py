@@ -28,6 +28,7 @@ class Future:
         self._done = threading.Event()
         self._value: object = None
         self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Future], object]] = []
 
     def run(self) -> None:
         """Do the work, unless somebody has begun."""
@@ -39,7 +40,7 @@ class Future:
             self._value = work()
         except BaseException as error:
             self._error = error
-        self._done.set()
+        self._finish()
 
     def wait(self) -> object:
         """The value; what the work raised is raised here."""
@@ -54,13 +55,57 @@ class Future:
         return self._done.is_set()
 
     def value(self) -> object:
-        """The value, which must be there."""
+        """The value, which must be there: RuntimeError if it is not. What the work raised is raised here."""
+        if not self.done():
+            raise RuntimeError("the Future is not completed: wait() for it before value() is asked for")
         return self.wait()
 
     def set_result(self, value: object) -> None:
-        """Complete it from outside."""
-        self._value = value
-        self._done.set()
+        """Complete it from outside. RuntimeError if it is complete, or will be."""
+        self._complete(value, None)
+
+    def set_exception(self, error: BaseException) -> None:
+        """Complete it with an error, which `wait` and `value` raise. AssertionError for what is none."""
+        if not isinstance(error, Exception):
+            raise AssertionError(f"{error!r} is of type {type(error)}, not an Exception.")
+        self._complete(None, error)
+
+    def _complete(self, value: object, error: BaseException | None) -> None:
+        with self._lock:
+            if self._work is not None or self.done():
+                raise RuntimeError("Attempting to mark a completed Future as complete again. Note that a Future can only be "
+                                   "marked completed once.")  # fmt: skip
+            self._value, self._error = value, error
+        self._finish()
+
+    def _finish(self) -> None:
+        """The value is there: call what waits for it."""
+        with self._lock:
+            self._done.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def add_done_callback(self, callback: Callable[[Future], object]) -> None:
+        """Call a function with this Future once it is complete: in the thread that completes it, or now."""
+        with self._lock:
+            if not self.done():
+                self._callbacks.append(callback)
+                return
+        callback(self)
+
+    def then(self, callback: Callable[[Future], object]) -> Future:
+        """A Future of what a function gives for this one, once it is complete."""
+        made = Future()
+
+        def run(completed: Future) -> None:
+            try:
+                made.set_result(callback(completed))
+            except Exception as error:
+                made.set_exception(error)
+
+        self.add_done_callback(run)
+        return made
 
 
 @cache

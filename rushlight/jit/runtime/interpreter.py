@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rushlight.jit.errors import JitException
-from rushlight.jit.runtime.code import Code
+from rushlight.jit.runtime.code import Code, Instruction
 from rushlight.jit.runtime.futures import Future, fork
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import is_instance
+from rushlight.jit.runtime.watching import fits
 from rushlight.jit.types.kinds import TupleType
 
 CodeOf = Callable[[object], Code]
@@ -29,6 +30,8 @@ class Frame:
     code: Code
     registers: list
     counter: int = 0
+    base: int = 0
+    """How much of the stack belongs to its callers."""
 
 
 class Interpreter:
@@ -102,7 +105,15 @@ class Interpreter:
                 called = self.code_of(function)
                 if len(frames) > _DEPTH:
                     raise RecursionError("scripted functions call one another too deeply")
-                frames.append(Frame(called, [None] * called.register_count))
+                frames.append(Frame(called, [None] * called.register_count, 0, len(stack) - called.input_count))
+                return
+            elif op == "GUARD":
+                push(fits(stack[-1], code.types[x]))
+            elif op == "FAIL_GUARD":
+                instructions[counter] = Instruction("GUARD", x)
+                push(False)
+            elif op == "TAIL_CALL":
+                frames[-1] = _continued(self.code_of(code.functions[x]), stack, frame.base)
                 return
             else:
                 self._rarely(op, x, n, code, stack, entered)
@@ -153,6 +164,14 @@ class Interpreter:
         else:
             entered.remove(manager)
             stack += self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
+
+
+def _continued(code: Code, stack: list, base: int) -> Frame:
+    """A frame in the place of one whose values on the stack go, but for the arguments on top."""
+    arguments = _take(stack, code.input_count)
+    del stack[base:]
+    stack += arguments
+    return Frame(code, [None] * code.register_count, 0, base)
 
 
 def _next_round(stack: list, inputs: int) -> bool:

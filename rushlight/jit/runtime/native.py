@@ -6,16 +6,16 @@ In: a graph and arguments. Out: what runs it natively for arguments like these, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 
+from rushlight.core.providers import import_provider
 from rushlight.jit.ir.graph import Graph
 
 Native = Callable[[Sequence[object]], list | None]
 """The graph's results for a function's arguments; None where the interpreter has to run them."""
 NativeCompiler = Callable[[Graph, Sequence[object], str], Native | None]
 
+SERVICE = "native code of scripted functions"
 _compiler: NativeCompiler | None = None
-_provider: str | None = None
 
 
 def set_native_compiler(compiler: NativeCompiler | None) -> None:
@@ -24,16 +24,8 @@ def set_native_compiler(compiler: NativeCompiler | None) -> None:
     _compiler = compiler
 
 
-def set_native_provider(module: str | None) -> None:
-    """Name the module that calls `set_native_compiler` when it is imported, which happens when native code is first wanted."""
-    global _provider
-    _provider = module
-
-
 def native_compiler() -> NativeCompiler | None:
-    """What makes native code."""
-    global _provider
-    if _compiler is None and _provider is not None:
-        name, _provider = _provider, None
-        import_module(name)
+    """What makes native code. The compiler is imported when it is first wanted."""
+    if _compiler is None:
+        import_provider(SERVICE)
     return _compiler

@@ -52,3 +52,16 @@ class ScriptObject:
 
     def __repr__(self) -> str:
         return f"<ScriptObject {self.type.name}>"
+
+
+class ExtensionObject(ScriptObject):
+    """An object of an extension class: `held` is what operators take in its place, None until an archive's state is read."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, kind: ClassType, held: object = None):
+        super().__init__(kind)
+        self.held = held
+
+    def __str__(self) -> str:
+        return f"object({id(self):#x})"

@@ -9,7 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Node
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.type_checks import to_script
-from rushlight.jit.runtime.watching import fits, watch
+from rushlight.jit.runtime.watching import fits, needs_gradient, watch
 
 
 def _uninitialized(node: Node) -> Callable:
@@ -31,6 +31,14 @@ def _tuple_slice(node: Node) -> Callable:
 
 
 def _profile(node: Node) -> Callable:
+    graph = node.graph
+
+    def count() -> None:
+        graph.completed_runs += 1
+
+    if not node.inputs:
+        return count
+
     def see(value: object) -> object:
         watch(node, value)
         return value
@@ -46,13 +54,27 @@ def _type_check(node: Node) -> Callable:
 def _grad_check(node: Node) -> Callable:
     kinds = node["types"]
     return lambda *values: (
-        *values, all(value.requires_grad == kind.requires_grad for value, kind in zip(values, kinds, strict=True))
+        *values,
+        all(isinstance(value, Tensor) and needs_gradient(value) == kind.requires_grad
+            for value, kind in zip(values, kinds, strict=True)),
     )  # fmt: skip
+
+
+def _dynamic_guard(node: Node) -> Callable:
+    kinds = node["types"]
+    return lambda *values: all(map(fits, values, kinds))
 
 
 def _constant_chunk(node: Node) -> Callable:
     count, dim = node["chunks"], node["dim"]
-    return lambda value: tuple(value.chunk(count, dim))
+
+    def chunk(value: Tensor) -> tuple[Tensor, ...]:
+        parts = tuple(value.chunk(count, dim))
+        if len(parts) != count:
+            raise RuntimeError(f"Expected chunk to return at least {count} outputs, but got only {len(parts)}")
+        return parts
+
+    return chunk
 
 
 def _tolist(node: Node) -> Callable:
@@ -90,6 +112,7 @@ PRIMITIVES: dict[str, Callable[[Node], Callable]] = {
     "prim::profile": _profile,
     "prim::TypeCheck": _type_check,
     "prim::RequiresGradCheck": _grad_check,
+    "prim::TensorExprDynamicGuard": _dynamic_guard,
     "prim::ConstantChunk": _constant_chunk,
     "prim::PythonOp": _python_op,
     "prim::tolist": _tolist,

@@ -1,127 +1,150 @@
-"""Profiling: which tensors a graph meets, and a plan for such tensors.
+"""Plans of the profiling executor: passes in order, for graphs that watch, and for graphs that rely on what was seen.
 
-In: an inlined graph. Out: `instrument`, a graph that looks at its tensors with `prim::profile` nodes; `specialize`, a graph
-that first checks (`prim::TypeCheck`) that its inputs are as they were when they were watched, and calls the unchanged graph
-where they are not:
-
-    %3 : Float(2, 3, ...), %4 : bool = prim::TypeCheck[types=[Float(2, 3, ...)]](%x)
-    %5 : Tensor = prim::If(%4)
-      block0(): what holds for such inputs
-      block1(): a call of fallback_function
+In: an inlined graph, and the same one after it has watched some runs (`InstrumentGraph`). Out: a graph in which runs of
+operators are groups behind checks of their inputs. Where a check fails, a fallback function runs, which profiles anew and has
+one plan less to make. With gradients the groups are differentiated as a whole. The legacy fuser checks with guards instead, and
+bails out of the graph where one fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rushlight.jit.constants import insert_constant
 from rushlight.jit.function import Function
-from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.bailout_graph import insert_bailouts
+from rushlight.jit.passes.canonicalize_ops import canonicalize_ops
+from rushlight.jit.passes.check_inplace import check_inplace
+from rushlight.jit.passes.clear_profiling import clear_profiling_information
+from rushlight.jit.passes.clear_undefinedness import clear_undefinedness
 from rushlight.jit.passes.common_subexpression_elimination import eliminate_common_subexpression
+from rushlight.jit.passes.constant_pooling import constant_pooling
 from rushlight.jit.passes.constant_propagation import constant_propagation
 from rushlight.jit.passes.create_autodiff_subgraphs import create_autodiff_subgraphs
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
-from rushlight.jit.passes.inline import insert_graph
+from rushlight.jit.passes.decompose_ops import decompose_ops
+from rushlight.jit.passes.graph_fuser import fuse_graph, fuse_tensor_exprs
+from rushlight.jit.passes.guard_differentiable_graphs import guard_differentiable_graphs
+from rushlight.jit.passes.guard_elimination import eliminate_redundant_guards
+from rushlight.jit.passes.guard_fusion_groups import guard_fusion_groups
+from rushlight.jit.passes.guarding import FALLBACK
+from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.inline_autodiff_subgraphs import inline_autodiff_subgraphs
+from rushlight.jit.passes.insert_guards import insert_guards
+from rushlight.jit.passes.instrument_graph import instrument_graph
+from rushlight.jit.passes.lower_grad_of import lower_grad_of
+from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.passes.peephole import peephole_optimize
+from rushlight.jit.passes.remove_expands import remove_expands
+from rushlight.jit.passes.remove_type_specializations import remove_type_specializations
 from rushlight.jit.passes.requires_grad_analysis import propagate_requires_grad
+from rushlight.jit.passes.reshaping import has_reshaping
 from rushlight.jit.passes.shape_analysis import propagate_input_shapes
-from rushlight.jit.types.kinds import BOOL, TENSOR, TensorType
+from rushlight.jit.passes.specialize_profiled_types import specialize_profiled_types
+from rushlight.jit.passes.strict_fusion import check_strict_fusion
+from rushlight.jit.runtime.modes import Modes
+from rushlight.jit.types.kinds import TensorType, TupleType
 from rushlight.jit.types.relations import unshaped
 
+_INSENSITIVE = (
+    inline, clear_profiling_information, lower_grad_of, clear_undefinedness, remove_expands, canonicalize_ops,
+    eliminate_dead_code, decompose_ops, constant_propagation, eliminate_dead_code, eliminate_common_subexpression,
+    constant_pooling, peephole_optimize, eliminate_dead_code, lower_simple_tuples, check_inplace,
+)  # fmt: skip
 
-def instrument(graph: Graph) -> Graph:
-    """A copy of the graph in which every tensor that a node reads goes through a `prim::profile` node."""
+
+def profiling_insensitive(graph: Graph) -> Graph:
+    """A copy of a graph after the passes that assume nothing about arguments."""
     copied = graph.copy()
-    _instrument(copied.block)
+    for each in _INSENSITIVE:
+        each(copied)
     return copied
 
 
-def _instrument(block: Block) -> None:
-    for node in [*block.nodes, block.result]:
-        if node.kind in ("prim::Constant", "prim::profile"):
-            continue
-        for inner in node.blocks:
-            _instrument(inner)
-        for index, value in enumerate(node.inputs):
-            if isinstance(value.type, TensorType) and not value.is_constant:
-                node.replace_input(index, _profiled(node, value))
+def instrumented(graph: Graph) -> Graph:
+    """A copy of a graph that watches its tensors."""
+    copied = graph.copy()
+    instrument_graph(copied)
+    return copied
 
 
-def _profiled(before: Node, value: Value) -> Value:
-    graph = before.graph
-    node = graph.create("prim::profile", [value]).insert_before(before)
-    node.set("profiled_type", TENSOR).set("seen_none", 0)
-    node.output.set_type(value.type)
-    return node.output
+def specialized(profiled: Graph, modes: Modes, depth: int) -> Graph:
+    """A graph for tensors like those that an instrumented one met. `depth` counts the plans that may be made, this one too."""
+    graph = profiled.copy()
+    if modes.tensor_exprs or not modes.fuses or has_reshaping(graph):
+        _with_checked_groups(graph, modes, depth)
+    else:
+        _with_guards(graph, modes, depth)
+    eliminate_dead_code(graph)
+    check_strict_fusion(graph)
+    return graph
 
 
-def input_types(instrumented: Graph) -> list[TensorType | None]:
-    """What was seen of each input; None for those that are no tensors, or that nothing read."""
-    found = []
-    for value in instrumented.inputs:
-        kinds = [use.user["profiled_type"] for use in value.uses if use.user.kind == "prim::profile"]
-        kinds = [kind for kind in kinds if kind != TENSOR]
-        found.append(kinds[0] if kinds else None)
-    return found
+def _with_checked_groups(graph: Graph, modes: Modes, depth: int) -> None:
+    specialize_profiled_types(graph)
+    if _needs_gradients(graph):
+        create_autodiff_subgraphs(graph, min(2, modes.autodiff_threshold))
+        inline_autodiff_subgraphs(graph, modes.autodiff_threshold)
+        guard_differentiable_graphs(graph)
+    if modes.fuses:
+        fuse = fuse_tensor_exprs if modes.tensor_exprs else fuse_graph
+        fuse(graph, profiled=True, fewest=_fewest(modes))
+        guard_fusion_groups(graph, dynamic=modes.strategy_at(depth) == "DYNAMIC")
+    remove_type_specializations(graph)
+    _replace_fallbacks(graph, depth - 1)
 
 
-_RESHAPING = frozenset(
-    f"aten::{name}_" for name in ("resize", "resize_as", "set", "t", "transpose", "swapaxes", "swapdims", "squeeze",
-                                  "unsqueeze", "as_strided", "requires_grad", "detach")
-)  # fmt: skip
-"""Operators that change in place what the check has found out."""
-
-
-def specialize(graph: Graph, kinds: Sequence[TensorType | None], name: str) -> Graph:
-    """A graph with a body for inputs of these types, and a call of the graph as it was for all others."""
-    checked = [index for index, kind in enumerate(kinds) if kind is not None]
-    if not checked or any(node.kind in _RESHAPING for node in graph.all_nodes()):
-        return graph
-    body = graph.copy()
-    for index in checked:
-        body.inputs[index].set_type(kinds[index])
-    _optimize(body)
-    made = Graph()
-    inputs = [made.add_input(_name(value), unshaped(value.type)) for value in graph.inputs]
-    check = made.insert("prim::TypeCheck", [inputs[index] for index in checked], 0)
-    check.set("types", [kinds[index] for index in checked])
-    typed = list(inputs)
-    for index in checked:
-        typed[index] = check.add_output(kinds[index])
-    choice = made.insert("prim::If", [check.add_output(BOOL)], 0)
-    for block, values in ((choice.add_block(), typed), (choice.add_block(), inputs)):
-        if values is typed:
-            results = insert_graph(block.result, body, values)
-        else:
-            results = _call_fallback(made, block, graph, inputs, name)
-        for value in results:
-            block.add_output(value)
-    for value in graph.outputs:
-        made.register_output(choice.add_output(unshaped(value.type)))
-    return made
-
-
-def _name(value: Value) -> str | None:
-    return value.debug_name if value.has_debug_name else None
-
-
-def _optimize(graph: Graph) -> None:
-    """What known sizes of the inputs make possible; what needs gradients is collected into differentiable graphs."""
+def _with_guards(graph: Graph, modes: Modes, depth: int) -> None:
+    """Everything after a guard may rely on it, also what only asks for sizes."""
+    insert_guards(graph)
+    eliminate_redundant_guards(graph)
+    insert_bailouts(graph)
     propagate_input_shapes(graph)
     peephole_optimize(graph)
     constant_propagation(graph)
     eliminate_common_subexpression(graph)
-    if any(isinstance(value.type, TensorType) and value.type.requires_grad for value in graph.inputs):
-        propagate_requires_grad(graph)
-        create_autodiff_subgraphs(graph)
-        inline_autodiff_subgraphs(graph)
-    eliminate_dead_code(graph)
+    propagate_requires_grad(graph)
+    if _needs_gradients(graph):
+        create_autodiff_subgraphs(graph, min(2, modes.autodiff_threshold))
+        inline_autodiff_subgraphs(graph, modes.autodiff_threshold)
+        guard_differentiable_graphs(graph)
+        _replace_fallbacks(graph, depth - 1)
+    else:
+        fuse_graph(graph, profiled=True, fewest=_fewest(modes))
 
 
-def _call_fallback(made: Graph, block: Block, graph: Graph, inputs: list[Value], name: str) -> list[Value]:
-    function = Function(f"{name}.fallback_function", graph.copy())
-    with made.inserting(at_end_of=block):
-        constant = insert_constant(made, function)
-        node = made.insert("prim::CallFunction", [constant, *inputs], 0)
-    return [node.add_output(unshaped(value.type)) for value in graph.outputs]
+def _fewest(modes: Modes) -> int:
+    return 2 if modes.inlines_fusion_groups else 1
+
+
+def _needs_gradients(graph: Graph) -> bool:
+    """Whether a tensor that a node reads was seen to need gradients."""
+    return any(
+        isinstance(value.type, TensorType) and value.type.requires_grad for node in graph.all_nodes() for value in node.inputs
+    )
+
+
+def _replace_fallbacks(graph: Graph, depth: int) -> None:
+    """Calls of functions in the place of the graphs that run where a check fails."""
+    for node in graph.find_all_nodes(FALLBACK):
+        function = Function("fallback_function", _giving_a_tuple(node["Subgraph"]))
+        function.depth = max(depth, 0)
+        with graph.inserting(before=node), graph.source(node.source_range):
+            constant = insert_constant(graph, function)
+            constant.node.set("fallback", 1)
+            call = graph.insert("prim::CallFunction", [constant, *node.inputs])
+            call.output.set_type(TupleType(tuple(unshaped(value.type) for value in node.outputs)))
+            unpacked = graph.insert("prim::TupleUnpack", [call.output], 0)
+        for value in node.outputs:
+            value.replace_all_uses_with(unpacked.add_output(value.type))
+        node.destroy()
+
+
+def _giving_a_tuple(graph: Graph) -> Graph:
+    results = graph.outputs
+    with graph.inserting(at_end_of=graph.block):
+        made = graph.insert("prim::TupleConstruct", results).output
+    made.set_type(TupleType(tuple(unshaped(value.type) for value in results)))
+    for _ in results:
+        graph.block.erase_output(0)
+    graph.register_output(made)
+    return graph

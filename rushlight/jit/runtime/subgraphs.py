@@ -26,8 +26,8 @@ class CompiledGradient:
     def __init__(self, gradient: Gradient):
         lower_grad_of(gradient.df)
         self.gradient = gradient
-        self.forward = Function("forward", gradient.f)
-        self.backward = Function("backward", gradient.df)
+        self.forward = _plain_function("forward", gradient.f)
+        self.backward = _plain_function("backward", gradient.df)
 
     def run(self, inputs: Sequence[object]) -> tuple[tuple, list]:
         """(The results, what the reverse graph needs beside gradients.)"""
@@ -44,6 +44,13 @@ class CompiledGradient:
         for index, grad in zip(self.gradient.df_output_vjps, results, strict=True):
             found[index] = grad
         return found
+
+
+def _plain_function(name: str, graph: Graph) -> Function:
+    """A function that is not profiled."""
+    function = Function(name, graph)
+    function.depth = 0
+    return function
 
 
 def _results(value: object, count: int) -> tuple:
@@ -72,13 +79,23 @@ class DifferentiableGraphFunction(AutogradFunction):
         return None, *ctx.compiled.gradients(grads, captured, ctx.count)
 
 
+def _needs_gradients(inputs: Sequence[object]) -> bool:
+    """Whether the formulas are wanted, and hold: they are for real floating-point numbers of one dtype. All else is recorded
+    operator by operator."""
+    if not is_grad_enabled():
+        return False
+    tensors = [each for each in inputs if isinstance(each, Tensor)]
+    dtypes = {each.dtype for each in tensors}
+    return any(each.requires_grad for each in tensors) and len(dtypes) == 1 and dtypes.pop().is_floating_point
+
+
 def _differentiable(node: Node) -> Callable:
     body: Graph = node["Subgraph"]
-    plain = Function("differentiable", body)
+    plain = _plain_function("differentiable", body)
     compiled: list[CompiledGradient] = []
 
     def run(*inputs: object) -> object:
-        if not is_grad_enabled() or not any(isinstance(each, Tensor) and each.requires_grad for each in inputs):
+        if not _needs_gradients(inputs):
             return run_with_executor(plain, list(inputs))
         if not compiled:
             compiled.append(CompiledGradient(differentiate(body)))
@@ -89,7 +106,8 @@ def _differentiable(node: Node) -> Callable:
 
 
 def _group(node: Node) -> Callable:
-    function = Function("group", node["Subgraph"])
+    """A group runs by a plan of its own, natively once that pays; its inputs have been checked."""
+    function = _plain_function("group", node["Subgraph"])
     return lambda *inputs: run_with_executor(function, list(inputs))
 
 
@@ -97,3 +115,4 @@ PRIMITIVES["prim::DifferentiableGraph"] = _differentiable
 PRIMITIVES["prim::FusionGroup"] = _group
 PRIMITIVES["prim::TensorExprGroup"] = _group
 PRIMITIVES["prim::FunctionalGraph"] = _group
+PRIMITIVES["prim::FallbackGraph"] = _group

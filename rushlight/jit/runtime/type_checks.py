@@ -13,6 +13,8 @@ from rushlight.jit.runtime.futures import Future
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.types.kinds import (
     ANY,
+    ANY_LIST,
+    ANY_TUPLE,
     BOOL,
     COMPLEX,
     DEVICE,
@@ -36,6 +38,7 @@ from rushlight.jit.types.kinds import (
 from rushlight.jit.types.relations import implements, members_of
 
 _SIMPLE = {INT: int, FLOAT: float, BOOL: bool, COMPLEX: complex, STRING: str, DEVICE: device}
+_FAMILIES = {ANY_LIST: list, ANY_TUPLE: tuple}
 
 
 def is_instance(value: object, kind: Type) -> bool:
@@ -48,6 +51,8 @@ def is_instance(value: object, kind: Type) -> bool:
         return value is None
     if kind in _SIMPLE:
         return type(value) is _SIMPLE[kind]
+    if kind in _FAMILIES:
+        return isinstance(value, _FAMILIES[kind])
     if isinstance(kind, UnionType | OptionalType | NumberType):
         return any(is_instance(value, part) for part in members_of(kind))
     if isinstance(kind, ListType):
@@ -67,6 +72,10 @@ def is_instance(value: object, kind: Type) -> bool:
     return isinstance(kind, FutureType) and isinstance(value, Future)
 
 
+_EXACT = {id(kind): python_type for kind, python_type in ((INT, int), (FLOAT, float), (BOOL, bool), (STRING, str))}
+"""The Python types whose values need no conversion, by the identity of the types that the library makes."""
+
+
 class CannotConvert(TypeError):
     """A Python value does not fit a type."""
 
@@ -74,6 +83,8 @@ class CannotConvert(TypeError):
 def to_script(value: object, kind: Type) -> object:
     """A Python value as scripted code of this type takes it; lists and dicts are copied. CannotConvert says what does not
     fit."""
+    if _EXACT.get(id(kind)) is type(value):
+        return value
     if isinstance(kind, TensorType) or kind is ANY:
         return _as_tensor(value) if isinstance(kind, TensorType) else _unwrapped(value)
     if isinstance(kind, OptionalType):
@@ -83,6 +94,9 @@ def to_script(value: object, kind: Type) -> object:
     if isinstance(kind, ListType):
         if not isinstance(value, list | tuple):
             raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
+        exact = _EXACT.get(id(kind.element))
+        if exact is not None and set(map(type, value)) == {exact}:
+            return list(value)
         return [to_script(item, kind.element) for item in value]
     if isinstance(kind, DictType):
         if not isinstance(value, dict):

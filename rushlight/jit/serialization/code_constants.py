@@ -14,6 +14,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import ENUM_TYPES
 from rushlight.jit.function import Function
 from rushlight.jit.ir.printer import float_text, quoted
+from rushlight.jit.runtime.objects import ExtensionObject
 from rushlight.jit.serialization.code_names import TypeTable
 from rushlight.jit.types.kinds import TENSOR, DictType, ListType, OptionalType, TupleType, Type
 
@@ -35,7 +36,7 @@ class ConstantTable:
 
 def constant_text(value: object, kind: Type, constants: ConstantTable, types: TypeTable) -> str:
     """A constant of a type as an expression."""
-    if isinstance(value, Tensor) or (isinstance(value, str) and not value.isascii()):
+    if isinstance(value, Tensor | ExtensionObject) or (isinstance(value, str) and not value.isascii()):
         return constants.name_of(value, kind)
     if isinstance(value, Function):
         return types.name_of(value)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
+from rushlight.jit.types.extensions import ExtensionType
 from rushlight.jit.types.kinds import (
     ClassType,
     DictType,
@@ -82,6 +83,8 @@ class TypeTable:
 
     def name_of(self, item: Type | Function) -> str:
         """The qualified name of a class, NamedTuple, enumeration, interface or function; mangled if another one has it."""
+        if isinstance(item, ExtensionType):  # which torch defines
+            return item.name
         key = _named_tuple_key(item)
         if key not in self.names:
             wanted = name = qualified(self._outside_of_class(item.name) if isinstance(item, Function) else item.name)

@@ -33,11 +33,12 @@ from rushlight.jit.serialization.debug_sources import DebugSources
 from rushlight.jit.serialization.literals import literal_value
 from rushlight.jit.serialization.names import ArchiveResolver
 from rushlight.jit.source import Source
+from rushlight.jit.types.extensions import PREFIX as EXTENSIONS
+from rushlight.jit.types.extensions import extension_type
 from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleType, Type
 from rushlight.serialization.errors import CheckpointError
 
 ROOT = "__torch__"
-_EXTENSIONS = "__torch__.torch.classes."
 _DEFINITION = re.compile(r"(?:class|def) +(\w+) *[(:]")
 _KEYWORD = re.compile(rf"(?<=\w\.)(?:{'|'.join(keyword.kwlist)})\b|(?<=\n  )(?:{'|'.join(keyword.kwlist)})(?= : )")
 _OLD_HEADER = re.compile(r"op_version_set *=|import |from ")  # what files began with before torch 1.4
@@ -141,8 +142,11 @@ class Importer:
 
     def find_type(self, name: str) -> Type | None:
         """The type of a qualified name; None if it names none."""
-        if name.startswith(_EXTENSIONS):
-            raise CheckpointError(f"{name[:200]} is a class of torch's extensions (quantization and others), which are missing")
+        if name.startswith(EXTENSIONS):
+            found = extension_type(name)
+            if found is None and name.count(".") > EXTENSIONS.count("."):
+                raise CheckpointError(f"{name[:200]} is a class of torch's extensions, of which only packed weights are known")
+            return found
         with self.lock:
             if name not in self.types:
                 found = self.definition(name)

@@ -10,8 +10,9 @@ import pickle
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import ENUM_TYPES
+from rushlight.jit.operators.extensions import state_of
 from rushlight.jit.runtime.executor import run_function
-from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 from rushlight.jit.runtime.type_checks import is_instance
 from rushlight.jit.serialization.code_names import TypeTable
 from rushlight.jit.types.kinds import (
@@ -128,6 +129,11 @@ class ArchivePickler(Pickler):
         module, _, name = self.types.name_of(kind).rpartition(".")
         self.write_global(module, name)
         self.out += pickle.EMPTY_TUPLE + pickle.NEWOBJ
+        if isinstance(value, ExtensionObject):
+            self.save_typed(*state_of(value))
+            self.out += pickle.BUILD
+            self.memoize(value)
+            return
         get_state = kind.methods.get("__getstate__")  # compiled because it is exported; nn.Module's own is Python's
         if get_state is not None and "__setstate__" in kind.methods:
             self.save_typed(run_function(get_state, [value]), get_state.schema.return_type)

@@ -11,10 +11,12 @@ import pickle
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from rushlight.jit.operators.extensions import restore, state_types
 from rushlight.jit.runtime.executor import run_function
-from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 from rushlight.jit.runtime.type_checks import is_instance
 from rushlight.jit.serialization.module_objects import fill_module, module_object
+from rushlight.jit.types.extensions import ExtensionType
 from rushlight.jit.types.kinds import (
     BOOL,
     FLOAT,
@@ -160,7 +162,11 @@ def _new_object(machine: ArchiveUnpickler) -> None:
     machine.constructed += 1
     if machine.constructed > 1_000_000:
         machine.fail("makes more than a million objects")
-    machine.push_container(module_object(named.kind) if named.kind.is_module else ScriptObject(named.kind))
+    kind = named.kind
+    is_opaque = isinstance(kind, ExtensionType)
+    machine.push_container(
+        module_object(kind) if kind.is_module else ExtensionObject(kind) if is_opaque else ScriptObject(kind)
+    )
 
 
 def _build_object(machine: ArchiveUnpickler) -> None:
@@ -168,6 +174,9 @@ def _build_object(machine: ArchiveUnpickler) -> None:
         Unpickler.instructions[pickle.BUILD](machine)
         return
     state, target = machine.pop(), machine.top()
+    if isinstance(target, ExtensionObject):
+        _restore_packed(machine, target, state)
+        return
     restore = target.type.methods.get("__setstate__")
     if restore is None:
         _set_attributes(machine, target, state)
@@ -179,6 +188,19 @@ def _build_object(machine: ArchiveUnpickler) -> None:
     if target.type.is_module:
         fill_module(target, {})
     run_function(restore, [target, state])
+
+
+def _restore_packed(machine: ArchiveUnpickler, target: ExtensionObject, state: object) -> None:
+    """Packed weights from their state, in whichever of its forms it has."""
+    kinds = state_types(target)
+    what = f"the state of {target.type.name}"
+    for kind in kinds[1:]:
+        try:
+            restore(target, machine.conformer.conform(state, kind, what))
+            return
+        except UnpicklingError:
+            continue
+    restore(target, machine.conformer.conform(state, kinds[0], what))
 
 
 def _set_attributes(machine: ArchiveUnpickler, target: ScriptObject, state: object) -> None:

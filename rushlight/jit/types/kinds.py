@@ -85,19 +85,17 @@ class TensorType(Type):
         """`Tensor`, `FloatTensor` of unknown rank, or `Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`."""
         if self.undefined:
             return "AutogradZeroTensor"
-        if self == TENSOR or (self.dtype is None and self.sizes is None):
-            return "Tensor"
         name = "Tensor" if self.dtype is None else self.dtype.scalar_name
-        if self.sizes is None:
+        if self.sizes is None and self.dtype is not None:
             return f"{name}Tensor"
-        parts = ["*" if size is None else str(size) for size in self.sizes]
+        parts = ["*" if size is None else str(size) for size in self.sizes or ()]
         if self.strides:
             parts.append(f"strides=[{', '.join('*' if stride is None else str(stride) for stride in self.strides)}]")
         if self.requires_grad is not None:
             parts.append(f"requires_grad={int(self.requires_grad)}")
         if self.device is not None:
             parts.append(f"device={self.device}")
-        return f"{name}({', '.join(parts)})"
+        return f"{name}({', '.join(parts)})" if parts or self.sizes is not None else name
 
 
 @dataclass(frozen=True)

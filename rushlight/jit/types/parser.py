@@ -9,7 +9,8 @@ import ast
 import re
 from collections.abc import Callable
 
-from rushlight.core.dtype import ALL
+from rushlight.core.dtype import ALL, QUANTIZED_TYPES
+from rushlight.jit.types.extensions import extension_type
 from rushlight.jit.types.kinds import (
     ANY,
     ANY_CLASS,
@@ -54,7 +55,7 @@ SIMPLE = {
     "AutogradZeroTensor": TensorType(undefined=True),
 }  # fmt: skip
 _WRAPPERS = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
-_DTYPES = {each.scalar_name: each for each in ALL}
+_DTYPES = {each.scalar_name: each for each in (*ALL, *QUANTIZED_TYPES)}
 
 
 class Tokens:
@@ -191,7 +192,7 @@ def _parse_base(tokens: Tokens, resolve: Callable) -> Type:
 
 
 def _resolved(tokens: Tokens, resolve: Callable, name: str) -> Type:
-    found = resolve(name)
+    found = resolve(name) or extension_type(name)
     if found is None:
         raise tokens.error(f"unknown type {name!r}")
     return found
@@ -229,7 +230,7 @@ def _shown_default(tokens: Tokens) -> object:
 def _parse_shaped(tokens: Tokens, name: str) -> TensorType:
     """`Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`, after its first word."""
     tokens.expect("(")
-    sizes: list[int | None] | None = []
+    sizes: list[int | None] = []
     known: dict[str, object] = {}
     while not tokens.take(")"):
         if tokens.kind == "name":
@@ -239,9 +240,10 @@ def _parse_shaped(tokens: Tokens, name: str) -> TensorType:
         else:
             sizes.append(None if tokens.take("*") else int(tokens.expect_kind("number")))
         tokens.take(",")
+    no_sizes = name == "Tensor" and known and not sizes  # `Tensor(requires_grad=1)` says no more than that
     strides = known.get("strides")
-    needs = known.get("requires_grad")
-    return TensorType(_DTYPES.get(name), tuple(sizes), strides, None if needs is None else bool(needs), known.get("device"))
+    needs = None if known.get("requires_grad") is None else bool(known["requires_grad"])
+    return TensorType(_DTYPES.get(name), None if no_sizes else tuple(sizes), strides, needs, known.get("device"))
 
 
 def _parse_property(tokens: Tokens) -> object:

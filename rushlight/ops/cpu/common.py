@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import FLOATING, bool_, dtype
+from rushlight.core.dtype import FLOATING, QUANTIZED, bool_, dtype
 from rushlight.core.strides import broadcast_shapes, contiguous_strides, elementwise_strides
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_impl, impl_from_array
@@ -17,7 +17,12 @@ from rushlight.ops.meta.checks import not_implemented
 
 
 def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | None = None) -> Tensor:
-    """An uninitialised tensor from the caching allocator."""
+    """An uninitialised tensor from the caching allocator. RuntimeError for a quantized dtype, which says too little."""
+    if element_type.category == QUANTIZED:
+        raise RuntimeError(
+            f"a tensor of dtype {element_type} needs a scale and a zero point: make it with quantize_per_tensor, "
+            "quantize_per_channel or _empty_affine_quantized"
+        )
     return wrap(empty_impl(tuple(sizes), element_type, None if strides is None else tuple(strides)))
 
 

@@ -182,9 +182,10 @@ def isinf(self, *, out=None):
 @elementwise("add.Tensor")
 def add(self, other, *, alpha=1, out=None):
     kind = result_type(self, other)
+    _check_alpha(kind, alpha)
+    alpha = bool(alpha) if kind is bool_ else alpha
     if alpha == 1:
         return apply(np.add, kind, kind, self, other, out=out)
-    _check_alpha(kind, alpha)
     return _add_scaled(kind, self, other, alpha, alpha, out)
 
 

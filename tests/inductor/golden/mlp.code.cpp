@@ -103,16 +103,16 @@ static void kernel_3(const float* in0, float* out0) {
 }
 
 extern "C" int rushlight_prepare(void** buffers) {
-  float* up_weight = (float*)buffers[0];
-  float* up_bias = (float*)buffers[1];
-  float* norm_weight = (float*)buffers[2];
-  float* norm_bias = (float*)buffers[3];
-  float* down_weight = (float*)buffers[4];
-  float* down_bias = (float*)buffers[5];
-  float* packed_up_weight_0_1_16 = (float*)buffers[6];
-  float* packed_down_weight_0_1_64 = (float*)buffers[7];
   #pragma omp parallel num_threads(2)
   {
+    float* up_weight = (float*)buffers[0];
+    float* up_bias = (float*)buffers[1];
+    float* norm_weight = (float*)buffers[2];
+    float* norm_bias = (float*)buffers[3];
+    float* down_weight = (float*)buffers[4];
+    float* down_bias = (float*)buffers[5];
+    float* packed_up_weight_0_1_16 = (float*)buffers[6];
+    float* packed_down_weight_0_1_64 = (float*)buffers[7];
     rl::pack_b(up_weight + 0L, 1L, 16L, 16L, 64L, packed_up_weight_0_1_16);
     rl::pack_b(down_weight + 0L, 1L, 64L, 64L, 8L, packed_down_weight_0_1_64);
   }

@@ -31,3 +31,14 @@ class MLP(torch.nn.Module):
 def scores(x, weight):
     hidden = F.gelu(x @ weight)
     return hidden.softmax(-1), x.sum(0)
+
+
+def image_gradients(grad, x, weight):
+    settings = None, [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True, True, False]
+    to_input, to_weight, _ = torch.ops.aten.convolution_backward(grad, x, weight, *settings)
+    return torch.where(x > 0, to_input, 0.0).permute(0, 2, 3, 1), weight - 0.1 * to_weight
+
+
+def histogram(values, bins, rows, index):
+    counts = torch.zeros(10).scatter_add(0, bins, values.exp())
+    return counts.cumsum(0), torch.ones(6, 20).index_put((index,), rows * 2, accumulate=True)

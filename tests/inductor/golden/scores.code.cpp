@@ -95,19 +95,19 @@ extern "C" long rushlight_arena_bytes_for(const int64_t* sizes) {
 extern "C" int rushlight_entry(void** buffers) {
   int status_value = 0;
   int* status = &status_value;
-  float* arg0_1 = (float*)buffers[0];
-  float* arg1_1 = (float*)buffers[1];
-  float* buf6 = (float*)buffers[2];
-  float* buf5 = (float*)buffers[3];
   const int64_t s0 = (int64_t)(buffers + 5)[0];
   const int64_t s1 = (int64_t)(buffers + 5)[1];
   long at[3];
   rushlight_place_blocks(s0, s1, at);
-  float* panels_buf0 = (float*)(((char*)buffers[4]) + at[0]);
-  float* buf1 = (float*)(((char*)buffers[4]) + at[1]);
-  char* rows_buf2 = ((char*)buffers[4]) + at[2];
   #pragma omp parallel num_threads(2) if (128L*s0 + 64L*s0*s1 >= 600000L)
   {
+    float* arg0_1 = (float*)buffers[0];
+    float* arg1_1 = (float*)buffers[1];
+    float* buf6 = (float*)buffers[2];
+    float* buf5 = (float*)buffers[3];
+    float* panels_buf0 = (float*)(((char*)buffers[4]) + at[0]);
+    float* buf1 = (float*)(((char*)buffers[4]) + at[1]);
+    char* rows_buf2 = ((char*)buffers[4]) + at[2];
     kernel_0(arg0_1, arg1_1, panels_buf0, buf1, s0, s1);  // programs.py:32 in scores: hidden = F.gelu(x @ weight)
     kernel_1(rows_buf2, buf1, buf6, s0, s1);  // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
     kernel_2(arg0_1, buf5, s0);  // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)

@@ -210,9 +210,9 @@ extern "C" long winograd_bytes(const conv_shape* shape, long threads) { return w
     const filter_order order = last ? filter_order::taps_outside : filter_order::channels_outside;                  \
     _Pragma("omp parallel") {                                                                                       \
       pack_filter(weight, shape->outputs, shape->channels, shape->kernel_height * shape->kernel_width, order, packed); \
-      conv2d_direct<Width>(x, *at, packed, *shape, scratch, [&](auto lane, long pixel, long o, auto value) {        \
+      conv2d_direct<Width>(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long o, auto value) { \
         lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));                                  \
-      });                                                                                                           \
+      }));                                                                                                          \
     }                                                                                                               \
   }
 DIRECT(0) DIRECT(1) DIRECT(5) DIRECT(7) DIRECT(13) DIRECT(29)
@@ -222,9 +222,9 @@ extern "C" void winograd(const float* x, const image_strides* at, const float* w
 #pragma omp parallel
   {
     pack_winograd(weight, shape->outputs, shape->channels, packed);
-    conv2d_winograd(x, *at, weight, packed, *shape, scratch, [&](auto lane, long pixel, long o, auto value) {
+    conv2d_winograd(x, *at, weight, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long o, auto value) {
       lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));
-    });
+    }));
   }
 }
 

@@ -136,16 +136,16 @@ MODIFIED_LOOP = (
       %0 : int = prim::Constant[value=0]()
       %1 : int = prim::Constant[value=1]()
       %most : int = prim::Constant[value=9223372036854775807]()
-      %runs : bool = aten::lt(%0, %n)
+      %runs : bool = aten::gt(%n, %0)
       %begins : bool = aten::__and__(%runs, %q)
-      %k : int, %a : int = prim::Loop(%most, %begins, %0, %x)
-        block0(%i : int, %j : int, %b : int):
+      %a : int, %k : int = prim::Loop(%most, %begins, %x, %0)
+        block0(%i : int, %b : int, %j : int):
           %c : int = aten::add(%b, %j)
           %r : bool = aten::lt(%c, %n)
           %s : int = aten::add(%j, %1)
           %t : bool = aten::lt(%s, %n)
           %u : bool = aten::__and__(%t, %r)
-          -> (%u, %s, %c)
+          -> (%u, %c, %s)
       return (%a)
     """,
 )
@@ -335,40 +335,6 @@ REFINED_TUPLES = (
       return (%a, %b)
     """,
 )
-VARIABLES = (
-    "ConvertToSSA",
-    """
-    graph(%x : int, %n : int):
-       = prim::Store[name="y"](%x)
-      %q : bool = aten::gt(%x, %n)
-       = prim::If(%q)
-        block0():
-          %a : int = prim::Load[name="y"]()
-           = prim::ReturnStmt(%a)
-          -> ()
-        block1():
-          %b : int = aten::add(%x, %n)
-           = prim::Store[name="y"](%b)
-          -> ()
-      %c : int = prim::Load[name="y"]()
-      %d : int = aten::mul(%c, %n)
-       = prim::ReturnStmt(%d)
-      %r : int = prim::Load[name="$return"]()
-      return (%r)
-    """,
-    """
-    graph(%x : int, %n : int):
-      %q : bool = aten::gt(%x, %n)
-      %y : int, %r : int = prim::If(%q)
-        block0():
-          -> (%x, %x)
-        block1():
-          %b : int = aten::add(%x, %n)
-          %d : int = aten::mul(%b, %n)
-          -> (%b, %d)
-      return (%r)
-    """,
-)
 PURE = (
     "CreateFunctionalGraphs",
     """
@@ -408,7 +374,7 @@ DIVISIONS = """
       return (%c)
 """
 CASES = [CANONICALIZE_OPS, GRAD_OF, AUTOGRAD_ZERO, PROFILED, UNDEFINED, ALIASES, MODIFIED_LOOP, IN_PLACE_RELU, NEGATIONS, SUMS,
-         DICT, SIMPLE_TUPLES, FORK, REFINED_TUPLES, VARIABLES, PURE, ("FuseAddMM", WIDE_BIAS, WIDE_BIAS),
+         DICT, SIMPLE_TUPLES, FORK, REFINED_TUPLES, PURE, ("FuseAddMM", WIDE_BIAS, WIDE_BIAS),
          ("InlineFunctionalGraphs", PURE[2], PURE[1]), ("Lint", WIDE_BIAS, WIDE_BIAS)]  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-// The gradient of a convolution's input, fp32, with results channels-last: emit(lane, pixel, channel, value) as in image.h,
-// pixels and channels being the input's.
+// The gradient of a convolution's input, fp32, with results channels-last: they go to an epilogue as in image.h, pixels and
+// channels being the input's.
 //
 // Along a dimension, position y of the input is read by tap k of output j where j * stride + k * dilation = y + pad. The
 // positions whose y + pad leave the same remainder by the stride, a phase, share their taps, which lie evenly: each phase
@@ -131,28 +131,24 @@ __attribute__((noinline)) inline void frame_gradients(const float* grad, const i
 }
 
 // Hands a strip's results to the epilogue, each at its place among the input's pixels.
-template <long Width, class E>
+template <long Width>
 RL_INLINE void emit_phase(const float* c, const strip& part, const conv_shape& s, const gradient_phase& down,
-                          const gradient_phase& across, long images, long channel, const E& emit) {
+                          const gradient_phase& across, long images, long channel, const epilogue& emit) {
   const long left = s.channels - channel, wide = left < tile_columns ? left : tile_columns;
-  for (int r = part.done; r < part.rows; ++r) {
+  const long together = s.stride_height == 1 && s.stride_width == 1 ? part.rows - part.done : 1;  // pixels side by side
+  for (int r = part.done; r < part.rows; r += (int)together) {
     long row = part.row, column = part.column + r;
     if (strip_split<Width>::paired && r >= Width) ++row, column -= Width;
     const long y = down.begin + row * s.stride_height, x = across.begin + column * s.stride_width;
-    const long pixel = ((images + part.image) * s.height + y) * s.width + x;
-    const float* values = c + r * tile_columns;
-    long j = 0;
-    for (; j + lanes <= wide; j += lanes) emit(vector_lane{}, pixel, channel + j, load_bytes<vec<float>>(values + j));
-    if (s.channels % lanes)
-      for (; j < wide; ++j) emit(scalar_lane{}, pixel, channel + j, values[j]);
+    emit(c + r * tile_columns, ((images + part.image) * s.height + y) * s.width + x, together, channel, wide);
   }
 }
 
 // grad: the gradient of the result by strides; packed: pack_gradient_filter's; s: the convolution's shape, with one group.
 // Width is the number of input columns of each phase if that is known and the same for all, or 0. Ends with a barrier.
-template <long Width, class E>
-RL_INLINE void conv2d_input_gradient(const float* grad, image_strides at, const float* packed, const conv_shape& s,
-                                     void* scratch, const E& emit) {
+template <long Width>
+__attribute__((noinline)) void conv2d_input_gradient(const float* grad, image_strides at, const float* packed,
+                                                     const conv_shape& s, void* scratch, epilogue emit) {
   using split = strip_split<Width>;
   const gradient_window window_y = window_down(s), window_x = window_across(s);
   const bool framed = at.channel != 1 || window_y.low || window_x.low || window_y.count > s.out_height() ||

@@ -1,5 +1,5 @@
-// The gradient of a convolution's weight, fp32: emit(lane, output channel, j, value), j counting the [C / g, kh, kw] of a
-// filter in row-major order, lanes along it.
+// The gradient of a convolution's weight, fp32. Results go to an epilogue (epilogue.h): a row is an output channel, and its
+// columns are the [C / g, kh, kw] of a filter in row-major order.
 //
 // It is a product over all output pixels: rows are output channels, of which a pixel's lie side by side, columns are taps
 // and channels, of which a row of taps lies side by side in a channels-last image. Both are read where they lie (the input
@@ -31,10 +31,12 @@ constexpr long framed_at_once(const conv_shape& s) {
   const long fit = (1L << 18) / framed_image_size(s);
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
-constexpr long weight_row_blocks(long rows) { return (rows + tile_rows - 1) / tile_rows > (rows + 3) / 4 ? 0 : (rows + 3) / 4; }
+constexpr long weight_row_blocks(long rows) {
+  return rows >= tile_rows ? (rows + tile_rows - 1) / tile_rows : (rows + 3) / 4;
+}
 
 // Parts of scratch memory in floats: images with their border (read beyond the end by up to a panel), tiles of sums, and
-// for each thread a filter's worth, or, depthwise, a padded plane.
+// for each thread a filter's worth and, depthwise, a plane.
 constexpr long weight_frame_floats(const conv_shape& s) {
   return (framed_at_once(s) * framed_image_size(s) + tile_columns + 15) / 16 * 16;
 }
@@ -43,11 +45,11 @@ constexpr long weight_tile_floats(const conv_shape& s) {
   const long panels = apart.panels() > joined.panels() ? apart.panels() : joined.panels();
   return weight_row_blocks(s.outputs / s.groups) * panels * tile_rows * tile_columns;
 }
-constexpr long weight_row_floats(const conv_shape& s) {
-  const long plane = (s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width) + (s.stride_width + 2) * lanes;
-  const long row = s.depth(), most = s.group_channels() == 1 && plane > row ? plane : row;
-  return (most + 15) / 16 * 16;
+constexpr long weight_plane_floats(const conv_shape& s) {
+  const long plane = (s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width);
+  return s.group_channels() == 1 ? (plane + 15) / 16 * 16 : 0;
 }
+constexpr long weight_row_floats(const conv_shape& s) { return weight_plane_floats(s) + (s.depth() + 15) / 16 * 16; }
 constexpr long weight_gradient_scratch_bytes(const conv_shape& s, long threads) {
   return (weight_frame_floats(s) + weight_tile_floats(s) + threads * weight_row_floats(s)) * (long)sizeof(float);
 }
@@ -123,7 +125,7 @@ struct weight_factors {
 
 // Adds the pixels of `images` images to this thread's tiles.
 template <long M>
-RL_INLINE void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* tiles, bool first) {
+__attribute__((noinline)) void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* tiles, bool first) {
   const long outputs = M ? M : s.outputs / s.groups, blocks = row_split<M>::count(outputs);
   const long height = s.out_height(), width = s.out_width(), cached = (1L << 17) / (s.outputs + s.channels);
   const long together = cached < 128 ? 128 : cached;  // pixels that tiles pass over while they stay in the cache
@@ -145,29 +147,41 @@ RL_INLINE void add_pixels(const weight_factors& f, const conv_shape& s, long ima
         const row_block block = row_split<M>::at(outputs, tile % blocks);
         const long from = run / wide * s.dilation_height * f.x_at.row + run % wide * across +
                           panel % f.columns.panels_each * tile_columns;
-        run_weight_tile<M>(block, pixels, grad + block.first, f.grad_at, x + from, step,
-                           tiles + tile * tile_rows * tile_columns, !first || image || row);
+        float* sums = tiles + (tile % blocks * f.columns.panels() + panel) * tile_rows * tile_columns;
+        run_weight_tile<M>(block, pixels, grad + block.first, f.grad_at, x + from, step, sums, !first || image || row);
       }
     }
 }
 
-// A filter's sums, in the order of the weight.
-RL_INLINE void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, long blocks,
-                             float* out) {
+// A filter's sums, in the order of the weight, from those of its row of tiles.
+__attribute__((noinline)) inline void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles,
+                                                    float* out) {
   const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
   for (long run = 0; run < columns.runs; ++run) {
-    long tap = columns.joined ? run * s.kernel_width : run;
-    for (long first = 0; first < columns.run; first += channels, ++tap)
-      for (long c = 0; c < channels; ++c) {
-        const long at = first + c, panel = run * columns.panels_each + at / tile_columns;
-        out[c * taps + tap] = tiles[panel * blocks * tile_rows * tile_columns + at % tile_columns];
+    const float* panel = tiles + run * columns.panels_each * tile_rows * tile_columns;
+    long tap = columns.joined ? run * s.kernel_width : run, channel = 0;
+    for (long at = 0; at < columns.run; ++tap, channel = 0)
+      while (channel < channels) {
+        const float* from = panel + at / tile_columns * tile_rows * tile_columns + at % tile_columns;
+        const long left = tile_columns - at % tile_columns, rest = channels - channel, count = left < rest ? left : rest;
+        for_each(count, [&](auto lane, long c) {
+          lane.store_strided(out + (channel + c) * taps + tap, taps, lane.load(from + c));
+        });
+        channel += count;
+        at += count;
       }
   }
 }
 
-template <long M, class E>
-RL_INLINE void weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
-                              const conv_shape& s, void* scratch, const E& emit) {
+// A filter's gradient, panel by panel.
+RL_INLINE void emit_filter(const float* filter, long output, long count, const epilogue& emit) {
+  for (long j = 0; j < count; j += tile_columns)
+    emit(filter + j, output, 1, j, count - j < tile_columns ? count - j : tile_columns);
+}
+
+template <long M>
+__attribute__((noinline)) void weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
+                              const conv_shape& s, void* scratch, epilogue emit) {
   const long channels = s.group_channels(), outputs = M ? M : s.outputs / s.groups, blocks = row_split<M>::count(outputs);
   float *frame = (float*)scratch, *tiles = frame + weight_frame_floats(s);
   float* filter = tiles + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
@@ -194,8 +208,8 @@ RL_INLINE void weight_product(const float* x, const image_strides& at, const flo
       long block = 0;
       while (row_split<M>::at(outputs, block).first + row_split<M>::at(outputs, block).rows <= o) ++block;
       const long row = o - row_split<M>::at(outputs, block).first;
-      gather_filter(f.columns, s, tiles + (block * tile_rows + row) * tile_columns, blocks, filter);
-      for_each(s.depth(), [&](auto lane, long j) { emit(lane, group * outputs + o, j, lane.load(filter + j)); });
+      gather_filter(f.columns, s, tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns, filter);
+      emit_filter(filter, group * outputs + o, s.depth(), emit);
     }
   }
 }
@@ -209,15 +223,15 @@ RL_INLINE void add_products(const float* x, long stride, const float* grad, long
   for (; i < count; ++i) rest += x[i * stride] * grad[i];
 }
 
-template <class E>
-RL_INLINE void depthwise_weight(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
-                                const conv_shape& s, void* scratch, const E& emit) {
+__attribute__((noinline)) inline void depthwise_weight(const float* x, const image_strides& at, const float* grad,
+                                                       const image_strides& grad_at, const conv_shape& s, void* scratch,
+                                                       epilogue emit) {
   const long taps = s.kernel_height * s.kernel_width, multiplier = s.outputs / s.groups;
   const long width = s.width + 2 * s.pad_width, out_height = s.out_height(), out_width = s.out_width();
   float* plane = (float*)scratch + weight_frame_floats(s) + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
+  float* filter = plane + weight_plane_floats(s);
 #pragma omp for schedule(static)
   for (long o = 0; o < s.outputs; ++o) {
-    float* filter = (float*)scratch + o * taps;
     for (long image = 0; image < s.images; ++image) {
       pad_plane(s, x + image * at.image + o / multiplier * at.channel, plane);
       for (long tap = 0; tap < taps; ++tap) {
@@ -231,7 +245,17 @@ RL_INLINE void depthwise_weight(const float* x, const image_strides& at, const f
         filter[tap] = (image ? filter[tap] : 0.0f) + across<rl::sum>(sum) + rest;
       }
     }
-    for_each(taps, [&](auto lane, long j) { emit(lane, o, j, lane.load(filter + j)); });
+    emit_filter(filter, o, taps, emit);
   }
 }
+
+// x by strides; grad, the gradient of the result, by strides, its channels side by side; or, with a channel to a group, x and
+// grad row-major. s: the convolution's shape. GroupOutputs is O / g if it is known, or 0. Ends with a barrier.
+template <long GroupOutputs>
+RL_INLINE void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad,
+                                      const image_strides& grad_at, const conv_shape& s, void* scratch, epilogue emit) {
+  if (s.group_channels() == 1 && s.groups > 1) return depthwise_weight(x, at, grad, grad_at, s, scratch, emit);
+  weight_product<GroupOutputs>(x, at, grad, grad_at, s, scratch, emit);
+}
+
 }  // namespace rl

@@ -1,5 +1,5 @@
 // Two-dimensional convolution, forward, fp32, whose results lie channels-last: a product of pixels and output channels,
-// lanes along the channels. The input may lie channels-last or channels-first. Results go to an epilogue,
+// lanes along the channels. The input may lie channels-last or channels-first. Results go to an epilogue (epilogue.h),
 //
 //     emit(lane, pixel, channel, value)      pixel = (image * out_height + row) * out_width + column
 //
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <rushlight/conv.h>
+#include <rushlight/epilogue.h>
 
 namespace rl {
 
@@ -206,23 +207,6 @@ template <long Width> struct strip_split {
   }
 };
 
-// Hands a strip's results to the epilogue.
-template <long Width, class E>
-RL_INLINE void emit_strip(const float* c, const strip& s, long height, long width, long pixels, long channel,
-                          long outputs, const E& emit) {
-  const long left = outputs - channel, wide = left < tile_columns ? left : tile_columns;
-  for (int r = s.done; r < s.rows; ++r) {
-    long row = s.row, column = s.column + r;
-    if (strip_split<Width>::paired && r >= Width) ++row, column -= Width;
-    const long pixel = pixels + (s.image * height + row) * width + column;
-    const float* values = c + r * tile_columns;
-    long j = 0;
-    for (; j + lanes <= wide; j += lanes) emit(vector_lane{}, pixel, channel + j, load_bytes<vec<float>>(values + j));
-    if (outputs % lanes)
-      for (; j < wide; ++j) emit(scalar_lane{}, pixel, channel + j, values[j]);
-  }
-}
-
 // ---- the convolution -----------------------------------------------------------------------------------------------
 
 constexpr long padded_image_size(const conv_shape& s) {
@@ -272,9 +256,9 @@ __attribute__((noinline)) void filter_strips(const filter_input& in, const conv_
 
 // x by strides, the packed weight of the order that runs_of tells (of the copy, where there is padding). Width is the
 // number of output columns if it is known, or 0. Ends with a barrier.
-template <long Width, class E>
-RL_INLINE void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch,
-                             const E& emit) {
+template <long Width>
+__attribute__((noinline)) void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s,
+                                             void* scratch, epilogue emit) {
   const long chunk = images_at_once(s), panels = (s.outputs + tile_columns - 1) / tile_columns;
   float* padded = (float*)scratch;
   const long space = filter_scratch_bytes(s, 1) - filter_scratch_bytes(s, 0);
@@ -304,10 +288,14 @@ RL_INLINE void conv2d_direct(const float* x, image_strides at, const float* pack
     for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
       const long channel = task / groups * tile_columns, first = task % groups * group;
       const long end = first + group < strips ? first + group : strips;
+      const long left = s.outputs - channel, wide = left < tile_columns ? left : tile_columns;
       filter_strips<Width>(in, s, packed + channel * f.runs * f.run, first, end, sums);
-      for (long i = first; i < end; ++i)
-        emit_strip<Width>(sums + (i - first) * strip_rows * tile_columns, strip_split<Width>::at(height, width, i), height,
-                          width, pixels, channel, s.outputs, emit);
+      for (long i = first; i < end; ++i) {
+        const strip part = strip_split<Width>::at(height, width, i);
+        const long pixel = pixels + (part.image * height + part.row) * width + part.column + part.done;
+        const float* values = sums + ((i - first) * strip_rows + part.done) * tile_columns;
+        emit(values, pixel, part.rows - part.done, channel, wide);
+      }
     }
   }
 }

@@ -57,6 +57,17 @@ inline double floordiv(double a, double b)
 template <class T> inline T least(T a, T b) { return b < a ? b : a; }
 template <class T> inline T most(T a, T b) { return b > a ? b : a; }
 
+inline int64_t gcd(int64_t a, int64_t b)
+{
+    uint64_t one = (uint64_t)absolute(a), other = (uint64_t)absolute(b);
+    while (other) {
+        const uint64_t rest = one % other;
+        one = other;
+        other = rest;
+    }
+    return (int64_t)one;
+}
+
 /* How often `range(low, high, step)` goes round; the step is not 0. */
 inline int64_t range_length(int64_t low, int64_t high, int64_t step)
 {
@@ -156,25 +167,230 @@ inline list *joined(heap &memory, const list *first, const list *second)
     return made;
 }
 
-/* A list that came with the call: its length, then its elements. */
-inline list *received(heap &memory, int64_t width, const int64_t *cells)
+/* Room for one more element before that of an index, as Python counts; null where there is no memory. */
+inline char *insert(list *self, int64_t index)
 {
-    list *made = memory.make(width, cells[0]);
+    const int64_t length = self->length, wanted = index < 0 ? index + length : index;
+    const int64_t at = wanted < 0 ? 0 : wanted > length ? length : wanted;
+    if (!append(self))
+        return nullptr;
+    char *place = self->data + at * self->width;
+    memmove(place + self->width, place, (size_t)((length - at) * self->width));
+    return place;
+}
+
+/* Without the element at `place`. */
+inline void close(list *self, char *place)
+{
+    const char *end = self->data + self->length * self->width;
+    memmove(place, place + self->width, (size_t)(end - place - self->width));
+    --self->length;
+}
+
+inline list *duplicate(heap &memory, const list *self)
+{
+    list *made = memory.make(self->width, self->length);
+    if (!made)
+        return nullptr;
+    made->length = self->length;
+    memcpy(made->data, self->data, (size_t)(self->length * self->width));
+    return made;
+}
+
+/* `self[start:end:step]` for a step above 0. */
+inline list *slice(heap &memory, const list *self, int64_t start, int64_t end, int64_t step)
+{
+    const int64_t length = self->length;
+    const int64_t low = start < 0 ? most<int64_t>(start + length, 0) : least(start, length);
+    const int64_t high = end < 0 ? most<int64_t>(end + length, 0) : least(end, length);
+    const int64_t count = range_length(low, high, step);
+    list *made = memory.make(self->width, count);
+    if (!made)
+        return nullptr;
+    made->length = count;
+    for (int64_t i = 0; i < count; i++)
+        memcpy(made->data + i * self->width, self->data + (low + i * step) * self->width, (size_t)self->width);
+    return made;
+}
+
+/* The ints below a number. */
+inline list *range(heap &memory, int64_t end)
+{
+    list *made = memory.make(8, most<int64_t>(end, 0));
+    if (!made)
+        return nullptr;
+    made->length = most<int64_t>(end, 0);
+    for (int64_t i = 0; i < end; i++)
+        ((int64_t *)made->data)[i] = i;
+    return made;
+}
+
+inline bool extend(list *self, const list *other)
+{
+    const int64_t count = other->length; /* they may be one */
+    for (int64_t i = 0; i < count; i++) {
+        char *place = append(self);
+        if (!place)
+            return false;
+        memcpy(place, other->data + i * self->width, (size_t)self->width);
+    }
+    return true;
+}
+
+inline bool reverse(list *self)
+{
+    char *copy = (char *)malloc((size_t)(self->length * self->width + 1));
+    if (!copy)
+        return false;
+    memcpy(copy, self->data, (size_t)(self->length * self->width));
+    for (int64_t i = 0; i < self->length; i++)
+        memcpy(self->data + i * self->width, copy + (self->length - 1 - i) * self->width, (size_t)self->width);
+    free(copy);
+    return true;
+}
+
+/* Whether numbers have an order: no NaN is among them, and there is one at all. */
+template <class T> inline bool is_ordered(const list *self)
+{
+    const T *data = (const T *)self->data;
+    for (int64_t i = 0; i < self->length; i++)
+        if (data[i] != data[i])
+            return false;
+    return self->length > 0;
+}
+
+/* Sort by merging; equal numbers keep their order. False where there is no order, or no memory. */
+template <class T> inline bool sort(list *self, bool reverse)
+{
+    const int64_t length = self->length;
+    if (length < 2)
+        return true;
+    T *from = (T *)self->data, *to = (T *)malloc(sizeof(T) * (size_t)length), *own = to;
+    if (!to || !is_ordered<T>(self)) {
+        free(to);
+        return false;
+    }
+    for (int64_t width = 1; width < length; width *= 2) {
+        for (int64_t low = 0; low < length; low += 2 * width) {
+            const int64_t middle = least(low + width, length), high = least(low + 2 * width, length);
+            int64_t left = low, right = middle;
+            for (int64_t i = low; i < high; i++) {
+                const bool takes_right =
+                    left >= middle || (right < high && (reverse ? from[left] < from[right] : from[right] < from[left]));
+                to[i] = takes_right ? from[right++] : from[left++];
+            }
+        }
+        T *last = from;
+        from = to;
+        to = last;
+    }
+    if (from == own)
+        memcpy(self->data, own, sizeof(T) * (size_t)length);
+    free(own);
+    return true;
+}
+
+/* Where a number is in a list: its index, or -1. */
+template <class T> inline int64_t index(const list *self, T item)
+{
+    for (int64_t i = 0; i < self->length; i++)
+        if (((const T *)self->data)[i] == item)
+            return i;
+    return -1;
+}
+
+template <class T> inline bool contains(const list *self, T item) { return index<T>(self, item) >= 0; }
+
+template <class T> inline int64_t count(const list *self, T item)
+{
+    int64_t found = 0;
+    for (int64_t i = 0; i < self->length; i++)
+        found += ((const T *)self->data)[i] == item;
+    return found;
+}
+
+template <class T> inline bool remove(list *self, T item)
+{
+    const int64_t at = index<T>(self, item);
+    if (at < 0)
+        return false;
+    close(self, self->data + at * self->width);
+    return true;
+}
+
+template <class T> inline T sum_of(const list *self)
+{
+    T total = 0;
+    for (int64_t i = 0; i < self->length; i++)
+        total = add(total, ((const T *)self->data)[i]);
+    return total;
+}
+
+template <class T> inline T least_of(const list *self)
+{
+    T found = *(const T *)self->data;
+    for (int64_t i = 1; i < self->length; i++)
+        found = least(found, ((const T *)self->data)[i]);
+    return found;
+}
+
+template <class T> inline T most_of(const list *self)
+{
+    T found = *(const T *)self->data;
+    for (int64_t i = 1; i < self->length; i++)
+        found = most(found, ((const T *)self->data)[i]);
+    return found;
+}
+
+template <class T> inline bool equal(const list *first, const list *second)
+{
+    if (first->length != second->length)
+        return false;
+    for (int64_t i = 0; i < first->length; i++)
+        if (((const T *)first->data)[i] != ((const T *)second->data)[i])
+            return false;
+    return true;
+}
+
+/* A list that came with the call: its length, then its elements; lists in lists, and tensors, by their addresses. */
+inline list *received(heap &memory, int depth, int64_t width, bool by_address, const int64_t *cells)
+{
+    list *made = memory.make(depth ? 8 : width, cells[0]);
     if (!made)
         return nullptr;
     made->length = cells[0];
-    memcpy(made->data, cells + 1, (size_t)(width * cells[0]));
+    if (!depth && !by_address) {
+        memcpy(made->data, cells + 1, (size_t)(width * cells[0]));
+        return made;
+    }
+    for (int64_t i = 0; i < cells[0]; i++) {
+        if (!depth) {
+            memcpy(made->data + i * width, (const void *)cells[1 + i], (size_t)width);
+            continue;
+        }
+        list *inner = received(memory, depth - 1, width, by_address, (const int64_t *)cells[1 + i]);
+        if (!inner)
+            return nullptr;
+        ((list **)made->data)[i] = inner;
+    }
     return made;
 }
 
 /* A list for the caller, in memory of its own: its length, then its elements; null where there is no memory. */
-inline int64_t *returned(const list *self)
+inline int64_t *returned(const list *self, int depth, int64_t width)
 {
-    int64_t *cells = (int64_t *)malloc((size_t)(8 + self->width * self->length + 1));
+    const int64_t bytes = depth ? 8 : width;
+    int64_t *cells = (int64_t *)malloc((size_t)(8 + bytes * self->length + 1));
     if (!cells)
         return nullptr;
     cells[0] = self->length;
-    memcpy(cells + 1, self->data, (size_t)(self->width * self->length));
+    if (!depth) {
+        memcpy(cells + 1, self->data, (size_t)(width * self->length));
+        return cells;
+    }
+    for (int64_t i = 0; i < self->length; i++)
+        if (!(cells[1 + i] = (int64_t)returned(((list **)self->data)[i], depth - 1, width)))
+            return nullptr;
     return cells;
 }
 

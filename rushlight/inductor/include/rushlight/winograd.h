@@ -3,7 +3,7 @@
 // outputs, which takes a quarter of the multiplications. The points of interpolation are 0, +-5/8, +-3/2 and infinity,
 // at which the error is about that of a direct sum (Barabasz et al. 2020 study the choice).
 //
-// The input lies channels-last; emit(lane, pixel, channel, value) as in image.h. An infinity or a NaN would spread over
+// The input lies channels-last; results go to an epilogue as in image.h. An infinity or a NaN would spread over
 // its whole block, and so would an overflow; outputs of such blocks are computed again from the plain weight.
 #pragma once
 
@@ -190,27 +190,24 @@ __attribute__((noinline)) inline bool winograd_scatter(const float* m, long plac
   return finite;
 }
 
-template <class E>
-RL_INLINE void winograd_emit(const float* x, const image_strides& at, const conv_shape& s, const float* weight,
-                             const float* m, long place, long block, long channel, const E& emit) {
+// Hands the outputs of one block to the epilogue.
+__attribute__((noinline)) inline void winograd_emit(const float* x, const image_strides& at, const conv_shape& s,
+                                                    const float* weight, const float* m, long place, long block,
+                                                    long channel, epilogue emit) {
   alignas(64) float out[16 * tile_columns];
   const winograd_blocks blocks = blocks_of(s);
   const long height = s.out_height(), width = s.out_width(), image = blocks.image(block);
   const long row = blocks.row(block), column = blocks.column(block), left = s.outputs - channel;
-  const long wide = left < tile_columns ? left : tile_columns;
+  const long wide = left < tile_columns ? left : tile_columns, across = width - column < 4 ? width - column : 4;
   const bool finite = winograd_scatter(m, place, out);
-  for (long i = 0; i < 16; ++i) {
-    const long y = row + i / 4, z = column + i % 4;
-    if (y >= height || z >= width) continue;
-    float* values = out + i * tile_columns;
+  for (long y = row; y < row + 4 && y < height; ++y) {
+    float* values = out + (y - row) * 4 * tile_columns;
     if (!finite)
-      for (long j = 0; j < wide; ++j)
-        values[j] = conv_at(x + image * at.image, at, s, weight + (channel + j) * 9 * s.channels, y, z);
-    const long pixel = (image * height + y) * width + z;
-    long j = 0;
-    for (; j + lanes <= wide; j += lanes) emit(vector_lane{}, pixel, channel + j, load_bytes<vec<float>>(values + j));
-    if (s.outputs % lanes)
-      for (; j < wide; ++j) emit(scalar_lane{}, pixel, channel + j, values[j]);
+      for (long i = 0; i < across; ++i)
+        for (long j = 0; j < wide; ++j)
+          values[i * tile_columns + j] =
+              conv_at(x + image * at.image, at, s, weight + (channel + j) * 9 * s.channels, y, column + i);
+    emit(values, (image * height + y) * width + column, across, channel, wide);
   }
 }
 
@@ -250,9 +247,9 @@ __attribute__((noinline)) inline void winograd_gather_all(const float* x, const 
 }
 
 // x channels-last by strides, weight as it is and packed. Ends with a barrier.
-template <class E>
-RL_INLINE void conv2d_winograd(const float* x, const image_strides& at, const float* weight, const float* packed,
-                               const conv_shape& s, void* scratch, const E& emit) {
+__attribute__((noinline)) inline void conv2d_winograd(const float* x, const image_strides& at, const float* weight,
+                                                      const float* packed, const conv_shape& s, void* scratch,
+                                                      epilogue emit) {
   const winograd_blocks blocks = blocks_of(s);
   const long total = s.images * blocks.of_image(), panels = (s.outputs + tile_columns - 1) / tile_columns;
   const long threads = thread_count(), thread = thread_index();

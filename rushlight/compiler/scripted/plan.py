@@ -1,0 +1,99 @@
+"""What one attempt at a translation learns for the next: numbers that have to be known, memory that is written to, types.
+
+In: a graph. Out: a `Plan` that all attempts share; an attempt that finds out more raises `Retry` and starts again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from rushlight.compiler.scripted.regions import Unsupported
+from rushlight.inductor.structured import Kind
+from rushlight.jit.ir.graph import Graph, Node, Value
+from rushlight.jit.passes.alias_analysis import AliasDb
+from rushlight.jit.passes.loop_unrolling import is_for_loop, repeat_in_place
+
+_MOST_REPEATED = 600  # nodes that come of a loop whose rounds are written out
+
+
+class Retry(Exception):
+    """The plan knows more now: translate again."""
+
+
+class NeedsKind(Unsupported):
+    """The type of what a loop carries is not known before its body has been translated."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an input comes from: an argument, or an attribute below it."""
+
+    argument: int
+    path: tuple[str, ...]
+
+    def read(self, arguments) -> object:
+        """The value for a call's arguments."""
+        value = arguments[self.argument]
+        for name in self.path:
+            value = value.slots[name]
+        return value
+
+
+@dataclass
+class Plan:
+    """`fixed`: inputs whose values the program takes for granted. `kinds`: types of lists and of what loops carry, found at the
+    end of their bodies. `optional`: what loops carry that may be None. `written`: memory that is written to, by who makes it.
+    `pointers`: tensors that loops carry without a copy."""
+
+    graph: Graph
+    fixed: set[Source] = field(default_factory=set)
+    kinds: dict[Value, Kind] = field(default_factory=dict)
+    optional: set[Value] = field(default_factory=set)
+    written: set[Hashable] = field(default_factory=set)
+    pointers: set[Value] = field(default_factory=set)
+    aliases: AliasDb = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.aliases = AliasDb(self.graph)
+
+    def fix(self, sources: Iterable[Source]) -> None:
+        """Take the values of inputs for granted."""
+        self._learn(self.fixed, sources)
+
+    def write(self, makers: Iterable[Hashable]) -> None:
+        """Note memory that is written to."""
+        self._learn(self.written, makers)
+
+    def point(self, value: Value) -> None:
+        """Let a loop carry a tensor without copying it."""
+        self._learn(self.pointers, [value])
+
+    def may_be_none(self, value: Value) -> None:
+        """What a loop carries may be None."""
+        self._learn(self.optional, [value])
+
+    def _learn(self, known: set, more: Iterable) -> None:
+        before = len(known)
+        known.update(more)
+        if len(known) > before:
+            raise Retry
+
+    def note_kind(self, value: Value, kind: Kind) -> None:
+        """Note the type of a value that begins without one."""
+        if self.kinds.get(value) == kind:
+            return
+        if value in self.kinds:
+            raise Unsupported("a value of several types or sizes")
+        self.kinds[value] = kind
+        raise Retry
+
+    def unroll(self, node: Node, rounds: int, reason: Unsupported) -> None:
+        """Write out the rounds of a loop that has no form as a loop; the reason is raised where there are too many."""
+        body = node.blocks[0]
+        size = sum(1 for each in body.all_nodes() if each.kind != "prim::Constant")
+        if not is_for_loop(node) or rounds * size > _MOST_REPEATED:
+            raise reason
+        repeat_in_place(node, max(rounds, 0))
+        self.aliases = AliasDb(self.graph)
+        raise Retry

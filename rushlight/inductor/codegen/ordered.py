@@ -1,0 +1,186 @@
+"""Scatters and scans as C++ functions: loops whose points act one after the other.
+
+A scatter first writes what lies below, and then goes through its points. Where points that never meet come first, threads
+share those; else every thread goes through all points and writes those places that are its own, so that points that meet
+act in order. A scan walks along its dimension, with a vector's lanes along the dimensions inside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rushlight.core.algebra import Expr, Var, to_cpp, unflatten_index
+from rushlight.core.dtype import bool_
+from rushlight.inductor.codegen.expressions import INFIX, SCALAR, StatementWriter, depends_on, needs_scalar
+from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, LoopKernel, indented
+from rushlight.inductor.codegen.types import literal, size_operand, size_text
+from rushlight.inductor.ir import Buffer, ComputedBuffer, Value, substitute
+from rushlight.inductor.ordered_loops import Position, Scan, Scatter
+from rushlight.inductor.scheduler import Group
+from rushlight.inductor.sizes import as_size, product, quotient, rounded_up, stride_along
+
+FEW_PARTS = 8  # places that never meet, of which at least so many are shared among the threads
+BLOCK = 64  # results side by side that a thread takes at a time
+COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
+COMBINE_BOOLEANS = {"sum": "logical_or", "prod": "logical_and", "max": "logical_or", "min": "logical_and"}
+
+
+def ordered_kernel(group: Group, buffers: dict[str, Buffer]) -> KernelWriter:
+    """The writer for a group that consists of a scatter or a scan."""
+    kind = ScatterKernel if isinstance(group.members[0].data, Scatter) else ScanKernel
+    return kind(group, buffers)
+
+
+class ScatterKernel(LoopKernel):
+    """Writes a scatter. What lies below is a loop like any other."""
+
+    def __init__(self, group: Group, buffers: dict[str, Buffer]):
+        member = group.members[0]
+        self.loop: Scatter = member.data
+        base = ComputedBuffer(member.name, member.layout, member.lines, data=self.loop.base)
+        super().__init__(Group([base], group.order, member.layout.numel, None, {member.name}), buffers)
+        self.name = member.name
+        self.last = self.loop.variables[-1] if self.loop.variables else Var("none", 1)
+
+    def write(self) -> Kernel:
+        kernel = super().write()
+        for value in self.loop.values():
+            self.note_status(value)
+        kernel.uses_status = kernel.uses_status or bool(self.loop.positions)
+        kernel.body += self._points()
+        kernel.work = as_size(kernel.work + self.loop.numel * OPERATIONS)
+        return kernel
+
+    def _points(self) -> list[str]:
+        """The loops over all points."""
+        variables = list(self.loop.variables)
+        inner = variables.pop() if self._in_vectors() else None
+        shared = 0
+        while shared < len(variables) and variables[shared] in self.loop.apart:
+            shared += 1
+        parts = product(variable.extent for variable in variables[:shared])
+        by_place = shared == 0 or (isinstance(parts, int) and parts < FEW_PARTS)
+        lines = self._positions(by_place) + self._inner(inner)
+        if not variables and by_place:
+            lines = ["do {", *indented(lines), "} while (0);"]
+        for variable in reversed(variables):
+            head = f"for (long {variable} = 0; {variable} < {size_text(variable.extent)}; ++{variable}) {{"
+            lines = [head, *indented(lines), "}"]
+        if not by_place:
+            collapse = f" collapse({shared})" if shared > 1 else ""
+            return [f"#pragma omp for{collapse} schedule(static)", *lines]
+        return [*self._own_places(), *lines, "#pragma omp barrier"]
+
+    def _in_vectors(self) -> bool:
+        """Whether points along the last variable lie side by side, and can be calculated together."""
+        last, loop = self.last, self.loop
+        if last not in loop.apart or stride_along(loop.place, last) != 1 or needs_scalar(loop.body, last):
+            return False
+        return not any(depends_on(position.value, last) for position in loop.positions)
+
+    def _own_places(self) -> list[str]:
+        size = size_operand(self.loop.positions[0].size)
+        return [
+            f"const long first_place = {size} * rl::thread_index() / rl::thread_count();",
+            f"const long end_place = {size} * (rl::thread_index() + 1) / rl::thread_count();",
+        ]
+
+    def _positions(self, by_place: bool) -> list[str]:
+        """The coordinates that are read from memory."""
+        writer = StatementWriter(self.last, self.pointer, self.element_type, self.stream, lane=SCALAR, prefix="index")
+        lines: list[str] = []
+        for number, position in enumerate(self.loop.positions):
+            place = writer.write(position.value)
+            lines += [*writer.lines, _checked(number, position, place)]
+            writer.lines = []
+        if by_place:
+            lines.append("if (place0 < first_place || place0 >= end_place) continue;")
+        return lines
+
+    def _inner(self, inner: Var | None) -> list[str]:
+        lane = SCALAR if inner is None else "lane"
+        writer = StatementWriter(self.last, self.pointer, self.element_type, self.stream, lane=lane)
+        value, loop = writer.write(self.loop.body), self.loop
+        known = {position.variable: Var(f"place{number}", position.size) for number, position in enumerate(loop.positions)}
+        target = f"{self.pointer(self.name, True)} + {to_cpp(loop.place.substitute(known))}"
+        if loop.mode != "store":
+            value = self._combined(f"{lane}.load({target})", value)
+        lines = [*writer.lines, f"{lane}.store({target}, {value});"]
+        if inner is None:
+            return lines
+        return [f"rl::for_each({size_text(inner.extent)}, [&](auto lane, long {inner}) {{", *indented(lines), "});"]
+
+    def _combined(self, present: str, value: str) -> str:
+        kind = self.loop.dtype
+        name = (COMBINE_BOOLEANS if kind is bool_ else COMBINE)[self.loop.mode]
+        if name in INFIX and kind.is_floating_point:
+            return f"{present} {INFIX[name]} {value}"
+        return f"rl::{name}({present}, {value})"
+
+
+def _checked(number: int, position: Position, value: str) -> str:
+    wrap = "true" if position.wrap else "false"
+    return f"const long place{number} = rl::checked_index<{wrap}>({value}, {size_text(position.size)}, status);"
+
+
+class ScanKernel(KernelWriter):
+    """Writes a scan: x counts what lies outside of its dimension, r the steps along it, and c what lies inside."""
+
+    def __init__(self, group: Group, buffers: dict[str, Buffer]):
+        super().__init__(group, buffers)
+        self.member: Buffer = group.members[0]
+        loop = self.loop = self.member.data
+        assert isinstance(loop, Scan)
+        outer, inner = loop.ranges[: loop.dim], loop.ranges[loop.dim + 1 :]
+        self.width = product(inner)
+        self.x, self.r, self.c = Var("x", product(outer)), Var("r", loop.ranges[loop.dim]), Var("c", self.width)
+        places: list[Expr] = [*unflatten_index(self.x, outer), self.r, *unflatten_index(self.c, inner)]
+        self.body: Value = substitute(loop.body, dict(zip(loop.variables, places, strict=True)))
+        self.note_status(self.body)
+
+    def write(self) -> Kernel:
+        """The kernel."""
+        self.kernel.body = list(self._rows() if self.width == 1 else self._blocks())
+        self.kernel.work = as_size(self.loop.numel * OPERATIONS)
+        return self.kernel
+
+    def _rows(self) -> Iterator[str]:
+        if self.x.extent == 1:
+            yield from ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;"]
+        else:
+            yield from ["#pragma omp for schedule(static)", f"for (long x = 0; x < {size_text(self.x.extent)}; ++x) {{"]
+        yield from indented(["[[maybe_unused]] constexpr long c = 0;", "const rl::scalar_lane lane;", *self._walk()])
+        yield "}"
+
+    def _blocks(self) -> Iterator[str]:
+        """Runs of results that lie side by side, in vectors."""
+        blocks = quotient(rounded_up(self.width, BLOCK), BLOCK)
+        width, number = size_text(self.width), size_text(as_size(self.x.extent * blocks))
+        yield from ["#pragma omp for schedule(static)", f"for (long block = 0; block < {number}; ++block) {{"]
+        yield f"  [[maybe_unused]] const long x = block / {size_operand(blocks)};"
+        yield f"  const long first = block % {size_operand(blocks)} * {BLOCK}L;"
+        yield f"  const long count = first + {BLOCK}L < {width} ? {BLOCK}L : {width} - first;"
+        if needs_scalar(self.body, self.c):
+            yield "  for (long i = 0; i < count; ++i) {"
+            yield "    const rl::scalar_lane lane;"
+        else:
+            yield "  rl::for_each(count, [&](auto lane, long i) {"
+        yield from indented(["const long c = first + i;", *self._walk()], 2)
+        yield "  }" if needs_scalar(self.body, self.c) else "  });"
+        yield "}"
+
+    def _walk(self) -> list[str]:
+        """One after the other."""
+        writer = StatementWriter(self.c, self.pointer, self.element_type, self.stream)
+        value, kind = writer.write(self.body), self.loop.body.dtype
+        at = ", lane.broadcast((int64_t)r)" if self.loop.scan_type in ("argmax", "argmin") else ""
+        out = self.pointer(self.member.name, True)
+        place = to_cpp((self.x * self.r.extent + self.r) * self.width + self.c)
+        sample = f"decltype(lane.broadcast({literal(0, kind)}))"
+        return [
+            f"rl::scan<rl::{self.loop.scan_type}, {sample}> total;",
+            f"for (long r = 0; r < {size_text(self.r.extent)}; ++r) {{",
+            *indented(writer.lines),
+            f"  lane.store({out} + {place}, total.add({value}{at}));",
+            "}",
+        ]

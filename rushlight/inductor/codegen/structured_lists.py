@@ -1,0 +1,147 @@
+"""Lists in structured programs as C++: each operation of a `Compute` statement on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rushlight.inductor.codegen.structured_parts import SCALARS, Parts, declared, width_of
+from rushlight.inductor.structured import Compute, Kind, Operand, TensorOf, Var
+
+
+class ListWriter(Parts):
+    """Writes operations on lists."""
+
+    def _list(self, statement: Compute) -> Iterator[str]:
+        target, element = statement.target, statement.target.kind.element
+        yield f"rl::program::list* {target} = memory.make({width_of(element)}, {max(4, len(statement.operands))});"
+        yield f"if (!{target}) return 1;"
+        for operand in statement.operands:
+            yield from self._append(Compute(None, "append", [target, operand]))
+
+    def _append(self, statement: Compute) -> Iterator[str]:
+        values, item = statement.operands
+        place = self._temporary("place")
+        yield f"char* {place} = rl::program::append({values});"
+        yield f"if (!{place}) return 1;"
+        yield from self._store(place, values.kind.element, item)
+
+    def _store(self, place: str, element: Kind, item: Operand) -> Iterator[str]:
+        if isinstance(element, TensorOf):
+            yield from self._copied(place, element, self._text(item), item.kind)
+        else:
+            yield f"*({declared(element)}*){place} = {self._text(item, element)};"
+
+    def _at(self, values: Var, index: Operand) -> tuple[list[str], str]:
+        """The lines that find an element, and its address."""
+        at = self._temporary("at")
+        found = f"rl::program::position({self._text(index)}, {values}->length)"
+        lines = [f"const int64_t {at} = {found};", f"if ({at} < 0) return 1;"]
+        return lines, f"({values}->data + {at} * {width_of(values.kind.element)}L)"
+
+    def _taken(self, target: Var, place: str) -> Iterator[str]:
+        """An element out of its place. Tensors are copied: the list may move or be written to."""
+        kind = declared(target.kind)
+        if isinstance(target.kind, TensorOf):
+            own = self._allocate(target.kind.nbytes)
+            yield f"memcpy({own}, {place}, {target.kind.nbytes}L);"
+            yield f"{kind} {target} = ({kind}){own};"
+        else:
+            yield f"{self._target(target)} = *({kind}*){place};"
+
+    def _getitem(self, statement: Compute) -> Iterator[str]:
+        lines, place = self._at(*statement.operands)
+        yield from lines
+        yield from self._taken(statement.target, place)
+
+    def _peek(self, statement: Compute) -> Iterator[str]:
+        """A tensor of a list that is never changed: where it lies."""
+        lines, place = self._at(*statement.operands)
+        yield from lines
+        kind = declared(statement.target.kind)
+        yield f"{kind} {statement.target} = ({kind}){place};"
+
+    def _setitem(self, statement: Compute) -> Iterator[str]:
+        values, index, item = statement.operands
+        lines, place = self._at(values, index)
+        yield from lines
+        yield from self._store(place, values.kind.element, item)
+
+    def _insert(self, statement: Compute) -> Iterator[str]:
+        values, index, item = statement.operands
+        place = self._temporary("place")
+        yield f"char* {place} = rl::program::insert({values}, {self._text(index)});"
+        yield f"if (!{place}) return 1;"
+        yield from self._store(place, values.kind.element, item)
+
+    def _length(self, statement: Compute) -> Iterator[str]:
+        yield f"const int64_t {statement.target} = {statement.operands[0]}->length;"
+
+    def _clear(self, statement: Compute) -> Iterator[str]:
+        yield f"{statement.operands[0]}->length = 0;"
+
+    def _pop(self, statement: Compute) -> Iterator[str]:
+        values, index = statement.operands
+        lines, place = self._at(values, index)
+        yield from lines
+        if statement.target is not None:
+            yield from self._taken(statement.target, place)
+        yield f"rl::program::close({values}, {place});"
+
+    def _made(self, statement: Compute) -> Iterator[str]:
+        """A list that a function of the runtime makes of others and of numbers."""
+        operands = ", ".join(map(self._text, statement.operands))
+        yield f"rl::program::list* {statement.target} = rl::program::{_MAKERS[statement.op]}(memory, {operands});"
+        yield f"if (!{statement.target}) return 1;"
+
+    def _changed(self, statement: Compute) -> Iterator[str]:
+        """A function of the runtime that changes a list, unless it can't."""
+        values, *others = statement.operands
+        element = values.kind.element
+        name = f"{statement.op}<{declared(element)}>" if statement.op in ("sort", "remove") else statement.op
+        texts = [str(values), *(self._text(each, element if statement.op == "remove" else None) for each in others)]
+        yield f"if (!rl::program::{name}({', '.join(texts)})) return 1;"
+
+    def _searched(self, statement: Compute) -> Iterator[str]:
+        """How often, whether or where a number is in a list."""
+        values, item = statement.operands
+        kind = SCALARS[values.kind.element.name]
+        found = f"rl::program::{statement.op}<{kind}>({values}, {self._text(item, values.kind.element)})"
+        yield f"{self._target(statement.target)} = {found};"
+        if statement.op == "index":
+            yield f"if ({statement.target} < 0) return 1;"
+
+    def _reduced(self, statement: Compute) -> Iterator[str]:
+        """The sum, the least or the most of a list; an empty list has no least."""
+        values = statement.operands[0]
+        kind = SCALARS[values.kind.element.name]
+        if statement.op != "sum_of":
+            yield f"if (!rl::program::is_ordered<{kind}>({values})) return 1;"
+        yield f"{self._target(statement.target)} = rl::program::{statement.op}<{kind}>({values});"
+
+    def _compared(self, statement: Compute) -> Iterator[str]:
+        first, second = statement.operands
+        yield f"{self._target(statement.target)} = rl::program::equal<{SCALARS[first.kind.element.name]}>({first}, {second});"
+
+    def _check(self, statement: Compute) -> Iterator[str]:
+        """Stop unless a condition holds."""
+        yield f"if (!{self._text(statement.operands[0])}) return 1;"
+
+    def _stacked(self, statement: Compute) -> Iterator[str]:
+        target, (values, count) = statement.target, statement.operands
+        yield f"if ({values}->length != {self._text(count)}) return 1;"
+        place = self._allocate(target.kind.nbytes)
+        yield f"memcpy({place}, {values}->data, {target.kind.nbytes}L);"
+        yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){place};"
+
+
+_MAKERS = {"repeat": "repeat", "concat": "joined", "slice": "slice", "duplicate": "duplicate", "range": "range"}
+LISTS = {
+    "list": ListWriter._list, "append": ListWriter._append, "getitem": ListWriter._getitem, "peek": ListWriter._peek,
+    "setitem": ListWriter._setitem, "len": ListWriter._length, "pop": ListWriter._pop, "delete": ListWriter._pop,
+    "stacked": ListWriter._stacked, "clear": ListWriter._clear, "insert": ListWriter._insert,
+    **dict.fromkeys(_MAKERS, ListWriter._made),
+    **dict.fromkeys(("extend", "reverse", "sort", "remove"), ListWriter._changed),
+    **dict.fromkeys(("contains", "index", "count"), ListWriter._searched),
+    **dict.fromkeys(("sum_of", "least_of", "most_of"), ListWriter._reduced),
+    "equal": ListWriter._compared, "check": ListWriter._check,
+}  # fmt: skip

@@ -1,0 +1,85 @@
+"""Tensors in structured programs as C++: views, reads and writes of memory, and calls of straight-line pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rushlight.core.dtype import bool_, float32
+from rushlight.inductor.codegen.structured_parts import SCALARS, Parts, declared
+from rushlight.inductor.codegen.structured_scalars import UNORDERED
+from rushlight.inductor.codegen.types import c_type
+from rushlight.inductor.ir import Buffer
+from rushlight.inductor.structured import FLOAT, Copy, Read, Run, TensorOf, View, Write
+
+
+class MemoryWriter(Parts):
+    """Writes statements on tensors."""
+
+    def _view(self, statement: View) -> Iterator[str]:
+        target, places = statement.target, [f"{statement.offset}L"]
+        for term in statement.terms:
+            at, index = self._temporary("at"), self._text(term.index)
+            found = f"rl::program::position({index}, {term.limit}L)" if term.wraps else index
+            yield f"const int64_t {at} = {found};"
+            yield f"if ({at} < 0 || {at} >= {term.limit}L) return 1;"
+            places.append(f"{at} * {term.stride}L")
+        yield f"{declared(target.kind)} {target} = {statement.source} + ({' + '.join(places)});"
+
+    def _read(self, statement: Read) -> Iterator[str]:
+        target = statement.target
+        yield f"{self._target(target)} = ({SCALARS[target.kind.name]})*{statement.source};"
+
+    def _copy(self, statement: Copy) -> Iterator[str]:
+        target, place = statement.target, self._allocate(statement.target.kind.nbytes)
+        yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){place};"
+        yield from self._copied(str(target), target.kind, str(statement.source), statement.source.kind)
+
+    def _write(self, statement: Write) -> Iterator[str]:
+        target, source = statement.target, statement.source
+        if isinstance(source.kind, TensorOf):
+            yield from self._copied(str(target), target.kind, str(source), source.kind)
+            return
+        kind, text, number = c_type(target.kind.dtype), self._text(source), self._temporary("number")
+        if target.kind.dtype is bool_:
+            yield f"bool {number} = {text} != 0;"
+        elif target.kind.dtype.is_floating_point:
+            yield f"{kind} {number} = ({kind}){text};"
+            if source.kind == FLOAT and target.kind.dtype is float32:
+                yield f"if (isinf({number}) && !isinf({text})) return 1;"
+        else:
+            if source.kind == FLOAT:
+                yield f"if ({UNORDERED.format(text)}) return 1;"
+            yield f"{kind} {number} = ({kind}){text};"
+            yield f"if ((int64_t){number} != (int64_t){text}) return 1;"
+        if target.kind.numel == 1:
+            yield f"*{target} = {number};"
+        else:
+            every = TensorOf(target.kind.dtype, target.kind.size, (0,) * len(target.kind.size))
+            yield from self._copied(str(target), target.kind, f"&{number}", every)
+
+    def _run(self, statement: Run) -> Iterator[str]:
+        region = self.program.regions[statement.region]
+        addresses = []
+        for operand in statement.inputs:
+            if isinstance(operand.kind, TensorOf):
+                addresses.append(f"(void*){operand}")
+                continue
+            name = self._temporary("scalar")
+            yield f"{SCALARS[operand.kind.name]} {name} = {self._text(operand)};"
+            addresses.append(f"(void*)&{name}")
+        program = region.program
+        kept = len(region.constants) + len(program.folded) + len(program.packed)
+        addresses += [f"kept_{statement.region}[{index}]" for index in range(kept)]
+        places = {name: self._allocate(_bytes_of(program.groups, name)) for name in program.outputs}
+        addresses += [f"(void*){place}" for place in places.values()]
+        slots = self._temporary("slots")
+        yield f"void* {slots}[] = {{{', '.join([*addresses, '(void*)scratch'])}}};"
+        yield f"if (region_{statement.region}::entry({slots})) return 1;"
+        for var, name in zip(statement.outputs, region.outputs, strict=True):
+            yield f"{declared(var.kind)} {var} = ({declared(var.kind)}){places[name]};"
+
+
+def _bytes_of(groups: Sequence, name: str) -> int:
+    """The size of an output; one without elements is written by no group."""
+    members: list[Buffer] = [member for group in groups for member in group.members if member.name == name]
+    return int(members[0].layout.numel * members[0].layout.dtype.itemsize) if members else 0

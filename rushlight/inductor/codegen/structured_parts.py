@@ -1,0 +1,85 @@
+"""What the writers of structured programs' statements share: the arena's memory, names, operands as text, copies of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rushlight.core.dtype import float64, int64
+from rushlight.inductor.codegen.types import c_type, literal
+from rushlight.inductor.structured import (
+    BOOL,
+    FLOAT,
+    Kind,
+    ListOf,
+    Literal,
+    Null,
+    Operand,
+    Scalar,
+    StructuredProgram,
+    TensorOf,
+    Var,
+    contiguous_strides,
+)
+
+SCALARS = {"int": "int64_t", "float": "double", "bool": "bool"}
+_ALIGNMENT = 64
+
+
+def declared(kind: Kind) -> str:
+    """The C++ type of variables of a type."""
+    if isinstance(kind, TensorOf):
+        return f"{c_type(kind.dtype)}*"
+    return "rl::program::list*" if isinstance(kind, ListOf) else SCALARS[kind.name]
+
+
+def width_of(element: Kind) -> int:
+    """The bytes of an element in a list."""
+    return element.nbytes if isinstance(element, TensorOf) else 1 if element == BOOL else 8
+
+
+class Parts:
+    """Base of the writers."""
+
+    def __init__(self, program: StructuredProgram):
+        self.program = program
+        self.arena = 0
+        self.temporaries = 0
+
+    def _allocate(self, nbytes: int) -> str:
+        """The address of a new part of the arena."""
+        offset = self.arena
+        self.arena += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        return f"(arena + {offset}L)"
+
+    def _temporary(self, name: str) -> str:
+        self.temporaries += 1
+        return f"{name}_{self.temporaries}"
+
+    def _target(self, var: Var) -> str:
+        return f"{declared(var.kind)} {var}" if isinstance(var.kind, TensorOf | ListOf) else f"const {declared(var.kind)} {var}"
+
+    def _text(self, operand: Operand, wanted: Kind | None = None) -> str:
+        """An operand; a number as the type that is wanted."""
+        if isinstance(operand, Null):
+            return "0" if isinstance(operand.kind, Scalar) else "nullptr"
+        if isinstance(operand, Literal):
+            value = operand.value
+            if wanted == FLOAT or isinstance(value, float):
+                return literal(float(value), float64)
+            return ("true" if value else "false") if isinstance(value, bool) else literal(value, int64)
+        needs_cast = isinstance(wanted, Scalar) and isinstance(operand.kind, Scalar) and operand.kind != wanted
+        return f"({SCALARS[wanted.name]}){operand}" if needs_cast else str(operand)
+
+    def _copied(self, place: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
+        """Put a tensor at `source` where `place` points; both have the same dtype and size, and may be views."""
+        if to.strides is None and kind.strides is None:
+            yield f"memmove({place}, {source}, {to.nbytes}L);"
+            return
+        steps, others = to.strides or contiguous_strides(to.size), kind.strides or contiguous_strides(kind.size)
+        names = [self._temporary("k") for _ in to.size]
+        for name, length in zip(names, to.size, strict=True):
+            yield f"for (int64_t {name} = 0; {name} < {length}L; ++{name})"
+        rows = [[f"{name} * {step}L" for name, step in zip(names, row, strict=True)] for row in (steps, others)]
+        at = [" + ".join(["0", *row]) for row in rows]
+        element = c_type(to.dtype)
+        yield f"  (({element}*){place})[{at[0]}] = (({element}*){source})[{at[1]}];"

@@ -1,0 +1,55 @@
+"""Operations on numbers in structured programs: what each is in C++, where it stops the program, and what its result is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.inductor.structured import BOOL, FLOAT, INT, Operand, Scalar
+
+NOT_ZERO = "{1} == 0"  # of ints; floats give what IEEE says
+_SHIFT = "{1} < 0 || {1} > 63"
+UNORDERED = "!({0} >= -9223372036854775808.0 && {0} < 9223372036854775808.0)"
+_BEYOND_ONE = "!({0} >= -1 && {0} <= 1)"
+
+# op: (C++ of the operands, what makes the program stop instead or None, what the result is: None for the operands' own type)
+OPERATIONS: dict[str, tuple[str, str | None, Scalar | None]] = {
+    "add": ("rl::program::add({0}, {1})", None, None), "sub": ("rl::program::sub({0}, {1})", None, None),
+    "mul": ("rl::program::mul({0}, {1})", None, None), "neg": ("rl::program::neg({0})", None, None),
+    "abs": ("rl::program::absolute({0})", None, None),
+    "floordiv": ("rl::program::floordiv({0}, {1})", NOT_ZERO, None),
+    "remainder": ("rl::program::remainder({0}, {1})", NOT_ZERO, None),
+    "div": ("(double){0} / (double){1}", None, FLOAT),
+    "min": ("rl::program::least({0}, {1})", None, None), "max": ("rl::program::most({0}, {1})", None, None),
+    **{name: (f"{{0}} {sign} {{1}}", None, BOOL) for name, sign in
+       (("eq", "=="), ("ne", "!="), ("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="))},
+    "not": ("!{0}", None, BOOL), "and": ("{0} & {1}", None, None), "or": ("{0} | {1}", None, None),
+    "xor": ("{0} ^ {1}", None, None), "invert": ("~{0}", None, None),
+    "lshift": ("(int64_t)((uint64_t){0} << {1})", _SHIFT, None), "rshift": ("{0} >> {1}", _SHIFT, None),
+    "to_float": ("(double){0}", None, FLOAT), "to_int": ("(int64_t){0}", None, INT), "to_bool": ("{0} != 0", None, BOOL),
+    "truncate": ("(int64_t){0}", UNORDERED, INT), "floor": ("(int64_t)floor({0})", UNORDERED, INT),
+    "ceil": ("(int64_t)ceil({0})", UNORDERED, INT),
+    "round": ("nearbyint({0})", "!({0} >= -4503599627370496.0 && {0} <= 4503599627370496.0)", FLOAT),
+    "range_length": ("rl::program::range_length({0}, {1}, {2})", "{2} == 0", INT),
+    "derive_index": ("rl::program::add({1}, rl::program::mul({0}, {2}))", None, INT),
+    "copy": ("{0}", None, None),
+    "sqrt": ("({0} < 0 ? __builtin_nan(\"\") : sqrt({0}))", None, FLOAT),
+    **{name: (f"{name}({{0}})", None, FLOAT) for name in ("tanh", "atan", "asinh", "fabs", "erf", "erfc", "log", "log10")},
+    **{name: (f"{name}({{0}})", "isinf((double){0})", FLOAT) for name in ("sin", "cos", "tan")},
+    **{name: (f"{name}({{0}})", _BEYOND_ONE, FLOAT) for name in ("asin", "acos")},
+    "log1p": ("log1p({0})", "!({0} > -1)", FLOAT),
+    **{name: (f"{name}({{0}})", "!({0} < 700 && {0} > -700)", FLOAT) for name in ("exp", "expm1", "sinh", "cosh")},
+    **{name: (f"{name}({{0}})", None, BOOL) for name in ("isnan", "isinf", "isfinite")},
+    "pow": ("pow((double){0}, (double){1})", "(double){0} <= 0", FLOAT),
+    "atan2": ("atan2((double){0}, (double){1})", None, FLOAT), "copysign": ("copysign((double){0}, (double){1})", None, FLOAT),
+    "fmod": ("fmod((double){0}, (double){1})", "{1} == 0 || isinf((double){0})", FLOAT),
+    "gcd": ("rl::program::gcd({0}, {1})", None, INT),
+}  # fmt: skip
+
+
+def result_kind(op: str, operands: Sequence[Operand]) -> Scalar:
+    """The type of an operation's result: its own, or float where an operand is one, or that of the operands."""
+    fixed = OPERATIONS[op][2]
+    if fixed is not None:
+        return fixed
+    kinds = {operand.kind for operand in operands}
+    return FLOAT if FLOAT in kinds else INT if INT in kinds else BOOL

@@ -1,0 +1,57 @@
+"""What the ways to run a template cost: a small model of one core, by which lowering chooses among them.
+
+In: sizes; of an open size its example. Out: nanoseconds, of which only the ratios matter. The four rates were fitted to times
+of 26 convolutions and 13 products on one core with AVX-512, and put the faster way first but for ties;
+`mode="max-autotune"` asks the machine itself instead (`autotune.py`).
+"""
+
+from __future__ import annotations
+
+from rushlight.core.symbolic import SymInt
+from rushlight.inductor.sizes import Size, hint
+
+FLOPS = 225.0  # floating-point operations of a product, per nanosecond
+CACHED = 40.0  # bytes that move to or from the second-level cache, per nanosecond
+STREAMED = 30.0  # bytes that come from further away, per nanosecond
+TRANSPOSED = 10.0  # bytes of a copy that changes the order of the elements, per nanosecond
+PANEL = 32  # columns of a product are calculated this many at a time
+SECOND_LEVEL = 1 << 18  # floats in a core's cache
+KEPT = 1 << 17  # floats of a product's rows that stay there while many panels pass
+FEWER = 0.7  # the part of the traffic that passes of rows must stay below to be preferred to all rows at once
+
+
+def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) -> dict[str, int]:
+    """`rows_at_once`, the number of rows of a product that pass over all panels together, where that should not be all.
+
+    All at once, the panels are read once and rows that don't fit into the cache once per panel. In passes, the rows are read
+    once and the panels once per pass.
+    """
+    rows, columns, depth = hint(rows), hint(columns), hint(depth)
+    if (rows + 2 * PANEL) * depth <= SECOND_LEVEL or depth > KEPT:
+        return {}
+    panels, times = -(-columns // PANEL), -(-rows // (KEPT // depth))
+    together = panels * rows * depth + columns * depth
+    apart = rows * depth + times * columns * depth
+    return {"rows_at_once": -(-rows // times)} if apart < FEWER * together else {}
+
+
+def direct_convolution(pixels: int, taps: int, channels: int, outputs: int) -> float:
+    """The convolution as one product of its pixels."""
+    work = 2 * pixels * taps * channels * _whole_panels(outputs)
+    return max(work / FLOPS, 4 * taps * channels * outputs / STREAMED)
+
+
+def winograd(blocks: int, channels: int, outputs: int) -> float:
+    """Winograd's F(4 x 4, 3 x 3): 36 products with a row per block, on transformed blocks and weights."""
+    work = 36 * 2 * blocks * channels * _whole_panels(outputs)
+    moved, weights = 36 * 4 * 2 * blocks * (channels + outputs), 36 * 4 * channels * outputs
+    return max(work / FLOPS, weights / STREAMED) + moved / CACHED
+
+
+def reordering(elements: int) -> float:
+    """A copy of so many floats into another order."""
+    return 2 * 4 * elements / TRANSPOSED
+
+
+def _whole_panels(columns: int) -> int:
+    return -(-columns // PANEL) * PANEL

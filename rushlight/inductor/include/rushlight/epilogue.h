@@ -1,0 +1,42 @@
+// Epilogues by their address: what computes the results is compiled once for all of them, and only the stores once for each.
+//
+//     conv2d_direct<112>(x, at, panels, shape, scratch, rl::epilogue_of<64>([=](auto lane, long x, long r, auto value) {
+//       lane.store(out + x * 64 + r, value + lane.load(bias + r));
+//     }));
+//
+// A functor that captures by value is copied where it runs, so that its pointers stay in registers.
+#pragma once
+
+#include <rushlight/pack.h>
+
+namespace rl {
+
+// Takes results that belong to the rows from `row` and the columns from `column` on; each row of `values` is NR floats long.
+struct epilogue {
+  const void* target;
+  void (*run)(const void* target, const float* values, long row, long rows, long column, long columns);
+  RL_INLINE void operator()(const float* values, long row, long rows, long column, long columns) const {
+    run(target, values, row, rows, column, columns);
+  }
+};
+
+template <long Columns, class E>
+void run_epilogue(const void* target, const float* values, long row, long rows, long column, long columns) {
+  constexpr bool whole = Columns > 0 && Columns % tile_columns == 0, even = Columns > 0 && Columns % lanes == 0;
+  const E emit = *(const E*)target;
+  for (const long end = row + rows; row < end; ++row, values += tile_columns) {
+    long j = 0;
+    for (; whole ? j < tile_columns : j + lanes <= columns; j += lanes)
+      emit(vector_lane{}, row, column + j, load_bytes<vec<float>>(values + j));
+    if constexpr (!even)
+      for (; j < columns; ++j) emit(scalar_lane{}, row, column + j, values[j]);
+  }
+}
+
+// The epilogue emit(lane, row, column, value), which the caller keeps alive. Columns is how many the whole result has, if that
+// is known, and 0 otherwise.
+template <long Columns = 0, class E> RL_INLINE epilogue epilogue_of(const E& emit) {
+  return {&emit, run_epilogue<Columns, E>};
+}
+
+}  // namespace rl

@@ -1,0 +1,114 @@
+"""Functions of the jit that programs know from `torch._C`: switches of the executors, passes by name, and parsing of graphs.
+
+In: a name, through `rushlight._C`. Out: the function. `rushlight._C` itself holds the library's C types.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rushlight.jit.execution import (
+    get_num_profiled_runs,
+    last_graph,
+    set_bailout_depth,
+    set_fusion_strategy,
+    set_profiled_runs,
+    set_profiling,
+)
+from rushlight.jit.graph_api import Graph, parse_ir
+from rushlight.jit.operators.registry import operators_named
+from rushlight.jit.passes.pass_log import set_logging_option
+from rushlight.jit.passes.registry import PASSES
+from rushlight.jit.passes.run import run_pass
+from rushlight.jit.runtime.modes import change_modes, modes
+from rushlight.jit.script import ScriptFunction
+from rushlight.jit.scripting import CompilationUnit
+
+_AUTODIFF_THRESHOLD = 5
+
+
+def _optimizes(new_settings: bool | None = None) -> bool:
+    """Whether graphs are optimized; with an argument that is changed after asking."""
+    before = modes().optimized
+    if new_settings is not None:
+        change_modes(optimized=bool(new_settings))
+    return before
+
+
+def _setter(field: str) -> Callable[[bool], bool]:
+    """A function that changes a mode and gives what it was."""
+    return lambda value: getattr(change_modes(**{field: bool(value)}), field)
+
+
+def _getter(field: str) -> Callable[[], object]:
+    return lambda: getattr(modes(), field)
+
+
+def _set_autodiff_inlining(value: bool) -> None:
+    """Whether small differentiable groups go back where they came from."""
+    change_modes(autodiff_threshold=_AUTODIFF_THRESHOLD if value else 1)
+
+
+def _no_nvfuser(*_: object) -> None:
+    warnings.warn("nvfuser is no longer supported in torch script; this call has no effect", stacklevel=2)
+
+
+def _schemas_of(name: str) -> list:
+    """The schemas of all overloads of an operator."""
+    return [operator.schema for operator in operators_named(name)]
+
+
+@dataclass
+class _Flag:
+    """A switch that is kept and given back, for which there is nothing to do here."""
+
+    value: bool
+
+    def set(self, value: bool) -> bool:
+        """Change it; what it was."""
+        with _lock:
+            before, self.value = self.value, bool(value)
+        return before
+
+    def get(self) -> bool:
+        """What it is."""
+        return self.value
+
+
+_lock = threading.Lock()
+_reductions, _dynamic_shapes, _needs_llvm, _fallback = _Flag(False), _Flag(False), _Flag(True), _Flag(False)
+
+FUNCTIONS: dict[str, object] = {
+    "_jit_set_profiling_executor": set_profiling, "_jit_set_profiling_mode": _setter("specializes"),
+    "_get_graph_executor_optimize": _optimizes, "_set_graph_executor_optimize": _optimizes,
+    "_jit_set_num_profiled_runs": set_profiled_runs, "_jit_get_num_profiled_runs": get_num_profiled_runs,
+    "_jit_set_fusion_strategy": set_fusion_strategy, "_jit_set_bailout_depth": set_bailout_depth,
+    "_jit_override_can_fuse_on_cpu": _setter("fuses"), "_jit_can_fuse_on_cpu": _getter("fuses"),
+    "_jit_override_can_fuse_on_cpu_legacy": _setter("fuses"), "_jit_can_fuse_on_cpu_legacy": _getter("fuses"),
+    "_jit_override_can_fuse_on_gpu": _setter("fuses_on_gpu"), "_jit_can_fuse_on_gpu": _getter("fuses_on_gpu"),
+    "_jit_set_texpr_fuser_enabled": _setter("tensor_exprs"), "_jit_texpr_fuser_enabled": _getter("tensor_exprs"),
+    "_jit_set_llga_enabled": _setter("onednn"), "_jit_llga_enabled": _getter("onednn"),
+    "_jit_set_nvfuser_enabled": _no_nvfuser, "_jit_nvfuser_enabled": _no_nvfuser,
+    "_debug_set_fusion_group_inlining": _setter("inlines_fusion_groups"),
+    "_debug_get_fusion_group_inlining": _getter("inlines_fusion_groups"),
+    "_debug_set_autodiff_subgraph_inlining": _set_autodiff_inlining,
+    "_jit_set_texpr_reductions_enabled": _reductions.set, "_jit_texpr_reductions_enabled": _reductions.get,
+    "_jit_set_texpr_dynamic_shape_enabled": _dynamic_shapes.set, "_jit_texpr_dynamic_shape_enabled": _dynamic_shapes.get,
+    "_jit_set_te_must_use_llvm_cpu": _needs_llvm.set, "_jit_get_te_must_use_llvm_cpu": _needs_llvm.get,
+    "_jit_texpr_set_fallback_allowed": _fallback.set, "_jit_texpr_fallback_allowed": _fallback.get,
+    "_jit_set_logging_option": set_logging_option,
+    "_jit_get_schemas_for_operator": _schemas_of, "_last_executed_optimized_graph": last_graph,
+    "parse_ir": parse_ir, "Graph": Graph, "CompilationUnit": CompilationUnit, "ScriptFunction": ScriptFunction,
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """A function by torch's name. AttributeError for one that is not here."""
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
+    if name.startswith("_jit_") and name in PASSES:
+        return lambda graph, *args, **kwargs: run_pass(name, graph, *args, **kwargs)
+    raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")

@@ -1,0 +1,26 @@
+"""`export_opnames`: which operators a scripted module needs, as builds of a runtime with few operators ask."""
+
+from __future__ import annotations
+
+from rushlight.jit.function import Function
+from rushlight.jit.module import ScriptModule
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.passes.helpers import full_name
+from rushlight.jit.passes.inline import inline
+
+
+def export_opnames(m: ScriptModule) -> list[str]:
+    """The operators of all methods of a scripted module and its submodules, and of what they call, each once with its overload
+    ("aten::add.Tensor"), in order."""
+    names: set[str] = set()
+    for module in m.modules():
+        if isinstance(module, ScriptModule):
+            for function in module._c.type.methods.values():
+                names |= _operators(function)
+    return sorted(names)
+
+
+def _operators(function: Function) -> set[str]:
+    graph = function.graph.copy()
+    inline(graph)
+    return {full_name(node) for node in graph.all_nodes() if operator_of(node) is not None}

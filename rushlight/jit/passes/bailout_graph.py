@@ -1,0 +1,156 @@
+"""InsertBailOuts: what runs where a guard fails: the rest of the graph as it was, from that place on.
+
+Requires: SSA, `prim::Guard` nodes, nothing yet changed on the strength of them. Guarantees: no guard is left; each is a
+
+    %5 : Float(2, 3, ...) = prim::BailOut[index=0](%template, %x, %live, ...)
+
+whose first input is the one `prim::BailoutTemplate` of the graph, which holds the graph without assumptions; then come the
+value that is checked and all others that the rest of the graph needs. `build_bailout_graph` makes the rest: it takes those
+values, and gives what the graph gives. Inside a loop the rest is the rest of the round, a loop for the rounds that are left,
+and what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.passes.clear_profiling import erase_shape_information
+from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
+from rushlight.jit.passes.pass_log import PassLog
+from rushlight.jit.passes.registry import graph_pass
+from rushlight.jit.types.kinds import INT, FunctionType
+
+_LOG = PassLog(__file__)
+TEMPLATE = "prim::BailoutTemplate"
+BAILOUT = "prim::BailOut"
+
+
+@graph_pass("InsertBailOuts")
+def insert_bailouts(graph: Graph) -> None:
+    """Turn guards into bailouts."""
+    guards = graph.find_all_nodes("prim::Guard")
+    if not guards:
+        return
+    node = graph.block.prepend(graph.create(TEMPLATE)).set("Subgraph", Graph())
+    node.output.set_type(FunctionType(None, "bailout"))
+    for index, guard in enumerate(guards):
+        _LOG.permits("the guard of %{} becomes bailout {}", guard.input().debug_name, index)
+        _replace_guard(guard, node.output, index)
+    template = graph.copy()
+    outer = dict(zip(_values_of(template.block), _values_of(graph.block), strict=True))
+    _strip(template)
+    for bailout in graph.find_all_nodes(BAILOUT):
+        for value in _Rest(template, bailout["index"]).live:
+            bailout.add_input(outer[value])
+    node.set("Subgraph", template)
+
+
+def _replace_guard(guard: Node, template: Value, index: int) -> None:
+    made = guard.graph.create(BAILOUT, [template, guard.input()]).insert_before(guard).set("index", index)
+    made.source_range = guard.source_range
+    made.output.copy_metadata(guard.output)
+    guard.output.replace_all_uses_with(made.output)
+    guard.destroy()
+
+
+def _values_of(block: Block) -> Iterator[Value]:
+    """All values of a graph in the order in which they are made."""
+    yield from block.inputs
+    for node in block.nodes:
+        for inner in node.blocks:
+            yield from _values_of(inner)
+        yield from node.outputs
+
+
+def _strip(template: Graph) -> None:
+    """Leave of bailouts their numbers and the value that they pass on, and nothing of types."""
+    for node in template.find_all_nodes(BAILOUT):
+        node.remove_input(0)
+    template.find_node(TEMPLATE).destroy()
+    erase_shape_information(template)
+
+
+def build_bailout_graph(template: Graph, index: int) -> Graph:
+    """What is left to do from a bailout on; the inputs are the value that was to be checked, and the live ones."""
+    made = _Rest(template, index).graph
+    for node in made.find_all_nodes(BAILOUT):
+        node.output.replace_all_uses_with(node.input())
+        node.destroy()
+    eliminate_dead_code(made)
+    return made
+
+
+class _Rest:
+    """The rest of a template from one bailout on, as a graph; `live` are the template's values that it takes beside it."""
+
+    def __init__(self, template: Graph, index: int):
+        self.graph = Graph()
+        self.live: list[Value] = []
+        self.copies: dict[Value, Value] = {}
+        start = next(node for node in template.find_all_nodes(BAILOUT) if node["index"] == index)
+        self.copies[start.input()] = self.graph.add_input(None, start.input().type)
+        self._rest_of_block(start)
+        for value in template.outputs:
+            self.graph.register_output(self._value(value))
+
+    def _value(self, value: Value) -> Value:
+        """What stands for a value of the template: a copy, or an input of the rest."""
+        if value not in self.copies:
+            if value.is_constant:
+                self.copies[value] = self.graph.block.prepend(self.graph.clone_node(value.node, self._value)).output
+            else:
+                self.copies[value] = self.graph.add_input(None, value.type)
+                self.live.append(value)
+        return self.copies[value]
+
+    def _copy(self, node: Node) -> None:
+        copy = self.graph.block.append(self.graph.clone_node(node, self._value))
+        self.copies.update(zip(node.outputs, copy.outputs, strict=True))
+
+    def _rest_of_block(self, start: Node) -> None:
+        """What follows a node in its block, and then what follows the block's own node."""
+        node, block = start, start.block
+        while node is not block.result:
+            self._copy(node)
+            node = node.next
+        owner = block.owner
+        if owner is None:
+            return
+        if owner.kind == "prim::Loop":
+            self._further_rounds(owner)
+        else:
+            self.copies.update(zip(owner.outputs, map(self._value, block.outputs), strict=True))
+        self._rest_of_block(owner.next)
+
+    def _further_rounds(self, loop: Node) -> None:
+        """A loop over the rounds after the one whose rest was copied; rounds keep their numbers."""
+        body = loop.blocks[0]
+        one = self.graph.block.append(self.graph.create("prim::Constant")).set("value", 1).output.set_type(INT)
+        done = self._number("aten::add", self._value(body.inputs[0]), one)
+        left = self._number("aten::sub", self._value(loop.input()), done)
+        made = self.graph.block.append(self.graph.create("prim::Loop", [left, *map(self._value, body.outputs)], 0))
+        made.source_range = loop.source_range
+        rounds = made.add_block()
+        inside = dict(self.copies)
+        counter = rounds.add_input(None, INT)
+        number = rounds.append(self.graph.create("aten::add", [done, counter])).output.set_type(INT)
+        inside[body.inputs[0]] = number
+        for value in body.inputs[1:]:
+            inside[value] = rounds.add_input(None, value.type)
+        self._fill(rounds, body, inside)
+        for value in loop.outputs:
+            self.copies[value] = made.add_output(value.type)
+
+    def _fill(self, rounds: Block, body: Block, inside: dict[Value, Value]) -> None:
+        def value_of(value: Value) -> Value:
+            return inside[value] if value in inside else self._value(value)
+
+        for node in body.nodes:
+            copy = rounds.append(self.graph.clone_node(node, value_of))
+            inside.update(zip(node.outputs, copy.outputs, strict=True))
+        for value in body.outputs:
+            rounds.add_output(value_of(value))
+
+    def _number(self, kind: str, first: Value, second: Value) -> Value:
+        return self.graph.block.append(self.graph.create(kind, [first, second])).output.set_type(INT)

@@ -1,0 +1,38 @@
+"""InstrumentGraph: a graph that watches its tensors.
+
+Requires: SSA, calls inlined as far as they shall be watched. Guarantees: every tensor that a node reads, or the graph gives,
+goes through a `prim::profile` node of its own, which notes the types that it meets in `profiled_type` and whether it met None;
+the last node, `prim::profile()` without inputs, counts the runs that came to the end.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.passes.registry import graph_pass
+from rushlight.jit.types.kinds import TENSOR, TensorType
+
+
+@graph_pass("InstrumentGraph")
+def instrument_graph(graph: Graph) -> None:
+    """Insert the profiling nodes."""
+    _instrument(graph.block)
+    graph.create("prim::profile", (), 0).insert_before(graph.block.result)
+
+
+def _instrument(block: Block) -> None:
+    for node in [*block.nodes, block.result]:
+        if node.kind in ("prim::Constant", "prim::profile"):
+            continue
+        for inner in node.blocks:
+            _instrument(inner)
+        for index, value in enumerate(node.inputs):
+            if isinstance(value.type, TensorType) and not value.is_constant:
+                node.replace_input(index, _profiled(node, value))
+
+
+def _profiled(before: Node, value: Value) -> Value:
+    graph = before.graph
+    node = graph.create("prim::profile", [value]).insert_before(before)
+    node.set("profiled_type", TENSOR).set("seen_none", 0)
+    node.output.set_type(value.type)
+    return node.output

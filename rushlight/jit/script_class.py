@@ -1,0 +1,61 @@
+"""Objects of scripted classes as Python sees them where the class is only known to scripted code, as in a loaded archive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.jit.runtime.objects import ScriptObject
+
+_MAGIC = (
+    "__iter__", "__len__", "__neg__", "__mul__", "__contains__", "__add__", "__sub__", "__pow__", "__truediv__", "__mod__",
+    "__lt__", "__gt__", "__le__", "__ge__", "__and__", "__or__", "__xor__", "__getitem__", "__setitem__", "__delitem__",
+    "__call__", "__int__", "__float__", "__enter__", "__exit__",
+)  # fmt: skip
+
+
+class RecursiveScriptClass:
+    """An object of a scripted class: its attributes, its methods, and the operators that it defines. Scripted code takes it for
+    the object itself, so that writes are seen there. AttributeError names what it does not have."""
+
+    _c: ScriptObject
+
+    def __init__(self, scripted: ScriptObject):
+        object.__setattr__(self, "_c", scripted)
+
+    def forward_magic_method(self, method_name: str, *args: object) -> object:
+        """Call a special method that the class defines. NotImplementedError where it does not."""
+        if self._c.type.find_method(method_name) is None:
+            raise NotImplementedError(f"{self._c.type.name} has no method {method_name}")
+        return self._c.call(method_name, *args)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(object.__getattribute__(self, "_c"), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in self._c.type.attributes:
+            raise AttributeError(f"an object of '{self._c.type.name}' has no attribute '{name}'")
+        self._c.slots[name] = value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RecursiveScriptClass):
+            return NotImplemented
+        has_method = self._c.type.find_method("__eq__") is not None
+        return self._c.call("__eq__", other._c) if has_method else self._c is other._c
+
+    def __hash__(self) -> int:
+        return hash(self._c)
+
+    def __repr__(self) -> str:
+        return f"<RecursiveScriptClass {self._c.type.name}>"
+
+
+def _forwarding(name: str) -> Callable[..., object]:
+    def forward(self: RecursiveScriptClass, *args: object) -> object:
+        return self.forward_magic_method(name, *args)
+
+    forward.__name__ = name
+    return forward
+
+
+for _name in _MAGIC:
+    setattr(RecursiveScriptClass, _name, _forwarding(_name))

@@ -1,0 +1,29 @@
+"""The types of torch's extension classes: packed weights of quantized layers, which are opaque to scripted code.
+
+In: a qualified name such as `__torch__.torch.classes.quantized.LinearPackedParamsBase`. Out: its type, one for all archives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rushlight.jit.types.kinds import ClassType
+
+PREFIX = "__torch__.torch.classes."
+NAMES = (
+    "quantized.LinearPackedParamsBase", "quantized.Conv2dPackedParamsBase", "quantized.Conv3dPackedParamsBase",
+    "quantized.EmbeddingPackedParamsBase", "rnn.CellParamsBase",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class ExtensionType(ClassType):
+    """A class that no code defines. Its methods are operators."""
+
+
+_TYPES = {PREFIX + name: ExtensionType(PREFIX + name) for name in NAMES}
+
+
+def extension_type(name: str) -> ExtensionType | None:
+    """The type of a qualified name; None where it names no such class."""
+    return _TYPES.get(name)

@@ -1,0 +1,171 @@
+"""Sums, products and concatenations of quantized tensors, with the result's scale and zero point given.
+
+Each operand is dequantized, and the float32 result quantized, as ATen's kernels do. A number scales the quanta instead: its
+product with a tensor has other scales and the same integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rushlight.core.dtype import dtype
+from rushlight.core.tensor import Tensor
+from rushlight.quantized.creation import check_zero_point, values_of
+from rushlight.quantized.layout import make_quantized, one_scale
+from rushlight.quantized.quantizer import TensorQuantizer, limits, to_integers
+from rushlight.quantized.registration import aten, operator
+
+
+def requantized(values: np.ndarray, kind: dtype, scale: float, zero_point: int, relu: bool = False) -> Tensor:
+    """float32 numbers as a quantized tensor; negative ones as 0 where `relu`."""
+    check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
+    target = TensorQuantizer(float(scale), int(zero_point))
+    values = np.maximum(values, 0, out=values) if relu else values
+    return make_quantized(target.quantize(values, kind), kind, target)
+
+
+def _check_pair(qa: Tensor, qb: Tensor, name: str) -> None:
+    if qa.dtype is not qb.dtype:
+        raise RuntimeError(f"{name}: both operands should have the same dtype, got {qa.dtype} and {qb.dtype}")
+    one_scale(qa), one_scale(qb)
+
+
+def _added(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+    return requantized(values_of(qa) + values_of(qb), qa.dtype, scale, zero_point, relu)
+
+
+def _multiplied(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
+    """The product of the integers less their zero points, by one multiplier, as ATen's kernel has it."""
+    kind, pair = qa.dtype, (one_scale(qa), one_scale(qb))
+    check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
+    first, second = (each._impl.array.astype(np.int64) - held.zero_point for each, held in zip((qa, qb), pair, strict=True))
+    products = (first * second).astype(np.float32)
+    if relu:
+        products = np.maximum(products, 0)
+    quantum = np.float32(pair[0].scale * pair[1].scale * (1 / scale))
+    target = TensorQuantizer(float(scale), int(zero_point))
+    return make_quantized(to_integers(np.rint(products * quantum) + target.zero_point, kind), kind, target)
+
+
+def _pairs(name: str, function: Callable) -> None:
+    for suffix, relu in (("", False), ("_relu", True)):
+
+        def binary(qa, qb, scale, zero_point, relu=relu):
+            _check_pair(qa, qb, name)
+            return function(qa, qb, scale, zero_point, relu)
+
+        def into(qa, qb, out, relu=relu):
+            _check_pair(qa, qb, name)
+            held = one_scale(out)
+            return out.copy_(function(qa, qb, held.scale, held.zero_point, relu))
+
+        operator(f"quantized::{name}{suffix}(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")(binary)
+        for form in (f"{name}{suffix}_out", f"{name}{suffix}.out"):
+            operator(f"quantized::{form}(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!) out")(into)
+
+
+_pairs("add", _added)
+_pairs("mul", _multiplied)
+
+
+# With a number
+
+
+def _add_number(qa: Tensor, b: float, relu: bool) -> Tensor:
+    """The same integers where the zero point can move far enough; a wider scale where it can't."""
+    held, kind = one_scale(qa), qa.dtype
+    low, high = limits(kind)
+    steps = round(float(b) / held.scale)
+    moved = held.zero_point - steps
+    if low <= moved <= high:
+        made = make_quantized(qa._impl.array.copy(), kind, TensorQuantizer(held.scale, moved))
+        return aten.relu(made) if relu else made
+    if moved < low:
+        target = TensorQuantizer((high - moved) / (high - low) * held.scale, low)
+    else:
+        target = TensorQuantizer((moved - low) / (high - low) * held.scale, high)
+    shifted = TensorQuantizer(held.scale, moved)
+    return requantized(shifted.dequantize(qa._impl.array), kind, target.scale, target.zero_point, relu)
+
+
+def _multiply_number(qa: Tensor, b: float, relu: bool) -> Tensor:
+    held, kind = one_scale(qa), qa.dtype
+    low, high = limits(kind)
+    b = float(b)
+    if b > 0:
+        made = make_quantized(qa._impl.array.copy(), kind, TensorQuantizer(held.scale * b, held.zero_point))
+    elif b == 0:
+        made = make_quantized(np.zeros(qa.shape, kind.numpy), kind, TensorQuantizer(1.0, 0))
+    else:
+        mirrored = (low + high - qa._impl.array.astype(np.int64)).astype(kind.numpy)
+        made = make_quantized(mirrored, kind, TensorQuantizer(held.scale * -b, low + high - held.zero_point))
+    return aten.relu(made) if relu else made
+
+
+def _with_numbers(name: str, function: Callable) -> None:
+    for suffix, relu in (("", False), ("_relu", True)):
+
+        def right(qa, b, relu=relu):
+            return function(qa, b.item() if isinstance(b, Tensor) else b, relu)
+
+        def left(b, qa, relu=relu):
+            return function(qa, b, relu)
+
+        operator(f"quantized::{name}{suffix}.Scalar(Tensor qa, Scalar b) -> Tensor qc")(right)
+        operator(f"quantized::{name}{suffix}.Scalar2(Scalar b, Tensor qa) -> Tensor qc")(left)
+        operator(f"quantized::{name}_scalar{suffix}(Tensor qa, Scalar b) -> Tensor qc")(right)
+        operator(f"quantized::{name}_scalar{suffix}.Tensor(Tensor qa, Tensor b) -> Tensor qc")(right)
+
+
+_with_numbers("add", _add_number)
+_with_numbers("mul", _multiply_number)
+
+
+# Concatenation and products of matrices
+
+
+def _concatenated(qx: list[Tensor], dim: int, target: TensorQuantizer, relu: bool) -> Tensor:
+    kind = qx[0].dtype
+    parts = []
+    for each in qx:
+        if each.dtype is not kind:
+            raise RuntimeError(f"quantized::cat: all tensors must have the dtype of the first, {kind}; one has {each.dtype}")
+        if one_scale(each) == target and not relu:
+            parts.append(each._impl.array)
+        else:
+            values = values_of(each)
+            parts.append(target.quantize(np.maximum(values, 0, out=values) if relu else values, kind))
+    return make_quantized(np.concatenate(parts, dim), kind, target)
+
+
+def _cat_with(relu: bool) -> Callable:
+    def cat(qx, dim, scale, zero_point):
+        if not qx:
+            raise RuntimeError("quantized::cat: a list of at least one tensor is needed")
+        first = one_scale(qx[0])
+        target = TensorQuantizer(
+            first.scale if scale is None else float(scale), first.zero_point if zero_point is None else int(zero_point)
+        )
+        return _concatenated(qx, dim, target, relu)
+
+    return cat
+
+
+def _cat_into(relu: bool) -> Callable:
+    def cat(qx, dim, out):
+        return out.copy_(_concatenated(qx, dim, one_scale(out), relu))
+
+    return cat
+
+
+for _suffix, _relu in (("", False), ("_relu", True)):
+    operator(f"quantized::cat{_suffix}(Tensor[] qx, int dim, float? scale, int? zero_point) -> Tensor")(_cat_with(_relu))
+    operator(f"quantized::cat{_suffix}_out(Tensor[] qx, int dim, Tensor(a!) out) -> Tensor(a!)")(_cat_into(_relu))
+
+
+@operator("quantized::matmul(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")
+def matmul(qa, qb, scale, zero_point):
+    _check_pair(qa, qb, "matmul")
+    return requantized(np.matmul(values_of(qa), values_of(qb)), qa.dtype, scale, zero_point)

@@ -1,0 +1,184 @@
+"""Convolutions with quantized weights, plain and transposed, in one to three dimensions.
+
+The convolution of the integers, less their zero points, is exact in float32 (float64 where the sums may grow too large); its
+result becomes integers as that of a linear layer does. One dimension is computed as two, the first of size 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.core.dtype import float32, float64, from_numpy_dtype, quint8
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.quantized.creation import check_zero_point, values_of
+from rushlight.quantized.layout import make_quantized, one_scale
+from rushlight.quantized.linear import rescaled, unwrapped
+from rushlight.quantized.packed import Conv3dPackedParams, ConvPackedParams
+from rushlight.quantized.quantizer import TensorQuantizer, choose
+from rushlight.quantized.registration import ANY_BACKEND, CPU, aten, operator
+
+_CLASS = "__torch__.torch.classes.quantized.Conv{}dPackedParamsBase"
+
+
+def _of_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> np.ndarray:
+    """The input with a batch and as many dimensions as the packed weight, which a convolution of one lacks."""
+    if x.ndim != rank + 2:
+        raise RuntimeError(f"quantized::{name}: Expected activation of {rank + 2} dimensions, got {x.ndim}")
+    if rank < packed.rank:
+        x = np.expand_dims(x, 2)
+    channels = packed.weight.size(0) if packed.transpose else packed.weight.size(1) * packed.groups
+    if x.shape[1] != channels:
+        raise RuntimeError(f"quantized::{name}: Given weights for {channels} input channels, got an input with {x.shape[1]}")
+    return x
+
+
+def _sums(x: np.ndarray, zero_point: int, packed: ConvPackedParams) -> np.ndarray:
+    """The convolution of the integers less their zero points."""
+    info = np.iinfo(x.dtype)
+    reach = max(zero_point - int(info.min), int(info.max) - zero_point)
+    kind = float32 if packed.is_exact(reach * (packed.groups if packed.transpose else 1)) else float64
+    values, weight = x.astype(kind.numpy), packed.integers.astype(kind.numpy, copy=False)
+    values -= zero_point
+    made = aten.convolution(
+        tensor_from_array(values, kind), tensor_from_array(weight, kind), None, packed.stride, packed.padding, packed.dilation,
+        packed.transpose, packed.output_padding, packed.groups,
+    )  # fmt: skip
+    return made._impl.array
+
+
+def _along_channels(values: np.ndarray | None, packed: ConvPackedParams) -> np.ndarray | None:
+    """Numbers of the channels, to broadcast against (batch, channels, ...)."""
+    return values if values is None or not values.ndim else values.reshape(1, -1, *(1,) * packed.rank)
+
+
+def _scales(packed: ConvPackedParams) -> np.ndarray:
+    """The weight's scales by channel of the result, of which a transposed convolution has a set for each group."""
+    scales = packed.scales
+    return _along_channels(np.tile(scales, packed.groups) if packed.transpose and scales.ndim else scales, packed)
+
+
+def convolve(
+    x: Tensor, packed: object, scale: float, zero_point: int, relu: bool, rank: int, name: str,
+    accumulated: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """A quantized convolution: x (batch, channels, ...) to the same dtype; `accumulated` is added before rounding."""
+    packed, held = unwrapped(packed, ConvPackedParams, name), one_scale(x)
+    check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
+    target = TensorQuantizer(float(scale), int(zero_point))
+    sums = _sums(_of_rank(x._impl.array, rank, packed, name), held.zero_point, packed)
+    scales, bias = _scales(packed), _along_channels(packed.bias_array, packed)
+    if accumulated is not None:
+        further = values_of(accumulated) / (np.float32(held.scale) * scales)
+        sums = sums.astype(np.float32, copy=False) + further
+    made = rescaled(sums, held.scale, scales, bias, target, x.dtype, relu)
+    return make_quantized(made[:, :, 0] if rank < packed.rank else made, x.dtype, target)
+
+
+def convolve_dynamic(x: Tensor, packed: object, reduce_range: bool, rank: int, name: str) -> Tensor:
+    """A float32 tensor through a convolution, for which it is quantized to 8 bits."""
+    packed, values = unwrapped(packed, ConvPackedParams, name), x.detach()._impl.array
+    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
+    held = TensorQuantizer(*choose(low, high, 0, 127 if reduce_range else 255))
+    sums = _sums(_of_rank(held.quantize(values, quint8), rank, packed, name), held.zero_point, packed)
+    made = sums.astype(np.float32, copy=False) * (np.float32(held.scale) * _scales(packed))
+    if packed.bias_array is not None:
+        made += _along_channels(packed.bias_array, packed)
+    return tensor_from_array(made[:, :, 0] if rank < packed.rank else made, from_numpy_dtype(made.dtype))
+
+
+def _define(rank: int, transposed: bool) -> None:
+    packed = _CLASS.format(max(rank, 2))
+    name = f"conv_transpose{rank}d" if transposed else f"conv{rank}d"
+    settings = f"Tensor qx, {packed} packed_weight, float output_scale, int output_zero_point"
+    overload = ".new" if rank > 1 and not transposed else ""
+    for suffix in ("",) if transposed else ("", "_relu"):
+
+        full, relu = name + suffix, bool(suffix)
+
+        def static(qx, packed_weight, output_scale, output_zero_point, full=full, relu=relu):
+            return convolve(qx, packed_weight, output_scale, output_zero_point, relu, rank, full)
+
+        operator(f"quantized::{full}{overload}({settings}) -> Tensor")(static)
+        if overload:
+            _define_old(full, packed, rank, relu)
+
+    def dynamic(qx, packed_weight, reduce_range=False):
+        return convolve_dynamic(qx, packed_weight, reduce_range, rank, f"{name}_dynamic")
+
+    operator(
+        f"quantized::{name}_dynamic(Tensor qx, {packed} packed_weight, bool reduce_range=False) -> Tensor", keys=(CPU,)
+    )(dynamic)
+    _define_packing(name, packed, rank, transposed)
+
+
+def _define_old(name: str, packed: str, rank: int, relu: bool) -> None:
+    """The former signature, in which settings that the packed weight has are given again."""
+
+    def static(qx, weight, stride, padding, dilation, groups, output_scale, output_zero_point):
+        return convolve(qx, weight, output_scale, output_zero_point, relu, rank, name)
+
+    operator(
+        f"quantized::{name}(Tensor qx, {packed} weight, int[] stride, int[] padding, int[] dilation, int groups, "
+        "float output_scale, int output_zero_point) -> Tensor"
+    )(static)
+
+
+def _define_packing(name: str, packed: str, rank: int, transposed: bool) -> None:
+    kind = Conv3dPackedParams if rank == 3 else ConvPackedParams
+    extra = ", int[] output_padding" if transposed else ""
+
+    def pack(weight, bias, stride, padding, *rest):
+        output_padding, dilation, groups = rest if transposed else ([], *rest)
+        lists = [list(each) for each in (stride, padding, dilation, output_padding)]
+        if rank == 1:
+            weight = weight.unsqueeze(-2)
+            lists = [[neutral, *each] if each else [] for neutral, each in zip((1, 0, 1, 0), lists, strict=True)]
+        return kind(weight, bias, *lists[:3], groups, lists[3], transposed)
+
+    def unpack(packed_weights):
+        weight, bias = unwrapped(packed_weights, ConvPackedParams, f"{name}_unpack").unpack()
+        return (weight.squeeze(-2) if rank == 1 else weight), bias
+
+    operator(
+        f"quantized::{name}_prepack(Tensor weight, Tensor? bias, int[] stride, int[] padding{extra}, int[] dilation, "
+        f"int groups) -> {packed}"
+    )(pack)
+    operator(
+        f"quantized::{name}_unpack({packed} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)", keys=(ANY_BACKEND,)
+    )(unpack)
+    if rank > 1:
+        _define_settings(name, packed)
+
+
+def _define_settings(name: str, packed: str) -> None:
+    for attribute, kind in (("stride", "int[]"), ("padding", "int[]"), ("output_padding", "int[]"), ("dilation", "int[]"),
+                            ("groups", "int"), ("transpose", "int")):  # fmt: skip
+
+        def read(packed_weights, attribute=attribute, kind=kind):
+            found = getattr(unwrapped(packed_weights, ConvPackedParams, name), attribute)
+            return list(found) if kind == "int[]" else int(found)
+
+        operator(f"quantized::{name}_{attribute}({packed} packed_weights) -> {kind}", keys=(ANY_BACKEND,))(read)
+
+
+for _rank in (1, 2, 3):
+    _define(_rank, False)
+    _define(_rank, True)
+
+for _suffix in ("", "_relu"):
+
+    def _accumulating(qx, qaccum, packed_weight, output_scale, output_zero_point, relu=bool(_suffix)):
+        return convolve(qx, packed_weight, output_scale, output_zero_point, relu, 2, "conv2d_add", qaccum)
+
+    operator(
+        f"quantized::conv2d_add{_suffix}(Tensor qx, Tensor qaccum, {_CLASS.format(2)} packed_weight, float output_scale, "
+        "int output_zero_point) -> Tensor"
+    )(_accumulating)
+
+
+@operator(
+    f"quantized::conv_unpack({_CLASS.format(2)} packed_weights) -> (Tensor unpacked_weights, Tensor? B_origin)",
+    keys=(ANY_BACKEND,),
+)
+def conv_unpack(packed_weights):
+    return unwrapped(packed_weights, ConvPackedParams, "conv_unpack").unpack()

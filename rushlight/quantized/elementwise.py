@@ -1,0 +1,197 @@
+"""Functions of one element on quantized tensors. An 8-bit tensor has at most 256 different elements: each function is computed
+for all of them, and its values are looked up.
+
+In: a quantized tensor, a function of float32 arrays, and the scale and zero point of the result. Out: a quantized tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rushlight.core.dtype import dtype, float32, qint32
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.registry import aten as find
+from rushlight.quantized.creation import check_zero_point
+from rushlight.quantized.layout import like, make_quantized, one_scale
+from rushlight.quantized.quantizer import TensorQuantizer, limits, quantize_rounding_first
+from rushlight.quantized.registration import aten, operator, quantized
+
+Function = Callable[[Tensor], Tensor]
+"""From float32 numbers to float32 numbers, element by element."""
+
+
+def mapped(
+    source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None,
+    rounds_first: bool = False,
+) -> Tensor:  # fmt: skip
+    """A function of each element; the result has the given scale and zero point, those of `source` if there are none."""
+    held, kind = one_scale(source), source.dtype
+    target = held if scale is None else TensorQuantizer(float(scale), int(zero_point))
+    check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
+    integers = source._impl.array
+    if kind is qint32:
+        return make_quantized(_computed(integers, held, target, function, kind, rounds_first), kind, target)
+    low, high = limits(kind)
+    table = _computed(np.arange(low, high + 1).astype(kind.numpy), held, target, function, kind, rounds_first)
+    return make_quantized(table[integers.astype(np.int16) - low if low else integers], kind, target)
+
+
+def _computed(
+    integers: np.ndarray, held: TensorQuantizer, target: TensorQuantizer, function: Function, kind: dtype,
+    rounds_first: bool,
+) -> np.ndarray:  # fmt: skip
+    numbers = tensor_from_array(np.atleast_1d(held.dequantize(integers)), float32)
+    values = function(numbers)._impl.array
+    if rounds_first:
+        return quantize_rounding_first(values, target.scale, target.zero_point, kind).reshape(integers.shape)
+    return target.quantize(values, kind).reshape(integers.shape)
+
+
+def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
+    """The elements within bounds, which are rounded to the tensor's quanta first."""
+    held, kind = one_scale(source), source.dtype
+    bounds = [None if each is None else held.quantize(np.full((), each, np.float32), kind) for each in (low, high)]
+    return like(source, np.clip(source._impl.array, *bounds))
+
+
+def _written(function: Callable) -> Callable:
+    """The in-place variant of a kernel."""
+
+    def write(self, *args, **kwargs):
+        result = function(self, *args, **kwargs)
+        self._impl.array[...] = result._impl.array
+        self._impl.storage.quantizer = one_scale(result)
+        return self
+
+    return write
+
+
+# aten
+
+
+@quantized("relu")
+def relu(self):
+    return clipped(self, 0.0, None)
+
+
+@quantized("relu6")
+def relu6(self):
+    return clipped(self, 0.0, 6.0)
+
+
+@quantized("hardtanh", "clamp")
+def clamp(self, min=None, max=None, *, min_val=None, max_val=None):
+    return clipped(self, min if min_val is None else min_val, max if max_val is None else max_val)
+
+
+@quantized("threshold")
+def threshold(self, threshold, value):
+    return mapped(self, lambda x: aten.threshold(x, threshold, value))
+
+
+@operator("quantized::threshold(Tensor qx, Scalar threshold, Scalar value) -> Tensor qy")
+def quantized_threshold(qx, threshold, value):
+    return mapped(qx, lambda x: aten.threshold(x, threshold, value))
+
+
+@quantized("leaky_relu")
+def leaky_relu(self, negative_slope=0.01):
+    return mapped(self, lambda x: aten.leaky_relu(x, negative_slope))
+
+
+@quantized("gelu")
+def gelu(self, *, approximate="none"):
+    return mapped(self, lambda x: aten.gelu(x, approximate=approximate))
+
+
+@quantized("prelu")
+def prelu(self, weight):
+    return quantized_prelu(self, weight, one_scale(self).scale, one_scale(self).zero_point)
+
+
+def _onto_unit(name: str, reach: float, middle: bool) -> None:
+    """A function with values in [0, 1] or [-1, 1], on which the quanta of the result are spread evenly."""
+    general = find(name)
+
+    def kernel(self):
+        bits = 32 if self.dtype is qint32 else 8
+        low, high = limits(self.dtype)
+        return mapped(self, general, reach / 2.0**bits, (low + high + 1) // 2 if middle or bits > 8 else low)
+
+    quantized(name)(kernel)
+
+
+_onto_unit("sigmoid", 1.0, False)
+_onto_unit("hardsigmoid", 1.0, False)
+_onto_unit("tanh", 2.0, True)
+
+for _name, _kernel in (("relu_", relu), ("hardtanh_", clamp), ("clamp_", clamp), ("leaky_relu_", leaky_relu)):
+    quantized(_name)(_written(_kernel))
+
+
+# quantized
+
+
+@operator("quantized::relu6(Tensor qx, bool inplace=False) -> Tensor")
+def quantized_relu6(qx, inplace=False):
+    return _written(relu6)(qx) if inplace else relu6(qx)
+
+
+@operator("quantized::clamp(Tensor qx, Scalar? min=None, Scalar? max=None) -> Tensor qy")
+def quantized_clamp(qx, min=None, max=None):
+    return clipped(qx, min, max)
+
+
+@operator("quantized::hardswish(Tensor input, float output_scale, int output_zero_point) -> Tensor")
+def hardswish(input, output_scale, output_zero_point):
+    return mapped(input, aten.hardswish, output_scale, output_zero_point)
+
+
+@operator("quantized::sigmoid(Tensor qx, float output_scale, int output_zero_point) -> Tensor")
+def sigmoid(qx, output_scale, output_zero_point):
+    return mapped(qx, aten.sigmoid, output_scale, output_zero_point)
+
+
+@operator(
+    "quantized::leaky_relu(Tensor qx, Scalar negative_slope, bool inplace, float output_scale, int output_zero_point) -> Tensor"
+)
+def quantized_leaky_relu(qx, negative_slope, inplace, output_scale, output_zero_point):
+    return mapped(qx, lambda x: aten.leaky_relu(x, negative_slope), output_scale, output_zero_point)
+
+
+@operator(
+    "quantized::elu(Tensor self, float output_scale, int output_zero_point, Scalar alpha=1, Scalar scale=1, "
+    "Scalar input_scale=1) -> Tensor"
+)
+def elu(self, output_scale, output_zero_point, alpha=1, scale=1, input_scale=1):
+    return mapped(self, lambda x: aten.elu(x, alpha, scale, input_scale), output_scale, output_zero_point, True)
+
+
+@operator("quantized::celu(Tensor self, float output_scale, int output_zero_point, Scalar alpha=1) -> Tensor")
+def celu(self, output_scale, output_zero_point, alpha=1):
+    return mapped(self, lambda x: aten.celu(x, alpha), output_scale, output_zero_point, True)
+
+
+@operator("quantized::prelu(Tensor qx, Tensor weight, float output_scale, int output_zero_point) -> Tensor")
+def quantized_prelu(qx, weight, output_scale, output_zero_point):
+    made = aten.prelu(qx.dequantize(), weight)._impl.array
+    target = TensorQuantizer(float(output_scale), int(output_zero_point))
+    return make_quantized(target.quantize(made, qx.dtype), qx.dtype, target)
+
+
+@operator(
+    "quantized::dropout(Tensor self, float output_scale, int output_zero_point, Scalar p=0.5, bool training=False) -> Tensor"
+)
+def dropout(self, output_scale, output_zero_point, p=0.5, training=False):
+    if training:
+        raise RuntimeError("quantized::dropout is for inference: call eval() of the module")
+    return self
+
+
+@operator("quantized::softmax(Tensor qx, int dim, float output_scale, int output_zero_point) -> Tensor")
+def softmax(qx, dim, output_scale, output_zero_point):
+    made = aten.softmax(qx.dequantize(), dim)._impl.array
+    target = TensorQuantizer(float(output_scale), int(output_zero_point))
+    return make_quantized(target.quantize(made, qx.dtype), qx.dtype, target)

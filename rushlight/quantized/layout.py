@@ -1,0 +1,96 @@
+"""How a quantized tensor is kept: integers in a storage that knows by which quantizer they stand for real numbers.
+
+It is a `Tensor` like any other, whose dispatch key is QuantizedCPU: operators without a kernel for that key refuse it. Views
+share the storage, and so the quantizer. Elements of less than a byte take a byte each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rushlight.core.device import CPU
+from rushlight.core.dispatch_key import CPU_KEYS, DispatchKey, bit
+from rushlight.core.dtype import dtype, from_numpy_dtype
+from rushlight.core.storage import StorageImpl
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.quantized.loading import ensure_operators
+from rushlight.quantized.quantizer import Quantizer, TensorQuantizer
+
+QUANTIZED_BIT = bit(DispatchKey.QuantizedCPU)
+
+
+class QuantizedStorage(StorageImpl):
+    """The memory of quantized tensors."""
+
+    __slots__ = ("quantizer",)
+
+    def __init__(self, buffer: object, nbytes: int, quantizer: Quantizer):
+        super().__init__(buffer, nbytes, CPU)
+        self.quantizer = quantizer
+
+    def reduced(self, tensor: Tensor) -> tuple:
+        """How Python's pickle makes a tensor over this storage again."""
+        return (_unpickled, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
+
+    def with_memory_of(self, other: StorageImpl) -> QuantizedStorage:
+        """The same quantizer over the memory of another storage."""
+        return QuantizedStorage(other.buffer, other.nbytes, self.quantizer)
+
+
+def _unpickled(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
+    ensure_operators()
+    return make_quantized(integers, kind, quantizer)
+
+
+def make_quantized(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
+    """A quantized tensor over an array of `kind.numpy`, which it shares."""
+    dense = integers if integers.flags.c_contiguous else np.ascontiguousarray(integers)
+    storage = QuantizedStorage(dense, dense.nbytes, quantizer)
+    strides = tuple(stride // kind.itemsize for stride in dense.strides)
+    return wrap(TensorImpl(storage, integers.shape, strides, 0, kind, CPU, QUANTIZED_BIT))
+
+
+def per_tensor(integers: np.ndarray, kind: dtype, scale: float, zero_point: int) -> Tensor:
+    """A quantized tensor of one scale and zero point over an array."""
+    return make_quantized(integers, kind, TensorQuantizer(float(scale), int(zero_point)))
+
+
+def integers_of(tensor: Tensor) -> Tensor:
+    """The integers of a quantized tensor, as a plain tensor over the same memory."""
+    impl = tensor._impl
+    kind = from_numpy_dtype(impl.dtype.numpy)
+    return wrap(TensorImpl(impl.storage, impl.sizes, impl.strides, impl.storage_offset, kind, CPU, CPU_KEYS))
+
+
+def of_integers(integers: Tensor, kind: dtype, quantizer: Quantizer) -> Tensor:
+    """A quantized tensor over the memory of a plain tensor of integers."""
+    impl = integers._impl
+    storage = QuantizedStorage(impl.storage.buffer, impl.storage.nbytes, quantizer)
+    return wrap(TensorImpl(storage, impl.sizes, impl.strides, impl.storage_offset, kind, CPU, QUANTIZED_BIT))
+
+
+def is_quantized(tensor: Tensor) -> bool:
+    """Whether a tensor is quantized."""
+    return bool(tensor._impl.key_set & QUANTIZED_BIT)
+
+
+def quantizer_of(tensor: Tensor) -> Quantizer:
+    """The quantizer of a quantized tensor."""
+    return tensor._impl.storage.quantizer
+
+
+def one_scale(tensor: Tensor) -> TensorQuantizer:
+    """The quantizer of a tensor with one scale; RuntimeError for one with a scale per channel."""
+    found = quantizer_of(tensor)
+    if not isinstance(found, TensorQuantizer):
+        raise RuntimeError(
+            "Expected quantizer->qscheme() == kPerTensorAffine to be true, but got false: the tensor is quantized by "
+            f"{found.scheme}, and one scale for all elements is needed"
+        )
+    return found
+
+
+def like(source: Tensor, integers: np.ndarray) -> Tensor:
+    """A tensor of other integers with the dtype and the quantizer of `source`."""
+    return make_quantized(integers, source._impl.dtype, quantizer_of(source))

@@ -1,0 +1,159 @@
+"""Linear layers with quantized weights: from quantized to quantized tensors, and on float32 tensors, quantized on the way.
+
+Products of the integers, less their zero points, are summed exactly. The sums, with the bias in units of their quantum, times
+the quotient of the scales, round half to even; this is the arithmetic of ATen with fbgemm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from rushlight.core.dtype import dtype, float32, quint8
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.ops.cpu.products import matrix_product
+from rushlight.quantized.creation import check_zero_point
+from rushlight.quantized.layout import make_quantized, one_scale
+from rushlight.quantized.packed import LinearPackedParams
+from rushlight.quantized.quantizer import TensorQuantizer, choose, limits
+from rushlight.quantized.registration import ANY_BACKEND, CPU, aten, operator
+
+_PACKED = "__torch__.torch.classes.quantized.LinearPackedParamsBase"
+
+
+def rescaled(
+    sums: np.ndarray, input_scale: float, scales: np.ndarray, bias: np.ndarray | None, target: TensorQuantizer, kind: dtype,
+    relu: bool = False,
+) -> np.ndarray:  # fmt: skip
+    """Sums of products as integers of the result. `scales` (of the weight) and `bias` broadcast against the sums."""
+    quantum = np.float32(input_scale) * scales
+    made = sums.astype(np.float32, copy=False)
+    if bias is not None:
+        made += bias / quantum
+    made *= quantum / np.float32(target.scale)
+    np.rint(made, out=made)
+    made += target.zero_point
+    low, high = limits(kind)
+    return np.clip(made, max(low, target.zero_point) if relu else low, high, out=made).astype(kind.numpy)
+
+
+def _products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams) -> np.ndarray:
+    """The sums of products, (rows, out features): exact integers in float32 or float64."""
+    reach = max(zero_point - int(np.iinfo(integers.dtype).min), int(np.iinfo(integers.dtype).max) - zero_point)
+    exact = np.float32 if packed.is_exact(reach) else np.float64
+    rows = integers.reshape(-1, integers.shape[-1]).astype(exact)
+    rows -= zero_point
+    columns = packed.columns
+    return matrix_product(rows, columns) if exact is np.float32 else np.matmul(rows, columns.astype(np.float64))
+
+
+def _check_input(x: Tensor, packed: object, name: str) -> LinearPackedParams:
+    packed = unwrapped(packed, LinearPackedParams, name)
+    if x.dim() == 0 or x.size(-1) != packed.weight.size(1):
+        raise RuntimeError(
+            f"quantized::{name}: The number of rows in the packed weight ({packed.weight.size(1)}) must be the last size of "
+            f"the input, which has shape {list(x.shape)}"
+        )
+    return packed
+
+
+def unwrapped(packed: object, kind: type, name: str) -> object:
+    """Packed weights, also out of the object that stands for them in scripted code."""
+    held = getattr(packed, "held", packed)
+    if not isinstance(held, kind):
+        raise RuntimeError(f"quantized::{name} takes packed weights of {kind.class_name}, got {type(held).__name__}")
+    return held
+
+
+def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool, name: str) -> Tensor:
+    """A quantized linear layer: x (..., in features), quint8 or qint8, to (..., out features) of the same dtype."""
+    packed, held = _check_input(x, packed, name), one_scale(x)
+    if packed.is_float16:
+        raise RuntimeError(f"quantized::{name}: the weight is in float16; it is for linear_dynamic_fp16")
+    check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
+    target = TensorQuantizer(float(scale), int(zero_point))
+    sums = _products(x._impl.array, held.zero_point, packed)
+    made = rescaled(sums, held.scale, packed.scales, packed.bias_array, target, x.dtype, relu)
+    return make_quantized(made.reshape(*x.shape[:-1], made.shape[-1]), x.dtype, target)
+
+
+def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool) -> np.ndarray:
+    """A float32 array (..., in features) through a layer, for which it is quantized to 8 bits (7 if `reduce_range`)."""
+    low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
+    held = TensorQuantizer(*choose(low, high, 0, 127 if reduce_range else 255))
+    sums = _products(held.quantize(x, quint8), held.zero_point, packed).astype(np.float32, copy=False)
+    sums *= np.float32(held.scale) * packed.scales
+    if packed.bias_array is not None:
+        sums += packed.bias_array
+    return sums.reshape(*x.shape[:-1], sums.shape[-1])
+
+
+def linear_float16(x: np.ndarray, packed: LinearPackedParams) -> np.ndarray:
+    """A float32 array through a layer whose weight was rounded to float16."""
+    weight = packed.weight._impl.array
+    made = np.matmul(x.reshape(-1, x.shape[-1]), weight.T)
+    if packed.bias_array is not None:
+        made += packed.bias_array
+    return made.reshape(*x.shape[:-1], made.shape[-1])
+
+
+def _float_input(x: Tensor, name: str) -> np.ndarray:
+    if x.dtype is not float32:
+        raise RuntimeError(f"quantized::{name}: expected a float32 input, got {x.dtype}")
+    return x.detach()._impl.array
+
+
+def _define(suffix: str, finish: Callable[[np.ndarray], np.ndarray] | None) -> None:
+    relu, name = finish is not None, f"linear{suffix}"
+
+    def static(X, W_prepack, Y_scale_i, Y_zero_point_i):
+        return linear(X, W_prepack, Y_scale_i, Y_zero_point_i, relu, name)
+
+    def dynamic(X, W_prepack, reduce_range=False):
+        packed, x = _check_input(X, W_prepack, f"{name}_dynamic"), _float_input(X, f"{name}_dynamic")
+        made = linear_float16(x, packed) if packed.is_float16 else linear_dynamic(x, packed, reduce_range)
+        return tensor_from_array(finish(made) if finish else made, float32)
+
+    def in_halves(X, W_prepack):
+        made = linear_float16(_float_input(X, f"{name}_dynamic_fp16"), _check_input(X, W_prepack, f"{name}_dynamic_fp16"))
+        return tensor_from_array(finish(made) if finish else made, float32)
+
+    operator(f"quantized::{name}(Tensor X, {_PACKED} W_prepack, float Y_scale_i, int Y_zero_point_i) -> Tensor Y")(static)
+    operator(
+        f"quantized::{name}_dynamic(Tensor X, {_PACKED} W_prepack, bool reduce_range=False) -> Tensor Y", keys=(CPU,)
+    )(dynamic)
+    operator(f"quantized::{name}_dynamic_fp16(Tensor X, {_PACKED} W_prepack) -> Tensor Y", keys=(CPU,))(in_halves)
+
+
+_define("", None)
+_define("_relu", lambda made: np.maximum(made, 0, out=made))
+
+
+@operator(
+    f"quantized::linear_leaky_relu(Tensor X, {_PACKED} W_prepack, float Y_scale_i, int Y_zero_point_i, float negative_slope) "
+    "-> Tensor Y"
+)
+def linear_leaky_relu(X, W_prepack, Y_scale_i, Y_zero_point_i, negative_slope):
+    return aten.leaky_relu(linear(X, W_prepack, Y_scale_i, Y_zero_point_i, False, "linear_leaky_relu"), negative_slope)
+
+
+@operator("quantized::linear_prepack(Tensor W, Tensor? B=None) -> " + _PACKED + " W_prepack")
+def linear_prepack(W, B=None):
+    return LinearPackedParams(W, B)
+
+
+@operator("quantized::linear_prepack_fp16(Tensor W, Tensor? B=None) -> " + _PACKED + " W_prepack", keys=(CPU,))
+def linear_prepack_fp16(W, B=None):
+    return LinearPackedParams(W, B)
+
+
+@operator(
+    f"quantized::linear_unpack({_PACKED} W_prepack) -> (Tensor W_origin, Tensor? B_origin)",
+    f"quantized::linear_unpack_fp16({_PACKED} W_prepack) -> (Tensor W_origin, Tensor? B_origin)",
+    keys=(ANY_BACKEND,),
+)
+def linear_unpack(W_prepack):
+    return unwrapped(W_prepack, LinearPackedParams, "linear_unpack").unpack()
+
+

@@ -1,0 +1,25 @@
+"""All operators of quantized tensors: importing this module defines them.
+
+Nothing imports it at start; `loading.ensure_operators` does, and methods of Tensor that need it.
+"""
+
+from rushlight.quantized import arithmetic as _arithmetic
+from rushlight.quantized import convolution as _convolution
+from rushlight.quantized import elementwise as _elementwise
+from rushlight.quantized import embedding as _embedding
+from rushlight.quantized import linear as _linear
+from rushlight.quantized import normalisation as _normalisation
+from rushlight.quantized import pooling as _pooling
+from rushlight.quantized import recurrent as _recurrent
+from rushlight.quantized import tensor_operators as _tensor_operators
+from rushlight.quantized import views as _views
+from rushlight.quantized.creation import scheme_of
+from rushlight.quantized.printing import quantized_text
+from rushlight.quantized.registration import aten
+
+_DEFINING = (
+    _arithmetic, _convolution, _elementwise, _embedding, _linear, _normalisation, _pooling, _recurrent, _tensor_operators,
+    _views,
+)  # fmt: skip
+
+__all__ = ["aten", "quantized_text", "scheme_of"]

@@ -1,0 +1,299 @@
+"""Weights ready for the operators that take them, and the form in which archives hold them.
+
+In: a quantized weight with its bias and settings, or the state that an archive has. Out: objects with the weight's integers as
+float32, in which sums of products of bytes are exact, and what they need to be written again. Each `class_name` is torch's,
+below `__torch__.torch.classes`; `state_types` are the types that its state has in archives, that of new ones first, as
+schemas write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from rushlight.core.dtype import float16, float32, int16, qint8
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.quantized.layout import is_quantized, quantizer_of
+from rushlight.quantized.quantizer import ChannelQuantizer
+
+
+class PackedError(RuntimeError):
+    """The state of packed weights is malformed."""
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise PackedError(problem)
+
+
+def _check_bias(bias: Tensor | None, channels: int, name: str) -> None:
+    _require(bias is None or isinstance(bias, Tensor), f"{name}: the bias must be a tensor or None")
+    if bias is not None and (bias.dtype is not float32 or tuple(bias.shape) != (channels,)):
+        raise RuntimeError(f"{name}: expected a float32 bias of {channels} elements, got {bias.dtype} of {list(bias.shape)}")
+
+
+def _check_weight(weight: Tensor, dims: int, axis: int, name: str) -> None:
+    _require(isinstance(weight, Tensor) and is_quantized(weight), f"{name}: the weight must be a quantized tensor")
+    if weight.dtype is not qint8 or weight.dim() != dims:
+        raise RuntimeError(f"{name}: expected a qint8 weight of {dims} dimensions, got {weight.dtype} of {weight.dim()}")
+    held = quantizer_of(weight)
+    if isinstance(held, ChannelQuantizer) and (held.axis != axis or held.zero_points.dtype.kind == "f"):
+        raise RuntimeError(f"{name}: scales per channel must lie along dimension {axis}, with integers for zero points")
+
+
+@dataclass(eq=False)
+class PackedWeight:
+    """A qint8 weight (channels, ...) and its float32 bias, or None."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    @cached_property
+    def integers(self) -> np.ndarray:
+        """The weight's integers less their zero points, float32."""
+        held = quantizer_of(self.weight)
+        return dequantized_by_one(self.weight._impl.array, held)
+
+    @cached_property
+    def scales(self) -> np.ndarray:
+        """The scale, or that of each channel; float32."""
+        held = quantizer_of(self.weight)
+        return np.asarray(held.scales if isinstance(held, ChannelQuantizer) else held.scale, np.float32)
+
+    @cached_property
+    def bias_array(self) -> np.ndarray | None:
+        """The bias."""
+        return None if self.bias is None else self.bias.detach()._impl.array
+
+    def unpack(self) -> tuple[Tensor, Tensor | None]:
+        """Weight and bias."""
+        return self.weight, self.bias
+
+    def is_exact(self, reach: int) -> bool:
+        """Whether sums of products with integers of at most `reach` are exact in float32."""
+        return self._largest_sum * reach < 1 << 24
+
+    @cached_property
+    def _largest_sum(self) -> float:
+        flat = np.abs(self.integers).reshape(self.integers.shape[0], -1)
+        return float(flat.sum(1, dtype=np.float64).max()) if flat.size else 0.0
+
+
+def dequantized_by_one(integers: np.ndarray, held: object) -> np.ndarray:
+    """Integers less their zero points, float32."""
+    if isinstance(held, ChannelQuantizer):
+        shape = [1] * integers.ndim
+        shape[held.axis] = -1
+        return integers.astype(np.float32) - held.zero_points.astype(np.float32).reshape(shape)
+    return integers.astype(np.float32) - np.float32(held.zero_point)
+
+
+@dataclass(eq=False)
+class LinearPackedParams(PackedWeight):
+    """The weight (out features, in features) of a linear layer: qint8, or float32 numbers that were rounded to float16."""
+
+    class_name = "quantized.LinearPackedParamsBase"
+    state_types = ("(Tensor, Tensor?)",)
+
+    def __post_init__(self) -> None:
+        _require(isinstance(self.weight, Tensor), "a packed linear layer has a tensor as its weight")
+        if self.is_float16:
+            limit = np.float32(65504)
+            halves = np.clip(self.weight.detach().to(float32)._impl.array, -limit, limit).astype(np.float16)
+            self.weight = tensor_from_array(halves.astype(np.float32), float32)
+            if self.weight.dim() != 2:
+                raise RuntimeError(f"linear: expected a weight of 2 dimensions, got {self.weight.dim()}")
+        else:
+            _check_weight(self.weight, 2, 0, "linear")
+        _check_bias(self.bias, self.weight.size(0), "linear")
+
+    @property
+    def is_float16(self) -> bool:
+        """Whether the weight is rounded to float16, and not quantized."""
+        return self.weight.dtype in (float16, float32)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The transposed weight, (in features, out features), as products take it."""
+        return self.integers.T
+
+    def state(self) -> tuple:
+        """What an archive holds."""
+        return self.unpack()
+
+    @classmethod
+    def of_state(cls, state: object) -> LinearPackedParams:
+        """The layer of an archive's state; PackedError where it is malformed."""
+        _require(isinstance(state, tuple) and len(state) == 2, "the state of a packed linear layer is a weight and a bias")
+        return cls(*state)
+
+
+@dataclass(eq=False)
+class ConvPackedParams(PackedWeight):
+    """The weight (channels out, channels in / groups, ...) of a convolution, and its settings, one int per dimension.
+
+    A transposed one has the weight (channels in, channels out / groups, ...). One dimension is kept as two, the first of
+    size 1.
+    """
+
+    stride: list[int]
+    padding: list[int]
+    dilation: list[int]
+    groups: int
+    output_padding: list[int] = field(default_factory=list)
+    transpose: bool = False
+
+    rank = 2
+    class_name = "quantized.Conv2dPackedParamsBase"
+    state_types = (
+        "(str, Tensor[], Tensor?[])", "(int, int[], Tensor?[])", "(Tensor, Tensor?, Tensor[], Tensor[], Tensor[], Tensor)",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        self.output_padding = self.output_padding or [0] * self.rank
+        name = f"conv{self.rank}d"
+        _check_weight(self.weight, self.rank + 2, 1 if self.transpose else 0, name)
+        settings = (self.stride, self.padding, self.dilation, self.output_padding)
+        if any(len(each) != self.rank for each in settings):
+            raise RuntimeError(f"{name}: stride, padding, dilation and output padding must have {self.rank} numbers each")
+        if self.groups < 1 or min(self.stride) < 1 or min(self.dilation) < 1 or min(*self.padding, *self.output_padding) < 0:
+            raise RuntimeError(f"{name}: stride, dilation and groups must be at least 1, paddings at least 0")
+        _check_bias(self.bias, self.channels, name)
+
+    @property
+    def channels(self) -> int:
+        """The channels of the result."""
+        return self.weight.size(1) * self.groups if self.transpose else self.weight.size(0)
+
+    def state(self) -> tuple:
+        """What an archive holds: a version, settings and weight, and the bias."""
+        numbers = (*self.stride, *self.padding, *self.dilation, *self.output_padding)
+        settings = np.array([self.rank, *numbers, self.groups, int(self.transpose)], np.int16)
+        return ("2", [tensor_from_array(settings, int16), self.weight], [self.bias])
+
+    @classmethod
+    def of_state(cls, state: object) -> ConvPackedParams:
+        """The convolution of an archive's state, of any version; PackedError where it is malformed."""
+        _require(isinstance(state, tuple) and len(state) > 1, "the state of a packed convolution is a tuple")
+        if isinstance(state[0], Tensor):
+            return cls._of_first_version(state)
+        if state[0] == "2":
+            _require(len(state) == 3 and len(state[1]) == 2 and len(state[2]) == 1, "a packed convolution has 3 tensors")
+            return cls._of_numbers(_numbers(state[1][0]), state[1][1], state[2][0])
+        _require(state[0] in (3, "3"), f"the state of a packed convolution has the unknown version {str(state[0])[:20]!r}")
+        _require(len(state) == 3 and len(state[2]) == 3, "the state of a packed convolution has a list of 3 tensors")
+        return cls._of_numbers(list(state[1]), state[2][1], state[2][2])
+
+    @classmethod
+    def _of_first_version(cls, state: tuple) -> ConvPackedParams:
+        """Weight, bias, and a list of tensors for stride, padding and dilation, and a tensor for groups."""
+        _require(len(state) == 6, "the state of a packed convolution of the first version has 6 parts")
+        weight, bias, stride, padding, dilation, groups = state
+        parts = [[number for tensor in each for number in _numbers(tensor)] for each in (stride, padding, dilation)]
+        return cls(weight, bias, *parts, _numbers(groups)[0])
+
+    @classmethod
+    def _of_numbers(cls, numbers: list[int], weight: Tensor, bias: Tensor | None) -> ConvPackedParams:
+        count = numbers[0] if numbers else 0
+        _require(1 <= count <= 3 and len(numbers) == 4 * count + 3, "the settings of a packed convolution are malformed")
+        parts = [list(numbers[1 + start : 1 + start + count]) for start in range(0, 4 * count, count)]
+        groups, flags = numbers[-2:]
+        return cls(weight, bias, *parts[:3], groups, parts[3], bool(flags & 1))
+
+
+def _numbers(tensor: object) -> list[int]:
+    _require(isinstance(tensor, Tensor) and tensor.dim() < 2 and tensor.dtype.is_integral, "settings must be a tensor of ints")
+    return [int(each) for each in tensor.reshape(-1).tolist()]
+
+
+class Conv3dPackedParams(ConvPackedParams):
+    """The weight of a convolution of three dimensions, and its settings."""
+
+    rank = 3
+    class_name = "quantized.Conv3dPackedParamsBase"
+
+
+@dataclass(eq=False)
+class EmbeddingPackedParams:
+    """The table (rows, columns) of an embedding: quint8 or quint4x2, with a float32 scale and zero point per row."""
+
+    weight: Tensor
+
+    class_name = "quantized.EmbeddingPackedParamsBase"
+    state_types = ("(int, Tensor[], float[], int[])",)
+
+    def __post_init__(self) -> None:
+        _require(isinstance(self.weight, Tensor) and is_quantized(self.weight), "the table must be a quantized tensor")
+        held = quantizer_of(self.weight)
+        if self.weight.dim() != 2 or not isinstance(held, ChannelQuantizer) or held.axis != 0:
+            raise RuntimeError(
+                "embedding: expected a table of 2 dimensions with a scale for each row, got "
+                f"{self.weight.dim()} dimensions, quantized by {held.scheme}"
+            )
+
+    @property
+    def bit_rate(self) -> int:
+        """The bits of an element."""
+        return {"quint4x2": 4, "quint2x4": 2}.get(self.weight.dtype.name, 8)
+
+    def unpack(self) -> Tensor:
+        """The table."""
+        return self.weight
+
+    def state(self) -> tuple:
+        """What an archive holds."""
+        return (1, [self.weight], [], [self.bit_rate])
+
+    @classmethod
+    def of_state(cls, state: object) -> EmbeddingPackedParams:
+        """The table of an archive's state; PackedError where it is malformed."""
+        is_known = isinstance(state, tuple) and len(state) == 4 and state[0] == 1 and len(state[1]) == 1
+        _require(is_known, "the state of a packed embedding is of an unknown version")
+        return cls(state[1][0])
+
+
+@dataclass(eq=False)
+class CellParams:
+    """What a step of a recurrent layer multiplies by: packed linear layers, whose biases are added, for the input and the
+    state. `kind`: "quantized_dynamic", or "quantized_fp16" for weights in float16."""
+
+    kind: str
+    input_layer: LinearPackedParams
+    state_layer: LinearPackedParams
+    input_bias: Tensor | None = None
+    state_bias: Tensor | None = None
+    reduce_range: bool = False
+
+    class_name = "rnn.CellParamsBase"
+    state_types = ("(str, Tensor[], float[], int[], __torch__.torch.classes.quantized.LinearPackedParamsBase[])",)
+
+    def state(self) -> tuple:
+        """What an archive holds."""
+        is_dynamic = self.kind == "quantized_dynamic"
+        biases, flags = ([self.input_bias, self.state_bias], [int(self.reduce_range)]) if is_dynamic else ([], [])
+        return (self.kind, biases, [], flags, [self.input_layer, self.state_layer])
+
+    @classmethod
+    def of_state(cls, state: object) -> CellParams:
+        """The cell of an archive's state; PackedError where it is malformed or of a kind that dynamic layers do not have."""
+        _require(isinstance(state, tuple) and len(state) == 5, "the state of a cell has 5 parts")
+        kind, biases, _, flags, layers = state
+        _require(kind in ("quantized_dynamic", "quantized_fp16"), f"cells of kind {str(kind)[:40]!r} are not supported")
+        _require(_is_list_of(layers, LinearPackedParams, 2), "the state of a cell has two packed linear layers")
+        if kind == "quantized_fp16":
+            return cls(kind, *layers)
+        _require(_is_list_of(biases, Tensor, 2), "the state of a cell has two biases")
+        return cls(kind, *layers, *biases, bool(flags and flags[0]))
+
+
+def _is_list_of(values: Sequence, kind: type, count: int) -> bool:
+    return isinstance(values, list) and len(values) == count and all(isinstance(each, kind) for each in values)
+
+
+CLASSES = {
+    each.class_name: each
+    for each in (LinearPackedParams, ConvPackedParams, Conv3dPackedParams, EmbeddingPackedParams, CellParams)
+}

@@ -1,0 +1,165 @@
+"""From real numbers to the integers of a quantized tensor and back, in the arithmetic of ATen's quantizers.
+
+In: NumPy arrays, scales and zero points. Out: NumPy arrays. An element x becomes round(x / scale + zero point), halves to even,
+at the limits of its dtype where it lies beyond; back it is (q - zero point) * scale, in float32.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from rushlight.core.dtype import dtype, qint32, quint2x4, quint4x2
+from rushlight.core.qscheme import per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine, qscheme
+
+_NARROW = {quint4x2: (0, 15), quint2x4: (0, 3)}
+
+
+def limits(kind: dtype) -> tuple[int, int]:
+    """The smallest and the largest integer of a quantized dtype."""
+    if kind in _NARROW:
+        return _NARROW[kind]
+    info = np.iinfo(kind.numpy)
+    return int(info.min), int(info.max)
+
+
+def quantize_rounding_first(values: np.ndarray, scale: float, zero_point: int, kind: dtype) -> np.ndarray:
+    """float32 values as integers, to which the zero point is added after rounding: halves fall otherwise if it is odd."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return to_integers(np.rint(values * _inverse(scale)) + zero_point, kind)
+
+
+def to_integers(values: np.ndarray, kind: dtype) -> np.ndarray:
+    """Real numbers, already scaled and shifted, as integers of a dtype. A NaN becomes the largest."""
+    low, high = limits(kind)
+    rounded = np.asarray(np.rint(values))
+    return np.maximum(np.fmin(rounded, high, out=rounded), low, out=rounded).astype(kind.numpy)
+
+
+def _inverse(scale: float | np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore", over="ignore"):
+        return np.float32(1) / np.asarray(scale, np.float32)
+
+
+def quantize(values: np.ndarray, scale: float | np.ndarray, zero_point: float | np.ndarray, kind: dtype) -> np.ndarray:
+    """float32 values as integers. `scale` and `zero_point` may be arrays that broadcast."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        # One rounding for the product and the sum, as a fused instruction does it.
+        exact = values.astype(np.float64) * _inverse(scale).astype(np.float64) + zero_point
+        return to_integers(exact if kind is qint32 else exact.astype(np.float32), kind)
+
+
+def dequantize(integers: np.ndarray, scale: float | np.ndarray, zero_point: float | np.ndarray) -> np.ndarray:
+    """The float32 values of integers."""
+    wide = np.int64 if integers.dtype == np.int32 else np.int32
+    if isinstance(zero_point, np.ndarray) and zero_point.dtype.kind == "f":
+        return (integers.astype(np.float32) - zero_point) * np.asarray(scale, np.float32)
+    shifted = integers.astype(wide) - np.asarray(zero_point).astype(wide)
+    return shifted.astype(np.float32) * np.asarray(scale, np.float32)
+
+
+@dataclass(frozen=True)
+class TensorQuantizer:
+    """One scale and one zero point for all elements."""
+
+    scale: float
+    zero_point: int
+
+    scheme = per_tensor_affine
+
+    def quantize(self, values: np.ndarray, kind: dtype) -> np.ndarray:
+        """float32 values as integers of a dtype."""
+        return quantize(values, self.scale, self.zero_point, kind)
+
+    def dequantize(self, integers: np.ndarray) -> np.ndarray:
+        """The values of integers."""
+        return dequantize(integers, self.scale, self.zero_point)
+
+    def equals(self, other: Quantizer) -> bool:
+        """Whether equal integers mean equal numbers."""
+        return self == other
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelQuantizer:
+    """A scale and a zero point for each index along `axis`: float64 and int64, or both float32 (`float_qparams`)."""
+
+    scales: np.ndarray
+    zero_points: np.ndarray
+    axis: int
+
+    @property
+    def scheme(self) -> qscheme:
+        """`per_channel_affine`, or `per_channel_affine_float_qparams` where zero points are no integers."""
+        return per_channel_affine_float_qparams if self.zero_points.dtype.kind == "f" else per_channel_affine
+
+    def _along(self, values: np.ndarray, rank: int) -> np.ndarray:
+        return values.reshape((-1, *(1,) * (rank - self.axis - 1)))
+
+    def quantize(self, values: np.ndarray, kind: dtype) -> np.ndarray:
+        """float32 values as integers of a dtype."""
+        rank = values.ndim
+        return quantize(values, self._along(self.scales, rank), self._along(self.zero_points, rank), kind)
+
+    def dequantize(self, integers: np.ndarray) -> np.ndarray:
+        """The values of integers."""
+        rank = integers.ndim
+        return dequantize(integers, self._along(self.scales, rank), self._along(self.zero_points, rank))
+
+    def on_axis(self, axis: int) -> ChannelQuantizer:
+        """The same scales along another axis."""
+        return ChannelQuantizer(self.scales, self.zero_points, axis)
+
+    def equals(self, other: Quantizer) -> bool:
+        """Whether equal integers mean equal numbers."""
+        if not isinstance(other, ChannelQuantizer) or self.axis != other.axis:
+            return False
+        return np.array_equal(self.scales, other.scales) and np.array_equal(self.zero_points, other.zero_points)
+
+
+Quantizer = TensorQuantizer | ChannelQuantizer
+
+
+def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsity: bool = False) -> tuple[float, int]:
+    """The scale and the zero point by which integers from `smallest` to `largest` reach from `low` to `high`, and 0 exactly.
+
+    The zero point is that of the end of the range whose error is less, rounded; where `preserve_sparsity`, a range of both
+    signs is made symmetric. As in the reference of gemmlowp, and so in fbgemm.
+    """
+    low, high = min(float(np.float32(low)), 0.0), max(float(np.float32(high)), 0.0)
+    if preserve_sparsity and low < 0 < high:
+        middle = (largest - smallest) // 2
+        reach = max(abs(low / (-middle - 1)), abs(high / middle))
+        low, high = reach * (-middle - 1), reach * middle
+    scale = (high - low) / (largest - smallest)
+    if not _is_usable(scale):
+        scale = 0.1
+    if scale < _SMALLEST_SCALE:
+        low, high, scale = _widened(low, high, scale, smallest, largest)
+    from_low, from_high = smallest - low / scale, largest - high / scale
+    error_low, error_high = abs(smallest) - abs(low / scale), abs(largest) - abs(high / scale)
+    initial = from_low if error_low < error_high else from_high
+    if preserve_sparsity and low < 0 < high:
+        initial = (smallest + largest) / 2
+    zero_point = smallest if initial < smallest else largest if initial > largest else round(initial)
+    return scale, int(zero_point)
+
+
+_SMALLEST_SCALE = 6.1e-5
+
+
+def _is_usable(scale: float) -> bool:
+    """Whether a scale and its inverse are finite float32 numbers, and not 0."""
+    return 0 < abs(float(np.float32(scale))) and math.isfinite(float(_inverse(scale)))
+
+
+def _widened(low: float, high: float, scale: float, smallest: int, largest: int) -> tuple[float, float, float]:
+    """A range that is too narrow for its scale, with the smallest scale that is used."""
+    if low == 0:
+        return low, _SMALLEST_SCALE * (largest - smallest), _SMALLEST_SCALE
+    if high == 0:
+        return -_SMALLEST_SCALE * (largest - smallest), high, _SMALLEST_SCALE
+    factor = _SMALLEST_SCALE / scale
+    return low * factor, high * factor, _SMALLEST_SCALE

@@ -1,0 +1,32 @@
+"""Compiling a function for a test: that all of it is native code, and that it does as eager does."""
+
+from __future__ import annotations
+
+import warnings
+
+import rushlight as torch
+from rushlight.aot.functionalize import functionalize
+from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.support import is_supported
+
+
+def eager_nodes(function, *inputs) -> list[str]:
+    """The calls in a function's graph that no native code does."""
+    with torch.no_grad():
+        module = capture(function, inputs).module
+    functionalize(module)
+    return [str(node.target) for node in module.graph.nodes if node.op == "call_function" and not is_supported(node)]
+
+
+def check(function, *inputs, native: bool = True, **options):
+    """Compiled results have eager's values, dtypes and layouts; `options` are those of `compile`."""
+    if native:
+        assert eager_nodes(function, *inputs) == []
+    wanted = function(*inputs)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="compile")
+        found = torch.compile(function, fullgraph=True, **options)(*inputs)
+    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    for ours, theirs in pairs:
+        assert ours.dtype is theirs.dtype and ours.shape == theirs.shape and ours.stride() == theirs.stride()
+        torch.testing.assert_close(ours, theirs, equal_nan=True)

@@ -1,0 +1,132 @@
+"""Gradients of convolutions of every rank as native code agree with eager's."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+import rushlight as torch
+from rushlight.inductor.lowering import FALLBACKS
+from rushlight.nn import functional as F
+from rushlight.ops.registry import aten
+
+# Sizes of the input; outputs, kernel; stride, padding, dilation; groups.
+PLAIN = [
+    ((2, 3, 12, 11), 8, (3, 3), [1, 1], [1, 1], [1, 1], 1),
+    ((2, 16, 9, 8), 40, (3, 3), [2, 2], [1, 1], [1, 1], 1),
+    ((1, 32, 14, 14), 32, (3, 3), [1, 1], [1, 1], [1, 1], 1),
+    ((3, 32, 6, 6), 64, (1, 1), [1, 1], [0, 0], [1, 1], 1),
+    ((3, 64, 7, 7), 32, (1, 1), [2, 2], [0, 0], [1, 1], 1),
+    ((1, 3, 23, 20), 24, (7, 7), [2, 2], [3, 3], [1, 1], 1),
+    ((2, 5, 13, 17), 7, (2, 3), [3, 2], [0, 2], [2, 3], 1),
+    ((2, 5, 15, 16), 7, (3, 3), [2, 4], [3, 1], [2, 2], 1),
+    ((2, 4, 5, 5), 3, (1, 1), [3, 3], [2, 2], [1, 1], 1),
+    ((1, 33, 20, 9), 13, (4, 1), [1, 1], [0, 0], [1, 1], 1),
+    ((2, 1, 6, 6), 1, (3, 3), [1, 1], [1, 1], [1, 1], 1),
+    ((2, 8, 9, 7), 8, (3, 2), [2, 1], [0, 1], [1, 2], 4),
+    ((2, 8, 19, 18), 16, (3, 3), [1, 1], [1, 1], [1, 1], 8),
+    ((2, 8, 9, 40), 8, (5, 3), [2, 2], [2, 1], [1, 1], 8),
+    ((2, 8, 17), 12, (3,), [1], [1], [1], 1),
+    ((1, 8, 18), 8, (4,), [3], [2], [2], 4),
+    ((1, 4, 5, 6, 7), 6, (3, 3, 3), [1, 1, 1], [1, 1, 1], [1, 1, 1], 1),
+    ((2, 4, 7, 6, 5), 4, (2, 1, 3), [2, 1, 3], [1, 0, 2], [2, 1, 1], 2),
+]
+# The same with output_padding before groups.
+TRANSPOSED = [
+    ((2, 8, 9), 5, (4,), [2], [1], [1], [0], 1),
+    ((2, 8, 5, 7), 5, (3, 2), [2, 1], [1, 0], [1, 1], [1, 0], 1),
+    ((1, 8, 5, 4), 5, (3, 4), [2, 3], [2, 1], [2, 1], [0, 2], 4),
+    ((2, 32, 6, 5), 32, (4, 4), [2, 2], [1, 1], [1, 1], [0, 0], 1),
+    ((1, 4, 3, 4, 3), 2, (3, 2, 2), [2, 2, 1], [1, 0, 1], [1, 1, 1], [1, 0, 0], 1),
+]
+
+
+def gradients(function, leaves, weights):
+    leaves = [leaf.detach().requires_grad_() for leaf in leaves]
+    return torch.autograd.grad((function(*leaves) * weights).sum(), leaves)
+
+
+def check(function, *leaves, tolerance=1e-4, **options):
+    shape, kind = function(*leaves).shape, leaves[0].dtype
+    weights = torch.randn(shape).to(kind)
+    wanted = gradients(function, leaves, weights)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="compile")
+        found = gradients(torch.compile(function, fullgraph=True, **options), leaves, weights)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.dtype is theirs.dtype and ours.shape == theirs.shape and ours.stride() == theirs.stride()
+        scale = float(theirs.abs().max()) + 1e-6
+        torch.testing.assert_close(ours / scale, theirs / scale, rtol=tolerance, atol=tolerance)
+
+
+def tensors(sizes, outputs, kernel, groups, transposed=False):
+    torch.manual_seed(0)
+    lead = (sizes[1], outputs) if transposed else (outputs, sizes[1] // groups)
+    return torch.randn(*sizes), torch.randn(*lead, *kernel), torch.randn(outputs * groups if transposed else outputs)
+
+
+def test_no_gradient_is_an_eager_kernel():
+    assert aten("convolution_backward") not in FALLBACKS
+
+
+@pytest.mark.parametrize("case", PLAIN, ids=str)
+def test_plain(case):
+    sizes, outputs, kernel, stride, padding, dilation, groups = case
+    convolve = getattr(F, f"conv{len(kernel)}d")
+
+    def function(x, weight, bias):
+        return torch.relu(convolve(x, weight, bias, stride, padding, dilation, groups))
+
+    check(function, *tensors(sizes, outputs, kernel, groups))
+
+
+@pytest.mark.parametrize("case", TRANSPOSED, ids=str)
+def test_transposed(case):
+    sizes, outputs, kernel, stride, padding, dilation, output_padding, groups = case
+    convolve = getattr(F, f"conv_transpose{len(kernel)}d")
+
+    def function(x, weight, bias):
+        return torch.sin(convolve(x, weight, bias, stride, padding, output_padding, groups, dilation))
+
+    check(function, *tensors(sizes, outputs, kernel, groups, transposed=True))
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16], ids=str)
+def test_low_precision(kind):
+    leaves = [leaf.to(kind) for leaf in tensors((2, 16, 9, 10), 24, (3, 3), 1)]
+    check(lambda x, weight, bias: F.conv2d(x, weight, bias, 2, 1), *leaves, tolerance=3e-2)
+
+
+def test_float64_runs_in_eager():
+    leaves = [leaf.to(torch.float64) for leaf in tensors((2, 3, 6, 6), 4, (3, 3), 1)]
+    check(lambda x, weight, bias: F.conv2d(x, weight, bias, 1, 1), *leaves, tolerance=1e-9)
+
+
+def test_only_some_gradients():
+    x, weight, _ = tensors((2, 16, 10, 10), 32, (3, 3), 1)
+    check(lambda weight: F.conv2d(x, weight, None, 1, 1), weight)
+    check(lambda x: F.conv2d(x, weight, None, 2, 1), x)
+
+
+def test_inputs_that_lie_in_other_orders():
+    x, weight, bias = tensors((2, 16, 10, 12), 32, (3, 3), 1)
+    x = x.to(memory_format=torch.channels_last)
+    check(lambda x, weight, bias: F.conv2d(x, weight, bias, 1, 1), x, weight, bias)
+    wide = torch.randn(2, 32, 12, 20)[:, ::2, 1:-1, ::2]
+    check(lambda weight: F.conv2d(wide, weight[..., ::2, :], None, 2), torch.randn(8, 16, 6, 3))
+
+
+def test_open_sizes():
+    torch.manual_seed(0)
+    weight, bias = torch.randn(32, 16, 3, 3), torch.randn(32)
+
+    def function(x, weight, bias):
+        return torch.relu(F.conv2d(x, weight, bias, 2, 1))
+
+    compiled = torch.compile(function, fullgraph=True, dynamic=True)
+    for sizes in ((2, 16, 12, 13), (3, 16, 9, 20), (1, 16, 40, 7)):
+        leaves = [torch.randn(*sizes), weight, bias]
+        weights = torch.randn(function(*leaves).shape)
+        for ours, theirs in zip(gradients(compiled, leaves, weights), gradients(function, leaves, weights), strict=True):
+            torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
