@@ -136,3 +136,22 @@ def test_compiled_layer_gives_the_same():
     layer, x = nn.LSTM(2, 3, 2), torch.randn(3, 2, 2)
     with torch.no_grad():
         assert torch.allclose(torch.compile(layer, backend="aot_eager")(x)[0], layer(x)[0])
+
+
+@pytest.mark.parametrize(("hidden", "batch"), [(1, 1), (16, 13), (37, 5), (64, 30), (100, 3)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_native_lstm_agrees_with_float64(hidden, batch, reverse):
+    """In float64 the layer runs on NumPy, so its results and gradients are a check of the native steps."""
+    torch.manual_seed(hidden)
+    sizes = [(7, batch, 6), (4 * hidden, 6), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,), (batch, hidden), (batch, hidden)]
+    found = []
+    exact = [torch.randn(size, dtype=torch.float64) * 0.4 for size in sizes]
+    weights = [torch.randn(size, dtype=torch.float64) for size in [(7, batch, hidden), (batch, hidden), (batch, hidden)]]
+    for kind in (torch.float64, torch.float32):
+        leaves = [tensor.to(kind).requires_grad_() for tensor in exact]
+        options = (reverse, [], 2, hidden, 1, True, False, False, True)
+        results = torch.ops.aten.mkldnn_rnn_layer.default(*leaves, *options)[:3]
+        loss = sum((result * weight.to(kind)).sum() for result, weight in zip(results, weights, strict=True))
+        found.append([*results, *torch.autograd.grad(loss, leaves)])
+    for want, have in zip(*found, strict=True):
+        torch.testing.assert_close(have.double(), want, rtol=2e-5, atol=2e-5)

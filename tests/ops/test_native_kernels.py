@@ -414,7 +414,7 @@ JUNK = [None, 1, -1, 2.5, "x", (), (1, 2), np.zeros(3), np.zeros((2, 3), np.comp
 FUNCTIONS = ["pointwise", "copy", "matmul", "reduce", "softmax", "layer_norm", "layer_norm_backward", "convolution",
              "convolution_input", "convolution_weight", "sort", "cumsum", "take", "add_at", "along", "max_pool",
              "max_pool_backward", "channel_moments", "channel_products", "channel_affine", "attention",
-             "nll_loss", "nll_loss_backward"]  # fmt: skip
+             "nll_loss", "nll_loss_backward", "lstm", "lstm_backward"]  # fmt: skip
 
 
 @settings(max_examples=400, deadline=None)

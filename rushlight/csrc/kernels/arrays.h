@@ -45,7 +45,7 @@ template <class F> inline int without_lock(int64_t count, const F& work) {
 /* Integers among arguments; -1 with an exception set where one is not. */
 bool read_integer(PyObject* object, int64_t* value);
 
-extern PyMethodDef pointwise_methods[], product_methods[], reduction_methods[], row_methods[], convolution_methods[],
+extern PyMethodDef pointwise_methods[], product_methods[], recurrent_methods[], reduction_methods[], row_methods[], convolution_methods[],
     sorting_methods[], indexing_methods[], image_methods[], attention_methods[],
     loss_methods[];
 

@@ -91,6 +91,21 @@ struct Attention {
   float scale;
 };
 
+// The steps of an LSTM layer in one direction, row-major float32; run by all threads of a parallel region.
+struct Lstm {
+  int64_t steps, batch, hidden;
+  int reverse;
+  const float *weight, *gates;  // [4 hidden, hidden]; [steps, batch, 4 hidden]: what input and biases add to the gates
+  const float *state, *cell;    // before the first step, [batch, hidden]
+  float *output, *workspace;    // [steps, batch, hidden]; [steps, batch, 5 hidden]: the gates and the cell of each step
+  void* scratch;                // lstm_scratch(hidden) bytes
+};
+// grad_state and grad_cell belong to the last step's results at first, to the first state and cell in the end.
+struct LstmGradients {
+  const float* grad_output;  // [steps, batch, hidden], may be null
+  float *into_gates, *grad_state, *grad_cell;
+};
+
 struct Variant {
   const char* name;
   const PointwiseSpan (*pointwise)[NATIVE_COUNT];  // [RL_POINTWISE_COUNT]
@@ -118,6 +133,9 @@ struct Variant {
   void (*channel_affine)(const Channels* x, const float* scale, const float* shift, const float* other,
                          const float* other_scale, float* out, int64_t first, int64_t last);
   int (*attention)(const Attention* operands);  // 0 for widths without a kernel; run by all threads of a parallel region
+  void (*lstm)(const Lstm* operands);
+  void (*lstm_backward)(const Lstm* operands, const LstmGradients* gradients);
+  int64_t (*lstm_scratch)(int64_t hidden);
   // The gradient of the weight of a depthwise convolution, for channels [first, last); `out` is the result's gradient.
   void (*depthwise_weight)(const Convolution* operands, const float* grad, float* to_weight, int64_t first, int64_t last);
 };

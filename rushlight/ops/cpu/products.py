@@ -27,13 +27,13 @@ def _native(
     return out
 
 
-def matrix_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a @ b, or of stacks of matrices."""
+def matrix_product(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+    """a @ b, or of stacks of matrices, plus a bias per column."""
     if native.kernels is not None and a.dtype == np.float32 and a.ndim == b.ndim:
         out = native.scratch((*a.shape[:-1], b.shape[-1]), a.dtype)
-        if native.kernels.matmul(out, a, b, None, 1.0, 0.0):
+        if native.kernels.matmul(out, a, b, None if bias is None else bias[None], 1.0, 1.0):
             return out
-    return np.matmul(a, b)
+    return np.matmul(a, b) if bias is None else np.matmul(a, b) + bias
 
 
 def _matmul(self: Tensor, mat2: Tensor, sizes: tuple[int, ...]) -> Tensor:

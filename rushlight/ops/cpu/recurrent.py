@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from rushlight.core.dtype import float32
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.common import make
+from rushlight.ops.cpu import native
+from rushlight.ops.cpu.common import empty, make
+from rushlight.ops.cpu.products import matrix_product
 from rushlight.ops.meta.recurrent import check_layer
 from rushlight.ops.registry import cpu
 
@@ -29,6 +32,8 @@ def mkldnn_rnn_layer(
     input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size, num_layers, *options
 ):  # fmt: skip
     steps, batch, hidden = check_layer(input, (weight0, weight1, weight2, weight3), (hx_, cx_), mode, num_layers)
+    if native.kernels is not None and input.dtype is float32 and steps and batch:
+        return _native_layer(input, (weight0, weight1, weight2, weight3), (hx_, cx_), bool(reverse))
     x, first, recurrent = input._impl.array, weight0._impl.array, weight1._impl.array
     factor, summand = _scale(hidden, x.dtype)
     bias = (weight2._impl.array + weight3._impl.array) * factor
@@ -49,6 +54,21 @@ def mkldnn_rnn_layer(
         cell = new_cell
     results = output, np.array(state), np.array(cell), workspace
     return tuple(make(array, input.dtype) for array in results)
+
+
+def _native_layer(
+    input: Tensor, weights: tuple[Tensor, ...], start: tuple[Tensor, Tensor], reverse: bool
+) -> tuple[Tensor, ...]:
+    first, recurrent, *biases = (native.contiguous(tensor._impl.array) for tensor in weights)
+    state, cell = (native.contiguous(tensor._impl.array) for tensor in start)
+    (steps, batch, features), hidden = input.shape, recurrent.shape[1]
+    rows = native.contiguous(input._impl.array).reshape(-1, features)
+    gates = matrix_product(rows, first.T, biases[0] + biases[1]).reshape(steps, batch, 4 * hidden)
+    output, workspace = (empty((steps, batch, size * hidden), float32) for size in (1, 5))
+    states, saved = output._impl.array, workspace._impl.array
+    native.kernels.lstm(states, saved, gates, recurrent, state, cell, reverse)
+    last = 0 if reverse else -1
+    return output, make(states[last].copy(), float32), make(saved[last, :, 4 * hidden :].copy(), float32), workspace
 
 
 def _slopes(acts: np.ndarray, hidden: int) -> np.ndarray:
@@ -87,6 +107,19 @@ def _gate_gradients(
     return into_gates, grad_state, grad_cell
 
 
+def _native_gate_gradients(
+    saved: np.ndarray, recurrent: np.ndarray, cell: np.ndarray, grads: tuple, reverse: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    if native.kernels is None or saved.dtype != np.float32:
+        return None
+    steps, batch, hidden = saved.shape[0], saved.shape[1], recurrent.shape[1]
+    into_gates = native.scratch((steps, batch, 4 * hidden), saved.dtype)
+    grad_state, grad_cell = (np.zeros((batch, hidden), np.float32) + grad for grad in grads[1:])
+    grad_output = None if grads[0] is None else native.contiguous(grads[0])
+    arrays = into_gates, grad_state, grad_cell, native.contiguous(saved), native.contiguous(recurrent), native.contiguous(cell)
+    return arrays[:3] if native.kernels.lstm_backward(*arrays, grad_output, reverse) else None
+
+
 def _previous(first: np.ndarray, values: np.ndarray, reverse: bool) -> np.ndarray:
     """For each step the value before it in the order of the pass."""
     ordered = _in_time(values, reverse)
@@ -106,14 +139,17 @@ def mkldnn_rnn_layer_backward(
         )
     hidden = recurrent.shape[1]
     acts, cells = saved[..., : 4 * hidden], saved[..., 4 * hidden :]
-    before = _previous(cx_tmp._impl.array, cells, reverse)
     grads = (None if grad_output is None else grad_output._impl.array, _array(grad_hy), _array(grad_cy))
-    into_gates, grad_hx, grad_cx = _gate_gradients(acts, cells, before, recurrent, grads, reverse)
+    found = _native_gate_gradients(saved, recurrent, cx_tmp._impl.array, grads, bool(reverse))
+    if found is None:
+        before = _previous(cx_tmp._impl.array, cells, reverse)
+        found = _gate_gradients(acts, cells, before, recurrent, grads, reverse)
+    into_gates, grad_hx, grad_cx = found
     rows = into_gates.reshape(-1, 4 * hidden)
     states = _previous(hx_._impl.array, output._impl.array, reverse).reshape(-1, hidden)
     bias = rows.sum(0)
     results = (
-        (rows @ weight1._impl.array).reshape(x.shape), rows.T @ x.reshape(rows.shape[0], -1), rows.T @ states, bias,
-        bias.copy(), grad_hx, grad_cx,
+        matrix_product(rows, weight1._impl.array).reshape(x.shape), matrix_product(rows.T, x.reshape(rows.shape[0], -1)),
+        matrix_product(rows.T, states), bias, bias.copy(), grad_hx, grad_cx,
     )  # fmt: skip
     return tuple(make(array, input.dtype) for array in results)
