@@ -75,6 +75,44 @@ def lstm(x, h, c, w_ih, w_hh, b):
     return h, c
 
 
+def recurrent(x, h, w, u):
+    """A recurrent cell, whose states are collected in a list and added up."""
+    outputs = [h]
+    for t in range(x.size(0)):
+        h = (x[t] @ w + h @ u).tanh()
+        outputs.append(h)
+    total = outputs[0]
+    for output in outputs:
+        total = total + output
+    return total
+
+
+def edits(a: List[int], b: List[int]) -> int:  # noqa: UP006
+    """The edit distance, by two rows."""
+    before = [j for j in range(len(b) + 1)]
+    for i in range(len(a)):
+        row = [i + 1]
+        for j in range(len(b)):
+            row.append(min(min(row[j] + 1, before[j + 1] + 1), before[j] + (0 if a[i] == b[j] else 1)))
+        before = row
+    return before[-1]
+
+
+def heat(u, n: int):
+    """Diffusion along a line, in place."""
+    for _ in range(n):
+        u[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return u
+
+
+def smoothed(x, alpha: float):
+    """A moving average, element by element."""
+    y = x.clone()
+    for i in range(1, x.size(0)):
+        y[i] = alpha * x[i] + (1 - alpha) * y[i - 1]
+    return y
+
+
 def inputs(name: str, library: ModuleType, width: int = 128) -> tuple:
     """The arguments of a function, in one library."""
     library.manual_seed(0)
@@ -82,6 +120,9 @@ def inputs(name: str, library: ModuleType, width: int = 128) -> tuple:
     return {
         "collatz": lambda: (3000,), "sieve": lambda: (2000,), "branching": lambda: (library.ones(4), 100),
         "lstm": lambda: tuple(library.randn(size) * 0.1 for size in sizes),
+        "recurrent": lambda: tuple(library.randn(size) * 0.1 for size in ((50, 2, 16), (2, 16), (16, 16), (16, 16))),
+        "edits": lambda: ([i * 7 % 5 for i in range(40)], [i * 3 % 5 for i in range(30)]),
+        "heat": lambda: (library.randn(64), 50), "smoothed": lambda: (library.randn(100), 0.1),
     }[name]()  # fmt: skip
 
 
@@ -104,7 +145,7 @@ def in_turns(calls: list[Callable[[], object]]) -> list[float]:
 def functions() -> list[tuple[str, float, float]]:
     """Each function's name, Rushlight's time and PyTorch's."""
     rows = []
-    for function in (branching, collatz, sieve, lstm):
+    for function in (branching, collatz, sieve, lstm, recurrent, edits, heat, smoothed):
         calls = []
         for library in (rushlight, torch):
             scripted, given = library.jit.script(function), inputs(function.__name__, library)

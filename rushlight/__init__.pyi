@@ -40,6 +40,11 @@ from rushlight.core.dtype import int16 as int16
 from rushlight.core.dtype import int32 as int32
 from rushlight.core.dtype import int64 as int64
 from rushlight.core.dtype import promote_types as promote_types
+from rushlight.core.dtype import qint8 as qint8
+from rushlight.core.dtype import qint32 as qint32
+from rushlight.core.dtype import quint2x4 as quint2x4
+from rushlight.core.dtype import quint4x2 as quint4x2
+from rushlight.core.dtype import quint8 as quint8
 from rushlight.core.dtype import set_default_dtype as set_default_dtype
 from rushlight.core.dtype import uint8 as uint8
 bool: _dtype
@@ -112,6 +117,7 @@ newaxis: None
 torch: module
 __version__: str
 from rushlight import amp as amp
+from rushlight import quantized as quantized
 from rushlight import sparse as sparse
 from rushlight.amp import autocast as autocast
 from rushlight.amp.autocast_mode import autocast_decrement_nesting as autocast_decrement_nesting
@@ -179,6 +185,26 @@ from rushlight.legacy import set_default_tensor_type as set_default_tensor_type
 from rushlight.legacy import to_dlpack as to_dlpack
 from rushlight.legacy import unravel_index as unravel_index
 from rushlight.compiler import compile as compile
+from rushlight.quantized.functions import _empty_affine_quantized as _empty_affine_quantized
+from rushlight.quantized.functions import _empty_per_channel_affine_quantized as _empty_per_channel_affine_quantized
+from rushlight.quantized.functions import _make_per_channel_quantized_tensor as _make_per_channel_quantized_tensor
+from rushlight.quantized.functions import _make_per_tensor_quantized_tensor as _make_per_tensor_quantized_tensor
+from rushlight.quantized.functions import dequantize as dequantize
+from rushlight.quantized.functions import int_repr as int_repr
+from rushlight.quantized.functions import q_per_channel_axis as q_per_channel_axis
+from rushlight.quantized.functions import q_per_channel_scales as q_per_channel_scales
+from rushlight.quantized.functions import q_per_channel_zero_points as q_per_channel_zero_points
+from rushlight.quantized.functions import q_scale as q_scale
+from rushlight.quantized.functions import q_zero_point as q_zero_point
+from rushlight.quantized.functions import quantize_per_channel as quantize_per_channel
+from rushlight.quantized.functions import quantize_per_tensor as quantize_per_tensor
+from rushlight.quantized.functions import quantize_per_tensor_dynamic as quantize_per_tensor_dynamic
+from rushlight.core.qscheme import per_channel_affine as per_channel_affine
+from rushlight.core.qscheme import per_channel_affine_float_qparams as per_channel_affine_float_qparams
+from rushlight.core.qscheme import per_channel_symmetric as per_channel_symmetric
+from rushlight.core.qscheme import per_tensor_affine as per_tensor_affine
+from rushlight.core.qscheme import per_tensor_symmetric as per_tensor_symmetric
+from rushlight.core.qscheme import qscheme as qscheme
 from rushlight.serialization import load as load
 from rushlight.serialization import load_safetensors as load_safetensors
 from rushlight.serialization import save as save

@@ -1,6 +1,6 @@
 """Hostile TorchScript archives: `python -m tests.fuzz_archives --trials 20000`.
 
-Each trial damages an archive of `tests/jit/archives`: bytes of the file, records swapped, repeated, emptied or enlarged, opcodes and
+Each trial damages an archive of `tests/*/archives`: bytes of the file, records swapped, repeated, emptied or enlarged, opcodes and
 numbers of pickles, words of the code. `load` must give a module, whose methods then compile, print and can be saved, or RuntimeError
 is raised: nothing else may happen, not within 5 seconds, nor beyond a limit of memory, and no file, process, module or socket may
 be opened. Trials run in processes, so that a crash is a line of the report. The exit status is 1 if there was a finding; `--only 17` runs one trial.
@@ -24,8 +24,10 @@ from pathlib import Path
 
 import rushlight
 from rushlight.jit.serialization.importer import ImportedFunction
+from rushlight.quantized import ensure_operators
 
-ARCHIVES = sorted((Path(__file__).parent / "jit" / "archives").glob("*.pt"))
+ensure_operators()  # an archive that names a quantized operator would import them; no other import is allowed
+ARCHIVES = sorted(path for folder in ("jit", "quantized") for path in (Path(__file__).parent / folder / "archives").glob("*.pt"))
 SECONDS = 5
 MEMORY_LIMIT = 6 << 30
 BATCH = 500

@@ -18,6 +18,7 @@ from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.node import Node as TapeNode
 from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -133,6 +134,7 @@ class _JointTracer:
         try:
             with self.fakes, self.mode:
                 found = grad(outputs, [primals[position] for position in wanted], given, allow_unused=True)
+                found = [_laid_out(value, primals[position]) for value, position in zip(found, wanted, strict=True)]
         except RuntimeError as error:  # which eager raises if the backward is called
             raise Untraceable(f"its backward raises {error}") from error
         return list(zip(wanted, found, strict=True))
@@ -145,6 +147,14 @@ class _JointTracer:
         with self.graph.inserting_after(last):
             self.mode.track(fake, self.graph.placeholder(f"tangents_{number}"))
         return fake
+
+
+def _laid_out(gradient: Tensor | None, primal: Tensor) -> Tensor | None:
+    """The gradient of a primal that has gaps lies row by row in memory, as torch's layout contract for gradients says."""
+    numbers = (*primal.shape, *primal.stride())
+    if gradient is None or not all(type(number) is int for number in numbers):
+        return gradient
+    return gradient if is_non_overlapping_and_dense(primal.shape, primal.stride()) else gradient.contiguous()
 
 
 def _requires_grad(value: object) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from rushlight.core.layout import contiguous_format
 from rushlight.core.storage import StorageImpl
-from rushlight.core.strides import has_internal_overlap
+from rushlight.core.strides import has_internal_overlap, is_non_overlapping_and_dense
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
@@ -109,7 +109,9 @@ class WrittenMemory:
         if view.target is not aten("as_strided"):
             return view.target in INVERSES
         viewed = self._viewed(view)
-        return viewed in owners and _is_dense(viewed.meta["val"]) and not _overlaps(view.meta["val"])
+        if viewed not in owners or _overlaps(view.meta["val"]):
+            return False
+        return is_non_overlapping_and_dense(viewed.meta["val"].shape, viewed.meta["val"].stride())
 
     def _viewed(self, node: Node) -> Node | None:
         """What a view views, past the writes to it."""
@@ -152,12 +154,6 @@ def _through_select(emit: Emit, view: Node, base: Node, new: Node) -> Node:
 
 def _through_slice(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     return emit(aten("slice_scatter"), base, new, *view.args[1:])
-
-
-def _is_dense(value: Tensor) -> bool:
-    """Whether a tensor's elements fill their memory without gaps, in some order of the dimensions."""
-    order = sorted(range(value.dim()), key=lambda dim: (-value.stride(dim), dim))
-    return value.permute(order).is_contiguous() if order else True
 
 
 def _overlaps(value: Tensor) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.core.algebra import Expr
+from rushlight.core.strides import has_internal_overlap
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.ops.packet import namespaces
@@ -96,7 +97,8 @@ def _known(numbers: tuple, computed: Sequence[Tensor | int]) -> tuple:
 
 
 def plan_results(outputs: Sequence[object], primals: Sequence[Tensor]) -> Results:
-    """Say of each output of a traced program where it comes from. Untraceable where memory is seen as another dtype."""
+    """Say of each output of a traced program where it comes from. Untraceable where memory is seen as another dtype,
+    or where `as_strided` would have other gradients than the view that it stands for."""
     return _Planner(primals).plan(outputs)
 
 
@@ -155,6 +157,8 @@ class _Planner:
         impl, whole = value._impl, base._impl
         if impl.dtype is not whole.dtype:
             raise Untraceable(f"a result shows memory of dtype {whole.dtype} as {impl.dtype}")
+        if impl.requires_grad and has_internal_overlap(whole.sizes, whole.strides):
+            raise Untraceable("a result is a view of an input that has several elements in one place")
         offset = self._number(impl.storage_offset - whole.storage_offset)
         size, stride = tuple(map(self._number, impl.sizes)), tuple(map(self._number, impl.strides))
         return View(of_primal, position, size, stride, offset, impl.requires_grad)

@@ -91,7 +91,8 @@ def _inplace_kernel(op: OpOverload, recipe: Recipe | None, lower: Callable) -> C
         node = None if recipe is None else _inplace_node(recipe, stack)
         with ExcludeKeys(AUTOGRAD_BITS):
             lower(self, *args, **kwargs)
-        if node is not None and (node.is_wanted or _records(recipe, stack)):
+        takes_gradients = self._impl.dtype.is_floating_point or self._impl.dtype.is_complex
+        if node is not None and takes_gradients and (node.is_wanted or _records(recipe, stack)):
             node.output_info = [info_of(self._impl)]
             rebase_history(self, node)
             node.save_outputs((self,))

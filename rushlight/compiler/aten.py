@@ -72,6 +72,20 @@ def _tensors(value: object) -> Iterator[Tensor]:
     return (leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, Tensor))
 
 
+def _requires_grad(value: object) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _without_gradients(run: Callable) -> Callable:
+    """`run` of a program whose results have no history, though what it reads or writes to may ask for gradients."""
+
+    def call(*tensors: Tensor | int) -> tuple:
+        with set_grad_enabled(False):
+            return run(*tensors)
+
+    return call
+
+
 class AtenGraph:
     """Runs a module as aten operators: captured again when a parameter's size, strides or dtype changed, and, where it
     writes to memory, once for each way in which the inputs share it. Safe to call from several threads."""
@@ -116,7 +130,10 @@ class AtenGraph:
         for graph_pass in self.passes.inference:
             graph_pass(captured.module)
         self.log("graph", lambda: captured.module.print_readable(print_output=False))
-        return self.build(captured.module, inputs), captured.module, bool(captured.constants)
+        built = self.build(captured.module, inputs)
+        if state.grad_enabled and any(_requires_grad(tensor) for tensor in (*inputs, *self._attributes.values())):
+            built = _without_gradients(built)
+        return built, captured.module, bool(captured.constants)
 
     def _names(self) -> dict[TensorImpl, str]:
         return {tensor._impl: name for name, tensor in self._attributes.items()} | self.names

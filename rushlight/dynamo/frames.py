@@ -138,8 +138,9 @@ class FrameCallback:
     def _capture(self, frame: Any, backend: Backend) -> GuardedCode | bool | None:
         try:
             history = self._count(frame).history
+            sizes = functools.partial(OpenSizes, self.dynamic, history)
             with _garbage_left():
-                return capture_frame(frame, backend, self.fullgraph, open_sizes=lambda: OpenSizes(self.dynamic, history)) or False
+                return capture_frame(frame, backend, self.fullgraph, open_sizes=sizes) or False
         except Raised:
             return None  # the frame itself raises it
         except (Unsupported, BackendCompilerFailed, ConstraintViolationError):

@@ -25,6 +25,7 @@ from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.support import is_supported
 from rushlight.inductor.symbolic_graph import SymbolicGraph
+from rushlight.inductor.write_backs import is_write_back, noting_writes
 
 Observer = Callable[[str, Callable[[], str]], None]
 
@@ -49,7 +50,7 @@ def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Call
     if with_seed is not None:
         return seeded(compile_fx(with_seed, options, observe))
     unsupported = [node for node in module.graph.nodes if node.op == "call_function" and not is_supported(node)]
-    if not unsupported:
+    if all(map(is_write_back, unsupported)):
         return _compile_piece(module, options, observe)
     observe("graph_breaks", lambda: "run as eager kernels:\n" + "\n".join(f"  {n.format_node()}" for n in unsupported))
     pieces = split_by_support(module, is_supported)
@@ -136,7 +137,14 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer) -> 
     observe("module", lambda: module_text(lowered, program))
     constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
     kind = SymbolicGraph if lowered.symbols else CompiledGraph
-    return kind(lowered, program, library, constants, reference).callable()
+    run = kind(lowered, program, library, constants, reference).callable()
+    return noting_writes(run, reference, _written_places(module)) if lowered.writes else run
+
+
+def _written_places(module: GraphModule) -> list[int]:
+    """Which inputs a graph writes to."""
+    places = {node: place for place, node in enumerate(node for node in module.graph.nodes if node.op == "placeholder")}
+    return [places[node.args[0]] for node in module.graph.nodes if is_write_back(node)]
 
 
 def _checked(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:

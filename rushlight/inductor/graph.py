@@ -6,6 +6,7 @@ constants, and how each output is a view of a buffer.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from rushlight.inductor.lowering.registry import LOWERINGS
 from rushlight.inductor.size_symbols import SizeSymbols, environment_of
 from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes
 from rushlight.inductor.tensor_box import StorageBox, TensorBox
+from rushlight.inductor.write_backs import WriteBack, is_write_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,13 @@ class LoweredGraph:
     constants: list[ConstantBuffer]
     outputs: list[OutputView]
     symbols: SizeSymbols = field(default_factory=SizeSymbols)
+    writes: list[WriteBack] = field(default_factory=list)
 
     def __str__(self) -> str:
         outputs = ", ".join(f"{view.buffer}{list(view.size)}" for view in self.outputs)
         head = [str(self.symbols)] if self.symbols else []
-        return "\n\n".join([*head, *map(buffer_text, self.buffers), f"return ({outputs})\n"])
+        writes = [f"{write.target} <- {write.buffer}" for write in self.writes]
+        return "\n\n".join([*head, *map(buffer_text, self.buffers), *writes, f"return ({outputs})\n"])
 
 
 class GraphLowering:
@@ -83,14 +87,19 @@ class GraphLowering:
 
     def _lower_all(self) -> LoweredGraph:
         outputs: list[OutputView] = []
+        writes: list[Node] = []
         for node in self.module.graph.nodes:
             if node.op == "output":
                 outputs = self._outputs(node.args[0])
+                continue
+            if is_write_back(node):
+                writes.append(node)
                 continue
             self.boxes[node] = self._lower(node)
             if isinstance(node.meta["val"], Tensor):
                 self._root.setdefault(_storage(node), node)
                 _check_sizes(node, self.boxes[node])
+        backs = self._write_backs(writes)
         buffers = self.builder.buffers
         symbols = SizeSymbols([node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder"])
         symbols.require([size for buffer in buffers for size in (*buffer.layout.size, *buffer.layout.stride)])
@@ -101,6 +110,7 @@ class GraphLowering:
             [buffer for buffer in buffers if isinstance(buffer, ConstantBuffer)],
             outputs,
             symbols,
+            backs,
         )
 
     def _lower(self, node: Node) -> object:
@@ -173,10 +183,39 @@ class GraphLowering:
             # A template's results may lie in one buffer; outputs that do not share memory in eager do not here.
             if self._owners.setdefault(found.buffer, _storage(node)) is _storage(node):
                 return found
-        order = _outermost_first(size, stride)
+        return self._copy_with(box, stride)
+
+    def _copy_with(self, box: TensorBox, stride: tuple[Size, ...]) -> Operand:
+        """A copy of a box with these strides."""
+        order = _outermost_first(as_sizes(box.size), stride)
         moved = box.view([box.size[dim] for dim in order], lambda index: _unpermute(index, order))
         copied = self.builder.copy(moved).view(box.size, lambda index: [index[dim] for dim in order])
         return self.builder.operand(copied, box.size)
+
+    # Inputs that are written to
+
+    def _write_backs(self, nodes: list[Node]) -> list[WriteBack]:
+        """The buffers, each in its input's layout, whose values replace those of inputs."""
+        made: list[WriteBack] = []
+        viewers = Counter(_storage(node) for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")
+                          and isinstance(node.meta["val"], Tensor))  # fmt: skip
+        for node in nodes:
+            target, source = node.args[:2]
+            self.builder.origin, self.builder.lines = node.name, source_line(node)
+            buffer = self._in_layout_of(source, target, {write.buffer for write in made})
+            made.append(WriteBack(self.boxes[target].storage.buffer.name, buffer, viewers[_storage(target)] == 1))
+        return made
+
+    def _in_layout_of(self, source: Node, target: Node, taken: set[str]) -> str:
+        """A buffer that holds nothing but a node's value, in the layout of an input."""
+        box, stride = self.boxes[source], as_sizes(target.meta["val"].stride())
+        found, size = self.builder.operand(box, box.size), as_sizes(box.size)
+        if found is not None and found.offset == 0 and same_strides(size, found.strides, stride) and found.buffer not in taken:
+            buffer = self.builder.by_name[found.buffer]
+            own = not isinstance(buffer, InputBuffer | ConstantBuffer) and not self.builder.is_folded(found.buffer)
+            if own and buffer.layout.numel == as_size(math.prod(box.size)):
+                return found.buffer
+        return self._copy_with(box, stride).buffer
 
 
 def _storage(node: Node) -> StorageImpl:

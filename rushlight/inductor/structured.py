@@ -12,7 +12,7 @@ raises what is due. Everything prints:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rushlight.core.dtype import dtype
@@ -209,6 +209,18 @@ class Write(Statement):
 
 
 @dataclass
+class Call(Statement):
+    """Call one of the program's functions of Python; its results are new tensors."""
+
+    number: int
+    inputs: Sequence[Operand]
+    outputs: Sequence[Var]
+
+    def __str__(self) -> str:
+        return f"{', '.join(map(str, self.outputs))} = call{self.number}({', '.join(map(str, self.inputs))})"
+
+
+@dataclass
 class Read(Statement):
     """`target` is the element of a tensor that has one."""
 
@@ -281,6 +293,15 @@ class Region:
     outputs: list[str]
 
 
+@dataclass(frozen=True)
+class External:
+    """A function of Python that a program calls, which gives a sequence of tensors for tensors and numbers; and their types."""
+
+    function: Callable[..., Sequence]
+    inputs: tuple[Kind, ...]
+    outputs: tuple[TensorOf, ...]
+
+
 @dataclass
 class StructuredProgram:
     """Inputs, statements, outputs. `written`: inputs that the program writes to, and the variables, copies of them, that hold
@@ -291,6 +312,7 @@ class StructuredProgram:
     body: list[Statement]
     regions: list[Region] = field(default_factory=list)
     written: list[tuple[Var, Var]] = field(default_factory=list)
+    calls: list[External] = field(default_factory=list)
 
     def __str__(self) -> str:
         head = f"program({', '.join(f'{var}: {var.kind}' for var in self.inputs)}):"

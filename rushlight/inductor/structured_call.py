@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import array
 import ctypes
+import struct
+import threading
 from collections.abc import Sequence
 
 import rushlight._C as _C
-from rushlight.core.device import CPU
-from rushlight.core.dispatch_key import CPU_KEYS
-from rushlight.core.storage import allocate
-from rushlight.core.tensor import Tensor, wrap
-from rushlight.core.tensor_impl import TensorImpl
-from rushlight.core.thread_state import state
+from rushlight.core.tensor import Tensor
 from rushlight.inductor.build import build
 from rushlight.inductor.codegen.structured import StructuredWriter
+from rushlight.inductor.external_calls import ExternalCalls, room
 from rushlight.inductor.structured import (
     BOOL,
     FLOAT,
     INT,
+    Kind,
     ListOf,
     Scalar,
     StructuredProgram,
@@ -29,10 +28,24 @@ from rushlight.inductor.structured import (
 _libc = ctypes.CDLL(None)
 _libc.free.argtypes = [ctypes.c_void_p]
 _CODES = {INT: "q", FLOAT: "d", BOOL: "b"}  # of elements, as module array names them
+_LENGTH, _SAME_BITS = struct.Struct("<q"), struct.Struct("<d")
+_LARGEST_KEPT = 1 << 20  # bytes of an arena that each thread keeps between calls
 
 
 class Stopped(Exception):
     """The program gave up; what it was made of has to run instead."""
+
+
+class _Frame:
+    """The cells of one thread's calls, and the arena if it is small; `busy` while a call goes on."""
+
+    __slots__ = ("arena", "busy", "cells", "pointers")
+
+    def __init__(self, count: int, arena_bytes: int):
+        self.cells = array.array("q", bytes(8 * count))
+        self.arena = _C.allocate(arena_bytes)
+        self.pointers = (self.cells.buffer_info()[0], self.arena.data_ptr)
+        self.busy = False
 
 
 class StructuredCall:
@@ -42,53 +55,65 @@ class StructuredCall:
         self.source = StructuredWriter(program).write()
         self.inputs = [var.kind for var in program.inputs]
         self.outputs = [operand.kind for operand in program.outputs]
-        self.written = [program.inputs.index(var) for var, _ in program.written]
-        library = build(self.source, debug)
-        self._entry, self._arena_bytes = library.entry, library.arena_bytes
-        self._kept_library = library
-        count = max(1, len(self.inputs) + len(self.outputs))
-        self._cells, self._floats = ctypes.c_int64 * count, ctypes.c_double * count
+        self._library = build(self.source, debug)
+        self._calls = ExternalCalls(program.calls) if program.calls else None
+        self._count = len(self.inputs) + len(self.outputs) + 1
+        self._pack = struct.Struct("<" + "".join(map(_code, self.inputs))).pack_into
+        self._unpack = struct.Struct("<" + "".join(map(_code, self.outputs))).unpack_from
+        first = len(self.inputs)
+        self._addressed = [(place, kind) for place, kind in enumerate(self.inputs) if not isinstance(kind, Scalar)]
+        self._rooms = [(place, kind) for place, kind in enumerate(self.outputs, first) if isinstance(kind, TensorOf)]
+        self._converted = [(place, kind) for place, kind in enumerate(self.outputs) if kind not in (INT, FLOAT)]
+        self._threads = threading.local()
 
     def __call__(self, *values: object) -> list:
-        """The outputs for inputs; None for a tensor that is not there. Stopped where the program gave up."""
-        cells = self._cells()
-        address = ctypes.addressof(cells)
-        floats = self._floats.from_address(address)
-        kept: list[object] = []
-        position = 0
-        for value, kind in zip(values, self.inputs, strict=True):
-            if kind is FLOAT:
-                floats[position] = value
-            elif isinstance(kind, TensorOf):
-                cells[position] = value._impl.data_ptr
-            elif isinstance(kind, ListOf):
-                cells[position] = _list_into_cell(value, kind, kept)
-            elif -(1 << 63) <= value < 1 << 63:
-                cells[position] = value
-            else:
-                raise Stopped
-            position += 1
-        made = [_room(kind) if isinstance(kind, TensorOf) else None for kind in self.outputs]
-        for room in made:
-            if room is not None:
-                cells[position] = room._impl.data_ptr
-            position += 1
-        arena = _C.allocate(self._arena_bytes)
-        if _C.launch(self._entry, (address, arena.data_ptr)):
+        """The outputs for inputs. Stopped where the program gave up."""
+        frame = getattr(self._threads, "frame", None)
+        if frame is None or frame.busy:
+            frame = self._new_frame()
+        frame.busy = True
+        try:
+            return self._run(frame, values)
+        finally:
+            frame.busy = False
+
+    def _new_frame(self) -> _Frame:
+        made = _Frame(self._count, self._library.arena_bytes)
+        if self._library.arena_bytes <= _LARGEST_KEPT:
+            self._threads.frame = made
+        return made
+
+    def _run(self, frame: _Frame, values: Sequence[object]) -> list:
+        cells, kept = frame.cells, []
+        if self._addressed:
+            values = list(values)
+            for place, kind in self._addressed:
+                value = values[place]
+                values[place] = value._impl.data_ptr if type(kind) is TensorOf else _list_into_cell(value, kind, kept)
+        try:
+            self._pack(cells, 0, *values)
+        except struct.error:  # an int beyond 64 bits
+            raise Stopped from None
+        rooms = []
+        for place, kind in self._rooms:
+            made = room(kind, contiguous_strides(kind.size))
+            rooms.append(made)
+            cells[place] = made._impl.data_ptr
+        if self._calls is not None:
+            cells[-1] = self._calls.address
+        if _C.launch(self._library.entry, frame.pointers):
             raise Stopped
-        first = len(self.inputs)
-        return [
-            room if room is not None else floats[index] if kind is FLOAT else _from_cell(cells[index], kind)
-            for index, (room, kind) in enumerate(zip(made, self.outputs, strict=True), first)
-        ]
+        found = list(self._unpack(cells, 8 * len(self.inputs)))
+        if self._converted:
+            made = iter(rooms)
+            for place, kind in self._converted:
+                found[place] = next(made) if type(kind) is TensorOf else _from_cell(found[place], kind)
+        return found
 
 
-def _room(kind: TensorOf) -> Tensor:
-    """Memory for a tensor."""
-    strides = contiguous_strides(kind.size)
-    impl = TensorImpl(allocate(kind.nbytes), kind.size, strides, 0, kind.dtype, CPU, CPU_KEYS)
-    impl.inference = state.inference
-    return wrap(impl)
+def _code(kind: Kind) -> str:
+    """How a cell is packed."""
+    return "d" if kind is FLOAT else "q"
 
 
 def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
@@ -97,7 +122,9 @@ def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
     if isinstance(element, Scalar):
         return _numbers_into_cell(values, element, kept)
     if isinstance(element, TensorOf):
-        addresses = [value._impl.data_ptr for value in values]
+        rows = [value if value._impl.is_contiguous() else value.contiguous() for value in values]
+        kept.append(rows)
+        addresses = [row._impl.data_ptr for row in rows]
     else:
         addresses = [_list_into_cell(value, element, kept) for value in values]
     held = array.array("q", [len(values), *addresses])
@@ -107,11 +134,12 @@ def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
 
 def _numbers_into_cell(values: Sequence, element: Scalar, kept: list) -> int:
     try:
-        if element is INT:
+        if element is BOOL:
+            held = array.array("b", _LENGTH.pack(len(values)) + bytes(values))
+        elif element is INT:
             held = array.array("q", [len(values), *values])
         else:
-            data = array.array(_CODES[element], values).tobytes()
-            held = array.array("b", array.array("q", (len(values),)).tobytes() + data)
+            held = array.array("d", [*_SAME_BITS.unpack(_LENGTH.pack(len(values))), *values])
     except OverflowError:
         raise Stopped from None
     kept.append(held)
@@ -121,7 +149,7 @@ def _numbers_into_cell(values: Sequence, element: Scalar, kept: list) -> int:
 def _from_cell(cell: int, kind: Scalar | ListOf) -> object:
     if isinstance(kind, ListOf):
         return _list_from(cell, kind) if cell else None
-    return cell != 0 if kind is BOOL else cell
+    return cell != 0
 
 
 def _list_from(address: int, kind: ListOf) -> list:
@@ -130,7 +158,7 @@ def _list_from(address: int, kind: ListOf) -> list:
         count = ctypes.c_int64.from_address(address).value
         element = kind.element
         if isinstance(element, TensorOf):
-            return [_tensor_from(address + 8 + index * element.nbytes, element) for index in range(count)]
+            return _tensors_from(address + 8, count, element)
         if isinstance(element, ListOf):
             cells = array.array("q", ctypes.string_at(address + 8, count * 8))
             return [_list_from(cell, element) for cell in cells]
@@ -140,7 +168,12 @@ def _list_from(address: int, kind: ListOf) -> list:
         _libc.free(address)
 
 
-def _tensor_from(address: int, kind: TensorOf) -> Tensor:
-    made = _room(kind)
-    ctypes.memmove(made._impl.data_ptr, address, kind.nbytes)
+def _tensors_from(address: int, count: int, kind: TensorOf) -> list[Tensor]:
+    """Tensors that lie one after the other, each in memory of its own."""
+    strides, nbytes = contiguous_strides(kind.size), kind.nbytes
+    made = []
+    for place in range(address, address + count * nbytes, nbytes) if nbytes else [address] * count:
+        tensor = room(kind, strides)
+        ctypes.memmove(tensor._impl.data_ptr, place, nbytes)
+        made.append(tensor)
     return made

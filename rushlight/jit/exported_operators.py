@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.jit.function import Function
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.passes.constant_propagation import constant_propagation_immutable_types
 from rushlight.jit.passes.helpers import full_name
 from rushlight.jit.passes.inline import inline
 
@@ -23,4 +24,5 @@ def export_opnames(m: ScriptModule) -> list[str]:
 def _operators(function: Function) -> set[str]:
     graph = function.graph.copy()
     inline(graph)
+    constant_propagation_immutable_types(graph)  # branches that constants of modules decide
     return {full_name(node) for node in graph.all_nodes() if operator_of(node) is not None}

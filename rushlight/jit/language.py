@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from rushlight.jit.annotations import type_from_python
 from rushlight.jit.compiler import compiler
@@ -63,15 +64,11 @@ def _unwrap_optional(x: object) -> object:
     return x
 
 
-class Attribute:
+class Attribute(NamedTuple):
     """A value with its type, for an attribute of a module whose type can't be inferred: `self.x = Attribute([], List[int])`."""
 
-    def __init__(self, value: object, type: object):
-        self.value = value
-        self.type = type
-
-    def __repr__(self) -> str:
-        return f"Attribute(value={self.value!r}, type={self.type!r})"
+    value: object
+    type: object
 
 
 for _function, _form in ((annotate, "annotate"), (fork, "fork"), (wait, "wait"), (jit_isinstance, "isinstance"),

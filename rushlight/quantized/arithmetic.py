@@ -1,7 +1,7 @@
 """Sums, products and concatenations of quantized tensors, with the result's scale and zero point given.
 
-Each operand is dequantized, and the float32 result quantized, as ATen's kernels do. A number scales the quanta instead: its
-product with a tensor has other scales and the same integers.
+Each operand of a sum is dequantized, and the float32 result quantized, as ATen's kernels do. A number scales the quanta
+instead: its product with a tensor has other scales and the same integers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.quantized.creation import check_zero_point, values_of
 from rushlight.quantized.layout import make_quantized, one_scale
-from rushlight.quantized.quantizer import TensorQuantizer, limits, to_integers
+from rushlight.quantized.quantizer import TensorQuantizer, limits, quantize_rounding_first, to_integers
 from rushlight.quantized.registration import aten, operator
 
 
@@ -23,7 +23,7 @@ def requantized(values: np.ndarray, kind: dtype, scale: float, zero_point: int, 
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
     values = np.maximum(values, 0, out=values) if relu else values
-    return make_quantized(target.quantize(values, kind), kind, target)
+    return make_quantized(quantize_rounding_first(values, target.scale, target.zero_point, kind), kind, target)
 
 
 def _check_pair(qa: Tensor, qb: Tensor, name: str) -> None:
@@ -46,7 +46,7 @@ def _multiplied(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: boo
         products = np.maximum(products, 0)
     quantum = np.float32(pair[0].scale * pair[1].scale * (1 / scale))
     target = TensorQuantizer(float(scale), int(zero_point))
-    return make_quantized(to_integers(np.rint(products * quantum) + target.zero_point, kind), kind, target)
+    return make_quantized(to_integers(np.rint(products * quantum).astype(np.float64) + target.zero_point, kind), kind, target)
 
 
 def _pairs(name: str, function: Callable) -> None:
@@ -168,4 +168,6 @@ for _suffix, _relu in (("", False), ("_relu", True)):
 @operator("quantized::matmul(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor qc")
 def matmul(qa, qb, scale, zero_point):
     _check_pair(qa, qb, "matmul")
-    return requantized(np.matmul(values_of(qa), values_of(qb)), qa.dtype, scale, zero_point)
+    check_zero_point(zero_point, qa.dtype, "quantize_tensor_per_tensor_affine")
+    target = TensorQuantizer(float(scale), int(zero_point))
+    return make_quantized(target.quantize(np.matmul(values_of(qa), values_of(qb)), qa.dtype), qa.dtype, target)

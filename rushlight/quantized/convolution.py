@@ -1,18 +1,19 @@
 """Convolutions with quantized weights, plain and transposed, in one to three dimensions.
 
-The convolution of the integers, less their zero points, is exact in float32 (float64 where the sums may grow too large); its
-result becomes integers as that of a linear layer does. One dimension is computed as two, the first of size 1.
+The convolution of the integers, less their zero points, is exact: in float32 over so many channels that sums stay below 2^24,
+or in float64. Its result becomes integers as that of a linear layer does. One dimension is computed as two, the first of
+size 1.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rushlight.core.dtype import float32, float64, from_numpy_dtype, quint8
+from rushlight.core.dtype import float64, from_numpy_dtype, quint8
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.quantized.creation import check_zero_point, values_of
 from rushlight.quantized.layout import make_quantized, one_scale
-from rushlight.quantized.linear import rescaled, unwrapped
+from rushlight.quantized.linear import reach_of, rescaled, summed, unwrapped
 from rushlight.quantized.packed import Conv3dPackedParams, ConvPackedParams
 from rushlight.quantized.quantizer import TensorQuantizer, choose
 from rushlight.quantized.registration import ANY_BACKEND, CPU, aten, operator
@@ -33,14 +34,22 @@ def _of_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: str) -> n
 
 
 def _sums(x: np.ndarray, zero_point: int, packed: ConvPackedParams) -> np.ndarray:
-    """The convolution of the integers less their zero points."""
-    info = np.iinfo(x.dtype)
-    reach = max(zero_point - int(info.min), int(info.max) - zero_point)
-    kind = float32 if packed.is_exact(reach * (packed.groups if packed.transpose else 1)) else float64
-    values, weight = x.astype(kind.numpy), packed.integers.astype(kind.numpy, copy=False)
+    """The convolution of the integers less their zero points: exact integers, rounded to float32."""
+    values = x.astype(np.float32)
     values -= zero_point
+    # The sums of a transposed convolution are over the weight's first dimension, those of groups over parts of the input.
+    parts = [] if packed.transpose else packed.exact_parts(reach_of(x, zero_point))
+    if len(parts) == 1:
+        return _convolution(values, parts[0][1], packed)
+    if packed.transpose or packed.groups > 1:
+        weight = tensor_from_array(packed.integers.astype(np.float64), float64)
+        return _convolution(values.astype(np.float64), weight, packed).astype(np.float32)
+    return summed(_convolution(values[:, part], weight, packed) for part, weight in parts)
+
+
+def _convolution(values: np.ndarray, weight: Tensor, packed: ConvPackedParams) -> np.ndarray:
     made = aten.convolution(
-        tensor_from_array(values, kind), tensor_from_array(weight, kind), None, packed.stride, packed.padding, packed.dilation,
+        tensor_from_array(values, weight.dtype), weight, None, packed.stride, packed.padding, packed.dilation,
         packed.transpose, packed.output_padding, packed.groups,
     )  # fmt: skip
     return made._impl.array

@@ -22,31 +22,25 @@ Function = Callable[[Tensor], Tensor]
 """From float32 numbers to float32 numbers, element by element."""
 
 
-def mapped(
-    source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None,
-    rounds_first: bool = False,
-) -> Tensor:  # fmt: skip
+def mapped(source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None) -> Tensor:
     """A function of each element; the result has the given scale and zero point, those of `source` if there are none."""
     held, kind = one_scale(source), source.dtype
     target = held if scale is None else TensorQuantizer(float(scale), int(zero_point))
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
     integers = source._impl.array
     if kind is qint32:
-        return make_quantized(_computed(integers, held, target, function, kind, rounds_first), kind, target)
+        return make_quantized(_computed(integers, held, target, function, kind), kind, target)
     low, high = limits(kind)
-    table = _computed(np.arange(low, high + 1).astype(kind.numpy), held, target, function, kind, rounds_first)
+    table = _computed(np.arange(low, high + 1).astype(kind.numpy), held, target, function, kind)
     return make_quantized(table[integers.astype(np.int16) - low if low else integers], kind, target)
 
 
 def _computed(
-    integers: np.ndarray, held: TensorQuantizer, target: TensorQuantizer, function: Function, kind: dtype,
-    rounds_first: bool,
-) -> np.ndarray:  # fmt: skip
+    integers: np.ndarray, held: TensorQuantizer, target: TensorQuantizer, function: Function, kind: dtype
+) -> np.ndarray:
     numbers = tensor_from_array(np.atleast_1d(held.dequantize(integers)), float32)
-    values = function(numbers)._impl.array
-    if rounds_first:
-        return quantize_rounding_first(values, target.scale, target.zero_point, kind).reshape(integers.shape)
-    return target.quantize(values, kind).reshape(integers.shape)
+    made = quantize_rounding_first(function(numbers)._impl.array, target.scale, target.zero_point, kind)
+    return made.reshape(integers.shape)
 
 
 def clipped(source: Tensor, low: float | None, high: float | None) -> Tensor:
@@ -166,19 +160,20 @@ def quantized_leaky_relu(qx, negative_slope, inplace, output_scale, output_zero_
     "Scalar input_scale=1) -> Tensor"
 )
 def elu(self, output_scale, output_zero_point, alpha=1, scale=1, input_scale=1):
-    return mapped(self, lambda x: aten.elu(x, alpha, scale, input_scale), output_scale, output_zero_point, True)
+    return mapped(self, lambda x: aten.elu(x, alpha, scale, input_scale), output_scale, output_zero_point)
 
 
 @operator("quantized::celu(Tensor self, float output_scale, int output_zero_point, Scalar alpha=1) -> Tensor")
 def celu(self, output_scale, output_zero_point, alpha=1):
-    return mapped(self, lambda x: aten.celu(x, alpha), output_scale, output_zero_point, True)
+    return mapped(self, lambda x: aten.celu(x, alpha), output_scale, output_zero_point)
 
 
 @operator("quantized::prelu(Tensor qx, Tensor weight, float output_scale, int output_zero_point) -> Tensor")
 def quantized_prelu(qx, weight, output_scale, output_zero_point):
-    made = aten.prelu(qx.dequantize(), weight)._impl.array
+    made = aten.prelu(qx.dequantize(), weight.dequantize())._impl.array
     target = TensorQuantizer(float(output_scale), int(output_zero_point))
-    return make_quantized(target.quantize(made, qx.dtype), qx.dtype, target)
+    integers = quantize_rounding_first(made, target.scale, target.zero_point, qx.dtype)
+    return make_quantized(integers, qx.dtype, target)
 
 
 @operator(

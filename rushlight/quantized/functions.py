@@ -1,21 +1,101 @@
-"""The functions of the library on quantized tensors: `quantize_per_tensor`, `dequantize`, and so on."""
+"""The functions of the library on quantized tensors: `quantize_per_tensor`, `dequantize`, and so on, as in torch."""
 
 from __future__ import annotations
 
-from rushlight.ops.bindings import make_function
+from collections.abc import Sequence
+
+from rushlight.core.dtype import dtype
+from rushlight.core.tensor import Tensor
 from rushlight.quantized.operators import aten
 
-_empty_affine_quantized = make_function(aten._empty_affine_quantized)
-_empty_per_channel_affine_quantized = make_function(aten._empty_per_channel_affine_quantized)
-_make_per_channel_quantized_tensor = make_function(aten._make_per_channel_quantized_tensor)
-_make_per_tensor_quantized_tensor = make_function(aten._make_per_tensor_quantized_tensor)
-dequantize = make_function(aten.dequantize)
-int_repr = make_function(aten.int_repr)
-q_per_channel_axis = make_function(aten.q_per_channel_axis)
-q_per_channel_scales = make_function(aten.q_per_channel_scales)
-q_per_channel_zero_points = make_function(aten.q_per_channel_zero_points)
-q_scale = make_function(aten.q_scale)
-q_zero_point = make_function(aten.q_zero_point)
-quantize_per_channel = make_function(aten.quantize_per_channel)
-quantize_per_tensor = make_function(aten.quantize_per_tensor)
-quantize_per_tensor_dynamic = make_function(aten.quantize_per_tensor_dynamic)
+_Element = dtype
+
+
+def quantize_per_tensor(
+    input: Tensor | Sequence[Tensor], scale: float | Tensor, zero_point: int | Tensor, dtype: _Element
+) -> Tensor | list[Tensor]:
+    """A float32 tensor as integers: round(input / scale + zero_point), halves to even, at the limits where it lies beyond.
+
+    `dtype` is quint8, qint8 or qint32. A list of tensors takes scales and zero points as tensors, one for each. RuntimeError
+    for another dtype and for a zero point that it does not hold. Of ATen: `quantize_per_tensor`.
+    """
+    return aten.quantize_per_tensor(input, scale, zero_point, dtype)
+
+
+def quantize_per_tensor_dynamic(input: Tensor, dtype: _Element, reduce_range: bool) -> Tensor:
+    """A float32 tensor as integers, with the scale and the zero point that its least and its largest element ask for.
+
+    `dtype` is quint8 or qint8; float16 converts only. `reduce_range` leaves out one bit. Of ATen:
+    `quantize_per_tensor_dynamic`.
+    """
+    return aten.quantize_per_tensor_dynamic(input, dtype, reduce_range)
+
+
+def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: _Element) -> Tensor:
+    """A float32 tensor as integers, with a scale and a zero point for each index of dimension `axis`.
+
+    Floating zero points give the scheme `per_channel_affine_float_qparams`. RuntimeError where the lengths don't fit. Of ATen:
+    `quantize_per_channel`.
+    """
+    return aten.quantize_per_channel(input, scales, zero_points, axis, dtype)
+
+
+def dequantize(tensor: Tensor | Sequence[Tensor]) -> Tensor | list[Tensor]:
+    """The float32 numbers that a quantized tensor, or each of a list, stands for: (q - zero point) * scale."""
+    return aten.dequantize(tensor)
+
+
+def int_repr(input: Tensor) -> Tensor:
+    """The integers of a quantized tensor: a copy of dtype uint8, int8 or int32."""
+    return aten.int_repr(input)
+
+
+def q_scale(input: Tensor) -> float:
+    """The scale of a quantized tensor that has one; RuntimeError for one with a scale per channel."""
+    return aten.q_scale(input)
+
+
+def q_zero_point(input: Tensor) -> int:
+    """The zero point of a quantized tensor that has one; RuntimeError for one with a zero point per channel."""
+    return aten.q_zero_point(input)
+
+
+def q_per_channel_scales(input: Tensor) -> Tensor:
+    """The scales of the channels, float64 (float32 where zero points are no integers)."""
+    return aten.q_per_channel_scales(input)
+
+
+def q_per_channel_zero_points(input: Tensor) -> Tensor:
+    """The zero points of the channels, int64 or float32."""
+    return aten.q_per_channel_zero_points(input)
+
+
+def q_per_channel_axis(input: Tensor) -> int:
+    """The dimension along which scales differ."""
+    return aten.q_per_channel_axis(input)
+
+
+def _make_per_tensor_quantized_tensor(input: Tensor, scale: float, zero_point: int) -> Tensor:
+    """A quantized tensor of given integers (uint8, int8 or int32), which are copied."""
+    return aten._make_per_tensor_quantized_tensor(input, scale, zero_point)
+
+
+def _make_per_channel_quantized_tensor(input: Tensor, scale: Tensor, zero_point: Tensor, axis: int) -> Tensor:
+    """A quantized tensor of given integers with a scale for each index of dimension `axis`."""
+    return aten._make_per_channel_quantized_tensor(input, scale, zero_point, axis)
+
+
+def _empty_affine_quantized(
+    size: Sequence[int], *, scale: float = 1.0, zero_point: int = 0, dtype: _Element | None = None
+) -> Tensor:
+    """A quantized tensor of a size, whose integers are 0."""
+    return aten._empty_affine_quantized(list(size), scale=scale, zero_point=zero_point, dtype=dtype)
+
+
+def _empty_per_channel_affine_quantized(
+    size: Sequence[int], *, scales: Tensor, zero_points: Tensor, axis: int, dtype: _Element | None = None
+) -> Tensor:
+    """A quantized tensor of a size with a scale for each index of dimension `axis`, whose integers are 0."""
+    return aten._empty_per_channel_affine_quantized(
+        list(size), scales=scales, zero_points=zero_points, axis=axis, dtype=dtype
+    )

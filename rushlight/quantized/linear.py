@@ -6,13 +6,12 @@ the quotient of the scales, round half to even; this is the arithmetic of ATen w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from rushlight.core.dtype import dtype, float32, quint8
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.ops.cpu.products import matrix_product
 from rushlight.quantized.creation import check_zero_point
 from rushlight.quantized.layout import make_quantized, one_scale
 from rushlight.quantized.packed import LinearPackedParams
@@ -38,14 +37,34 @@ def rescaled(
     return np.clip(made, max(low, target.zero_point) if relu else low, high, out=made).astype(kind.numpy)
 
 
-def _products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams) -> np.ndarray:
-    """The sums of products, (rows, out features): exact integers in float32 or float64."""
-    reach = max(zero_point - int(np.iinfo(integers.dtype).min), int(np.iinfo(integers.dtype).max) - zero_point)
-    exact = np.float32 if packed.is_exact(reach) else np.float64
-    rows = integers.reshape(-1, integers.shape[-1]).astype(exact)
+def _products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams, reach: int) -> np.ndarray:
+    """The sums of products, (rows, out features): exact integers, rounded to float32. No input is further than `reach` from the
+    zero point."""
+    rows = integers.reshape(-1, integers.shape[-1]).astype(np.float32)
     rows -= zero_point
-    columns = packed.columns
-    return matrix_product(rows, columns) if exact is np.float32 else np.matmul(rows, columns.astype(np.float64))
+    parts = packed.exact_parts(reach)
+    if len(parts) == 1:
+        return _product(rows, parts[0][1])
+    return summed(_product(rows[:, part], weight) for part, weight in parts)
+
+
+def _product(rows: np.ndarray, weight: Tensor) -> np.ndarray:
+    """rows @ weight.T by the kernel of linear layers."""
+    return aten.linear(tensor_from_array(rows, float32), weight)._impl.array
+
+
+def reach_of(integers: np.ndarray, zero_point: int) -> int:
+    """How far integers of a dtype can be from a zero point."""
+    info = np.iinfo(integers.dtype)
+    return max(zero_point - int(info.min), int(info.max) - zero_point)
+
+
+def summed(parts: Iterator[np.ndarray]) -> np.ndarray:
+    """The sum of exact integers in float32, rounded once."""
+    total = next(parts).astype(np.float64)
+    for part in parts:
+        total += part
+    return total.astype(np.float32)
 
 
 def _check_input(x: Tensor, packed: object, name: str) -> LinearPackedParams:
@@ -73,7 +92,7 @@ def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool,
         raise RuntimeError(f"quantized::{name}: the weight is in float16; it is for linear_dynamic_fp16")
     check_zero_point(zero_point, x.dtype, "quantize_tensor_per_tensor_affine")
     target = TensorQuantizer(float(scale), int(zero_point))
-    sums = _products(x._impl.array, held.zero_point, packed)
+    sums = _products(x._impl.array, held.zero_point, packed, reach_of(x._impl.array, held.zero_point))
     made = rescaled(sums, held.scale, packed.scales, packed.bias_array, target, x.dtype, relu)
     return make_quantized(made.reshape(*x.shape[:-1], made.shape[-1]), x.dtype, target)
 
@@ -81,8 +100,12 @@ def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool,
 def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool) -> np.ndarray:
     """A float32 array (..., in features) through a layer, for which it is quantized to 8 bits (7 if `reduce_range`)."""
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
-    held = TensorQuantizer(*choose(low, high, 0, 127 if reduce_range else 255))
-    sums = _products(held.quantize(x, quint8), held.zero_point, packed).astype(np.float32, copy=False)
+    largest = 127 if reduce_range else 255
+    held = TensorQuantizer(*choose(low, high, 0, largest))
+    reach = 255  # rounded up to few values, for each of which the weight's parts are kept
+    if max(held.zero_point, largest - held.zero_point) < 128:
+        reach = 128
+    sums = _products(held.quantize(x, quint8), held.zero_point, packed, reach).astype(np.float32, copy=False)
     sums *= np.float32(held.scale) * packed.scales
     if packed.bias_array is not None:
         sums += packed.bias_array
@@ -91,8 +114,7 @@ def linear_dynamic(x: np.ndarray, packed: LinearPackedParams, reduce_range: bool
 
 def linear_float16(x: np.ndarray, packed: LinearPackedParams) -> np.ndarray:
     """A float32 array through a layer whose weight was rounded to float16."""
-    weight = packed.weight._impl.array
-    made = np.matmul(x.reshape(-1, x.shape[-1]), weight.T)
+    made = _product(x.reshape(-1, x.shape[-1]), packed.weight)
     if packed.bias_array is not None:
         made += packed.bias_array
     return made.reshape(*x.shape[:-1], made.shape[-1])

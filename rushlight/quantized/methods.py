@@ -60,7 +60,8 @@ def qscheme_of(self: Tensor) -> qscheme:
 def _repr(self: Tensor, *, tensor_contents: object = None) -> str:
     if not _is_quantized(self):
         return _plain_repr(self, tensor_contents=tensor_contents)
-    return operators.quantized_text(self)
+    prefix = "Parameter containing:\n" if type(self).__name__ == "Parameter" else ""
+    return prefix + operators.quantized_text(self)
 
 
 def _numpy(self: Tensor, *, force: bool = False):

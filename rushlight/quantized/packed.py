@@ -72,14 +72,38 @@ class PackedWeight:
         """Weight and bias."""
         return self.weight, self.bias
 
-    def is_exact(self, reach: int) -> bool:
-        """Whether sums of products with integers of at most `reach` are exact in float32."""
-        return self._largest_sum * reach < 1 << 24
+    def exact_parts(self, reach: int) -> list[tuple[slice, Tensor]]:
+        """Ranges of the weight's second dimension, and its integers there, row-major: over each range, sums of products with
+        integers of at most `reach` are exact in float32."""
+        found = self._parts.get(reach)
+        if found is None:
+            ranges = self._exact_ranges(reach)
+            is_all = len(ranges) == 1
+            parts = (self.integers if is_all else np.ascontiguousarray(self.integers[:, each]) for each in ranges)
+            tensors = [tensor_from_array(each, float32) for each in parts]
+            found = self._parts[reach] = list(zip(ranges, tensors, strict=True))
+        return found
 
     @cached_property
-    def _largest_sum(self) -> float:
-        flat = np.abs(self.integers).reshape(self.integers.shape[0], -1)
-        return float(flat.sum(1, dtype=np.float64).max()) if flat.size else 0.0
+    def _parts(self) -> dict[int, list[tuple[slice, Tensor]]]:
+        return {}
+
+    def _exact_ranges(self, reach: int) -> list[slice]:
+        most, totals = ((1 << 24) - 1) // max(reach, 1), self._running_sums
+        ranges, start, before = [], 0, np.zeros((len(totals), 1), np.int64)
+        while start < totals.shape[1]:
+            fits = (totals[:, start:] - before).max(0, initial=0) <= most
+            count = len(fits) if fits.all() else max(int(fits.argmin()), 1)
+            ranges.append(slice(start, start + count))
+            start += count
+            before = totals[:, start - 1 : start].astype(np.int64)
+        return ranges or [slice(0, 0)]
+
+    @property
+    def _running_sums(self) -> np.ndarray:
+        """Sums of the magnitudes of the integers up to each index of the second dimension, for each of the first."""
+        flat = np.abs(self.integers).reshape(*self.integers.shape[:2], -1)
+        return flat.sum(2, dtype=np.int64).cumsum(1)
 
 
 def dequantized_by_one(integers: np.ndarray, held: object) -> np.ndarray:
@@ -114,11 +138,6 @@ class LinearPackedParams(PackedWeight):
     def is_float16(self) -> bool:
         """Whether the weight is rounded to float16, and not quantized."""
         return self.weight.dtype in (float16, float32)
-
-    @cached_property
-    def columns(self) -> np.ndarray:
-        """The transposed weight, (in features, out features), as products take it."""
-        return self.integers.T
 
     def state(self) -> tuple:
         """What an archive holds."""

@@ -26,9 +26,14 @@ def limits(kind: dtype) -> tuple[int, int]:
 
 
 def quantize_rounding_first(values: np.ndarray, scale: float, zero_point: int, kind: dtype) -> np.ndarray:
-    """float32 values as integers, to which the zero point is added after rounding: halves fall otherwise if it is odd."""
+    """float32 values as integers, to which the zero point is added after rounding: halves fall otherwise if it is odd.
+
+    So ATen's vectorized kernels round, those of sums, products and activations; `quantize_per_tensor` and others do as
+    `quantize`.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
-        return to_integers(np.rint(values * _inverse(scale)) + zero_point, kind)
+        rounded = np.rint(values * _inverse(scale))
+        return to_integers((rounded.astype(np.float64) if kind is qint32 else rounded) + zero_point, kind)
 
 
 def to_integers(values: np.ndarray, kind: dtype) -> np.ndarray:

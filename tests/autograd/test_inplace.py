@@ -175,3 +175,10 @@ def test_chains_of_views_and_writes_are_torchs(chain, seed):
     for got, want in zip(values, expected_values, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12)
     np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [rl.bool, rl.int64], ids=str)
+def test_a_copy_to_integers_has_no_history(kind):
+    source = rl.ones(3).requires_grad_()
+    target = rl.zeros(3, dtype=kind)
+    assert target.copy_(source) is target and not target.requires_grad and target.grad_fn is None

@@ -18,8 +18,10 @@ class Writer:
         tensor = ", x: Tensor" if self.tensors else ""
         result = "int, float, List[int]" + (", Tensor" if self.tensors else "")
         lines = [f"def program(a: int, b: int, u: float, values: List[int]{tensor}) -> Tuple[{result}]:", "    v = u * 0.5"]
+        if self.tensors:
+            lines += ["    y = torch.ones(3)", "    z = y[:2]", "    kept = [x * 0.5]"]
         lines += self.block(1, 3)
-        lines.append(f"    return a + b, u - v, values{', x' if self.tensors else ''}")
+        lines.append(f"    return a + b, u - v, values{', x + y + z.sum() + len(kept)' if self.tensors else ''}")
         return "\n".join(lines) + "\n"
 
     def block(self, depth: int, loops: int) -> list[str]:
@@ -94,5 +96,9 @@ class Writer:
         """A new value for the tensor."""
         return self.random.choice([
             "x = x * 0.5 + 1.0", "x = x - x.mean()", "x = torch.tanh(x) * u", "x = x + float(a % 7)", "x = torch.relu(x) - 0.1",
-            "u = float(x.sum())", "x = x if bool(x[0] > 0.0) else -x", "x = x[a % 3] + x",
+            "u = float(x.sum())", "x = x if bool(x[0] > 0.0) else -x", "x = x[a % 3] + x", "x = y[: 3] - 1.0",
+            "y[a % 3] = u", "y[b % 3] += x[a % 3]", "y += x * 0.5", "x = y", "y = x", "y = x.clone()", "x.mul_(0.5)", "kept.append(x)",
+            "x = kept[a % len(kept)] * 0.5", "y[1:] = x[:2]", "y[0:2].fill_(v)", "x = y.view(3)", "kept = [x * 1.0, y + 1.0]",
+            "x = torch.where(y > u, x, y)", "y[y > 1.0] = 0.25", "x[a % 3] = y[b % 3] * 2.0", "z = x[1:]", "x = torch.cat([z, y[:1]])",
+            "z[0] = 0.5", "z = y[:2]", "z -= 0.25", "x = torch.stack(kept).mean(0)",
         ])  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 
 import pytest
@@ -35,19 +36,21 @@ def check(folder, seed, tensors):
         arguments = [a, b, u, [3, -1, 4]] + ([torch.tensor([0.25, -1.0, 2.0])] if tensors else [])
 
         def copied(arguments=arguments):
-            return [list(value) if isinstance(value, list) else value for value in arguments]
+            return [copy.deepcopy(value) for value in arguments]
 
         native = native or compile_native(executor.plan().graph, copied(), f"program_{seed}")
         if native is None:
             return 0
-        results = native(copied())
+        given, others = copied(), copied()
+        results = native(given)
         try:
-            expected = executor._interpret(copied())
+            expected = executor._interpret(others)
         except Exception:  # an error of the program's own: native code must have left it to the interpreter
             assert results is None
             continue
         if results is not None:
             assert_same(results[0], expected[0])
+            assert_same(given[4:], others[4:])
             compared += 1
     return compared
 

@@ -540,3 +540,35 @@ def test_the_backward_sees_the_dropout_of_the_forward(backend, options, again):
         torch.testing.assert_close(found, result.detach())
         assert 100 < int((result == 0).sum()) < 260
     assert (results[0] != results[1]).any()
+
+
+def test_results_without_history_ask_for_no_gradients(backend):
+    x = leaf(4, 4).detach().t().requires_grad_()
+    whole, part = torch.compile(lambda x: (x.detach(), x.detach()[1:]), backend=backend)(x)
+    assert not whole.requires_grad and not part.requires_grad and whole.data_ptr() == x.data_ptr()
+
+
+def test_a_write_through_detach_reaches_a_leaf(backend):
+    def function(x):
+        return x.detach()[:2].mul_(3)
+
+    x = leaf(4)
+    factors = torch.tensor([3.0, 3.0, 1.0, 1.0])
+    expected, result = x.detach() * factors, torch.compile(function, backend=backend)(x)
+    assert torch.equal(x, expected) and x.is_leaf and not result.requires_grad
+
+
+def test_gradients_of_inputs_that_are_not_dense(backend):
+    def expanded(x):
+        return x.unsqueeze(0), x * 2
+
+    def windows(x):
+        return x.unfold(1, 2, 1) * 3
+
+    for function, make in ((expanded, lambda: torch.arange(3.0).expand(5, 3)), (windows, lambda: torch.ones(4, 18)[:, ::2])):
+        gradients = []
+        for called in (function, torch.compile(function, backend=backend)):
+            x = make().requires_grad_()
+            sum((value * value.sin()).sum() for value in leaves(called(x))).backward()
+            gradients.append(x.grad)
+        assert torch.allclose(*gradients) and gradients[0].stride() == gradients[1].stride()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import rushlight as torch
+from tests.inductor.random_indexing import FURTHER_STATEMENTS
 from tests.inductor.random_inputs import FLOATS, INTEGERS, LAYOUTS, InputSpec, is_exact, is_tame
 from tests.inductor.random_statements import OPEN_STATEMENTS, STATEMENTS
 
@@ -60,7 +61,7 @@ class Program:
 class Generator:
     """Grows one program from a seed. Statement makers use `rng`, `pick`, `number`, `constant` and `size`."""
 
-    def __init__(self, seed: int, statements: list[tuple[int, Callable]] = STATEMENTS):
+    def __init__(self, seed: int, statements: list[tuple[int, Callable]]):
         self.statements = statements
         self.rng = random.Random(seed)
         self.special = self.rng.random() < 0.15
@@ -224,9 +225,9 @@ def _same_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
 
 def random_program(seed: int, statements: int = 8) -> Program:
     """The program of a seed."""
-    return Generator(seed).grow(statements)
+    return Generator(seed, [*STATEMENTS, *FURTHER_STATEMENTS]).grow(statements)
 
 
 def random_open_program(seed: int, statements: int = 8) -> Program:
     """The program of a seed that asks for the sizes of its tensors, rather than knowing them."""
-    return Generator(seed, [*STATEMENTS, *OPEN_STATEMENTS]).grow(statements)
+    return Generator(seed, [*STATEMENTS, *FURTHER_STATEMENTS, *OPEN_STATEMENTS]).grow(statements)

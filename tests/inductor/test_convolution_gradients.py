@@ -115,6 +115,8 @@ def test_inputs_that_lie_in_other_orders():
     check(lambda x, weight, bias: F.conv2d(x, weight, bias, 1, 1), x, weight, bias)
     wide = torch.randn(2, 32, 12, 20)[:, ::2, 1:-1, ::2]
     check(lambda weight: F.conv2d(wide, weight[..., ::2, :], None, 2), torch.randn(8, 16, 6, 3))
+    steps_of_channels = torch.randn(1, 2, 10, 20)[..., ::2]  # from column to column as far as a pixel's channels reach
+    check(lambda weight: F.conv2d(steps_of_channels, weight), torch.randn(4, 2, 3, 3))
 
 
 def test_open_sizes():

@@ -57,3 +57,14 @@ def coarsest(programs: list[Program]) -> str:
     """The precision of the least precise program."""
     order = ("bfloat16", "float16", "float32", "float64")
     return min((program.precision for program in programs), key=order.index)
+
+
+def test_nothing_is_joined_to_something():
+    def function(x):
+        normal = torch.nn.functional.layer_norm(x, [4, 7])
+        return torch.cat((normal[:, :, :0], normal), 2), torch.cat((x[:0], x)), torch.cat((x[:0], x[:0]))
+
+    with torch.no_grad():
+        x = torch.randn(2, 4, 7)
+        for want, have in zip(function(x), torch.compile(function)(x), strict=True):
+            assert have.shape == want.shape and torch.allclose(have, want, atol=1e-6)

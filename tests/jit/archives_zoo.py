@@ -679,6 +679,39 @@ class Containers(nn.Module):
         return last, keys, words, nested, a, values, len(xs), d.get(9), 3 in d
 
 
+class Pieces(nn.Module):
+    """A variable that begins as None and is carried by a loop; a function's int for a float."""
+
+    def cut(self, word: str) -> List[str]:
+        found: List[str] = []
+        start = 0
+        while start < len(word):
+            end = len(word)
+            piece: Optional[str] = None
+            while start < end:
+                if end - start < 3:
+                    piece = word[start:end]
+                    break
+                end -= 1
+            if piece is None:
+                return ["none"]
+            found.append(piece)
+            start = end
+        return found
+
+    def forward(self, words: List[str], x: torch.Tensor):
+        for word in words:
+            found = self.cut(word)
+            if len(found) > 1:
+                words = []
+        return found, words, F.triplet_margin_loss(x, x + 1, x * 2), torch.jit._wait(torch.jit._fork(self.cut, "abc"))
+
+
+@entry
+def pieces():
+    return scripted(Pieces(), ["ab", "abcde"], torch.rand(2, 3))
+
+
 @entry
 def containers():
     return scripted(Containers(), [torch.rand(2), torch.rand(2)], {5: (1, "five"), 3: (2, "three")})

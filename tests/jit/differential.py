@@ -106,11 +106,7 @@ def plain(value: object, library) -> object:
 def plain_graph(text: str) -> str:
     """A printed graph without numbers of values, source places and the name of the file; constants stand where they are used."""
     text = re.sub(r" # \S.*?:\d+:\d+$", "", text, flags=re.MULTILINE)
-    constants = {}
-    for name, kind, value in re.findall(r"^ +(%[\w.]+) : (.*?) = prim::Constant(.*)\(\)$", text, flags=re.MULTILINE):
-        constants[name] = f"<{kind} {value}>"
-    text = re.sub(r"^ +%[\w.]+ : .*? = prim::Constant.*\(\)\n", "", text, flags=re.MULTILINE)
-    text = re.sub(r"%[\w.]+", lambda found: constants.get(found[0], found[0]), text)
+    text = "".join(map(_with_constants, re.split(r"^(?=with )", text, flags=re.MULTILINE)))
     text = re.sub(r"__torch__\.(rushlight|torch)_", "__torch__.", text)
     text = re.sub(r"___torch_mangle_\d+\.", "", text)
     names: dict[str, str] = {}
@@ -119,6 +115,15 @@ def plain_graph(text: str) -> str:
         return names.setdefault(found[0], f"%{len(names)}")
 
     return re.sub(r"%[\w.]+", renamed, text)
+
+
+def _with_constants(text: str) -> str:
+    """One graph, with its constants where they are used."""
+    constants = {}
+    for name, kind, value in re.findall(r"^ +(%[\w.]+) : (.*?) = prim::Constant(.*)\(\)$", text, flags=re.MULTILINE):
+        constants[name] = f"<{kind} {value}>"
+    text = re.sub(r"^ +%[\w.]+ : .*? = prim::Constant.*\(\)\n", "", text, flags=re.MULTILINE)
+    return re.sub(r"%[\w.]+", lambda found: constants.get(found[0], found[0]), text)
 
 
 def first_line(error: Exception) -> str:

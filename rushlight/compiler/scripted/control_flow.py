@@ -120,8 +120,10 @@ class ControlFlow(Tensors):
                         self.plan.note_kind(empty.value, each.kind)
         raise Unsupported("branches that give different lists of tensors")
 
-    def _joined(self, options: list, given: list, results: list) -> Var:
+    def _joined(self, options: list, given: list, results: list) -> Operand:
         """The variable for a result of an if."""
+        if len(given) == len(options) and all(each is given[0] for each in given):
+            return given[0]
         kinds = {option.kind for option in given}
         if len(kinds) != 1:
             raise Unsupported("branches whose results differ in type or size")
@@ -212,7 +214,8 @@ class ControlFlow(Tensors):
         for value, first in zip(block.inputs[1:], initial, strict=True):
             if isinstance(first, Elements):
                 raise Unsupported("a list of constants that a loop changes")
-            if isinstance(first, EmptyList):
+            is_list = isinstance(first, Var) and isinstance(first.kind, ListOf)
+            if isinstance(first, EmptyList) or (is_list and value not in self.plan.pointers | self.plan.optional):
                 carried.pairs.append((None, None))
                 self.values[value] = first
                 continue
@@ -241,7 +244,8 @@ class ControlFlow(Tensors):
             if isinstance(first, Var):
                 self.lengths[first] = None
         elif isinstance(kind, TensorOf):
-            self.makers[var] = (self.makers.get(first, frozenset()) if isinstance(first, Var) else frozenset()) | {value}
+            self.makers[var] = self.makers.get(first, frozenset()) if isinstance(first, Var) else frozenset()
+            self.makers[var] |= {value, *self.plan.flows.get(value, ())}
             self.loops.setdefault(value, self.loop)
         return var
 
@@ -287,11 +291,15 @@ class ControlFlow(Tensors):
 
     def _find_kind(self, value: Value, after: object) -> None:
         """Note the type of what was undefined, or an empty list, before the loop."""
-        before = self.values[value]
+        before = self.values[value] = self._value(value)
         if isinstance(before, EmptyList) and after is not before:
             if isinstance(after, Var):
                 self.plan.note_kind(before.value, after.kind)
             raise Unsupported("a loop that changes which empty list it carries")
+        if isinstance(before, Var) and after is not before:
+            if isinstance(after, Plain | Maybe):
+                self.plan.may_be_none(value)
+            self.plan.point(value)
         if isinstance(before, Undefined) and isinstance(after, Var | Literal):
             self.plan.note_kind(value, after.kind)
 
@@ -316,12 +324,13 @@ class ControlFlow(Tensors):
         """Carry the memory itself where copying it could be noticed; that needs memory from before the loop."""
         if after is var or not isinstance(after, Var):
             return
-        written = self.makers.get(after, frozenset()) & self.plan.written
-        outside = {maker for maker in written if self.loops.get(maker, self.loop)[: len(self.loop)] != self.loop}
-        if not outside and value not in self.plan.written:
+        makers = self.makers.get(after, frozenset())
+        outside = {maker for maker in makers if self.loops.get(maker, self.loop)[: len(self.loop)] != self.loop}
+        if outside.isdisjoint(self.plan.written) and value not in self.plan.written:
             return
-        if written != outside or self.makers.get(after, frozenset()) != written or after.kind != var.kind:
+        if makers != outside or after.kind != var.kind:
             raise Unsupported("a loop that carries tensors which are written to")
+        self.plan.flow(value, makers)
         self.plan.point(value)
 
     def _lengths_after(self, before: dict[Var, int | None], limit: Operand, is_for: bool) -> None:

@@ -57,6 +57,12 @@ class EmptyList:
 class Lists(Values):
     """Translates nodes on lists, and keeps track of how long lists are."""
 
+    def _value(self, value: Value) -> object:
+        found = super()._value(value)
+        if isinstance(found, EmptyList) and isinstance(self.values.get(found.value), Var):
+            found = self.values[value] = self.values[found.value]
+        return found
+
     def _new_list(self, node: Node, body: list[Statement]) -> None:
         """`prim::ListConstruct`: a list of the program's, if it is used as one, else what operators on tensors take."""
         value = node.output
@@ -67,7 +73,7 @@ class Lists(Values):
                 return
             self.values[value] = self._listed([], known, body)
             return
-        is_list = any(needs_list(use.user) for use in node.output.uses)
+        is_list = needs_list(value)
         if node.output.type.element in SCALARS and not is_list:
             found = [self._value(each) for each in node.inputs]
             if all(isinstance(each, Literal) for each in found):
@@ -116,6 +122,9 @@ class Lists(Values):
             raise Unsupported(f"{node.kind} on a list")
         first = self._value(node.input())
         if isinstance(first, Elements | Plain) and self._on_known(node, op, first, body):
+            return
+        if op == "len" and self.lengths.get(first) is not None and not self.plan.aliases.has_writers(node.input()):
+            self.values[node.output] = Literal(self.lengths[first])
             return
         if op in ("least_of", "sum_of", "most_of") and node.input_count == 2 and node.input(1).is_none:
             raise Unsupported(f"{node.kind} with a start")
@@ -301,12 +310,19 @@ class Lists(Values):
         raise NotImplementedError
 
 
-def needs_list(user: Node) -> bool:
-    """Whether a user of a list of known length needs it as a list of the program's."""
+def needs_list(value: Value) -> bool:
+    """Whether a list of known length has to be one of the program's: some users need it, and pieces end where blocks do."""
+    inside = all(use.user.block is value.node.block for use in value.uses)
+    return any(_needs_list(use.user) for use in value.uses) or (is_tensor_list(value) and not inside)
+
+
+def _needs_list(user: Node) -> bool:
     takes_list = user.inputs and isinstance(without_none(user.input().type), types.ListType)
     op = LIST_OPERATORS.get(user.kind) if takes_list else None
     if op == "getitem":
         return not user.input(1).is_constant
-    if op == "len" or (op in CHAINED and user.input_count == (2 if op == "contains" else 1)):
+    if op == "len":
+        return is_tensor_list(user.input())
+    if op in CHAINED and user.input_count == (2 if op == "contains" else 1):
         return False
     return op is not None or user.kind in _CONTROL

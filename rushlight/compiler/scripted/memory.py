@@ -17,6 +17,9 @@ from rushlight.core.dtype import bfloat16, float16
 from rushlight.core.tensor import Tensor
 from rushlight.inductor.structured import Literal, Operand, Scalar, Statement, TensorOf, Term, Var, View, Write, tensor_of
 from rushlight.jit.ir.graph import Node, Value
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.operators.registry import RANDOM
+from rushlight.jit.passes.alias_analysis import MAY_PASS_ON
 
 _NEVER_FILLED = frozenset((float16, bfloat16))
 
@@ -28,10 +31,11 @@ class Memory(Lists):
 
     def _is_view(self, node: Node) -> bool:
         """Whether what a node gives may be a view of memory that is written to somewhere."""
-        if len(node.outputs) != 1 or not is_tensor(node.output):
+        operator = operator_of(node) if node.kind.startswith("aten::") else None
+        if operator is None or len(node.outputs) != 1 or not is_tensor(node.output) or not is_tensor(node.input()):
             return False
-        aliases, sources = self.plan.aliases, [value for value in node.inputs if is_tensor(value)]
-        return any(aliases.may_alias(node.output, source) for source in sources) and aliases.has_writers(node.output)
+        passes_on = bool(operator.schema.returns[0].alias) or node.kind in MAY_PASS_ON
+        return passes_on and self.plan.aliases.has_writers(node.output)
 
     def _view(self, node: Node, body: list[Statement]) -> bool:
         """Make a view; False where the operator gives a new tensor."""
@@ -140,6 +144,8 @@ class Memory(Lists):
         """An operator in place; False for nodes that write to no tensor."""
         if not self.plan.aliases.writes(node) or not is_tensor(node.input()):
             return False
+        if node.kind.removeprefix("aten::").removesuffix("_") in RANDOM:
+            raise Unsupported(f"{node.kind}, which writes random numbers")
         target = self._operand(node.input(), body)
         if not isinstance(target, Var) or not isinstance(target.kind, TensorOf):
             raise Unsupported(f"{node.kind} on what is no tensor")

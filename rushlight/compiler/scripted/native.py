@@ -34,6 +34,7 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.passes.remove_mutation import remove_tensor_mutation
 from rushlight.jit.runtime.native import set_native_compiler
+from rushlight.random import get_rng_state, set_rng_state
 
 _NOT_NATIVE = (
     Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError,
@@ -53,6 +54,7 @@ class NativeProgram:
         self.structure = translation.structure
         self.guards = list(translation.guards.items())
         self.call = call
+        self.draws = translation.draws
         self.written = [self.sources.index(source) for source in translation.written]
         self._checked = [
             (place, kind) for place, (source, kind) in enumerate(zip(self.sources, call.inputs, strict=True))
@@ -84,9 +86,12 @@ class NativeProgram:
                 values[place] = values[place].contiguous()
         if self.written and not self._may_write(values):
             return None
+        random = get_rng_state() if self.draws else None
         try:
             results = self.call(*values)
         except Stopped:
+            if random is not None:  # the interpreter draws the same numbers again
+                set_rng_state(random)
             return None
         for place in self.written:
             increment_version(values[place])

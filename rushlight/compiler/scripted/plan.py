@@ -5,7 +5,7 @@ In: a graph. Out: a `Plan` that all attempts share; an attempt that finds out mo
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rushlight.compiler.scripted.regions import Unsupported
@@ -44,7 +44,8 @@ class Source:
 class Plan:
     """`fixed`: inputs whose values the program takes for granted. `kinds`: types of lists and of what loops carry, found at the
     end of their bodies. `optional`: what loops carry that may be None. `written`: memory that is written to, by who makes it.
-    `pointers`: tensors that loops carry without a copy."""
+    `pointers`: tensors that loops carry without a copy, and lists that they carry which are not always one; `flows` says which
+    memory such a tensor may lie in. `external`: operators that Python runs; `separate`: those among which one is looked for."""
 
     graph: Graph
     fixed: set[Source] = field(default_factory=set)
@@ -52,6 +53,9 @@ class Plan:
     optional: set[Value] = field(default_factory=set)
     written: set[Hashable] = field(default_factory=set)
     pointers: set[Value] = field(default_factory=set)
+    separate: set[Node] = field(default_factory=set)
+    external: set[Node] = field(default_factory=set)
+    flows: dict[Value, set[Hashable]] = field(default_factory=dict)
     aliases: AliasDb = field(init=False)
 
     def __post_init__(self) -> None:
@@ -66,8 +70,12 @@ class Plan:
         self._learn(self.written, makers)
 
     def point(self, value: Value) -> None:
-        """Let a loop carry a tensor without copying it."""
+        """Let a loop carry a tensor without copying it, or a list in a variable."""
         self._learn(self.pointers, [value])
+
+    def flow(self, value: Value, makers: Iterable[Hashable]) -> None:
+        """Note in which memory a tensor that a loop carries may lie."""
+        self._learn(self.flows.setdefault(value, set()), makers)
 
     def may_be_none(self, value: Value) -> None:
         """What a loop carries may be None."""
@@ -78,6 +86,14 @@ class Plan:
         known.update(more)
         if len(known) > before:
             raise Retry
+
+    def look_among(self, nodes: Sequence[Node], reason: Unsupported) -> None:
+        """A piece has no native form: translate its operators one by one, and have Python run the one that has none."""
+        if len(nodes) == 1 and nodes[0] in self.separate:
+            self.separate.clear()
+            self._learn(self.external, nodes)
+        self._learn(self.separate, nodes)
+        raise reason
 
     def note_kind(self, value: Value, kind: Kind) -> None:
         """Note the type of a value that begins without one."""

@@ -33,6 +33,10 @@ class Unsupported(Exception):
     """A graph holds what has no native form; the message says what."""
 
 
+class NoNativeForm(Unsupported):
+    """A piece holds an operator that only the library's kernels compute."""
+
+
 class OutputIsConstant(Unsupported):
     """A piece gives what is prepared once."""
 
@@ -195,9 +199,9 @@ def _check(captured) -> None:
     """Unsupported unless every node has native rules and none writes to an input."""
     for node in captured.graph.nodes:
         if node.op == "call_function" and (not is_supported(node) or getattr(node.target, "is_mutable", False)):
-            raise Unsupported(f"{node.target} has no native form")
+            raise NoNativeForm(f"{node.target} has no native form")
     if captured.meta.get("keep_eager"):
-        raise Unsupported(captured.meta["keep_eager"])
+        raise NoNativeForm(captured.meta["keep_eager"])
 
 
 def _output_names(lowered, own: list[str]) -> list[str]:

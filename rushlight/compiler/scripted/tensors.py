@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from rushlight.compiler.scripted.external import external_call, is_random, may_be_external
 from rushlight.compiler.scripted.lists import needs_list
 from rushlight.compiler.scripted.memory import Memory
-from rushlight.compiler.scripted.regions import OutputIsConstant, Piece, Unsupported, example_of, function_of, make_region
+from rushlight.compiler.scripted.regions import (
+    NoNativeForm,
+    OutputIsConstant,
+    Piece,
+    Unsupported,
+    example_of,
+    function_of,
+    make_region,
+)
 from rushlight.compiler.scripted.typed import takes_number
 from rushlight.compiler.scripted.values import Fixed, Plain, is_tensor, is_tensor_list
 from rushlight.core.tensor import Tensor
-from rushlight.inductor.structured import INT, Compute, ListOf, Literal, Run, Scalar, Statement, TensorOf, Var
+from rushlight.inductor.structured import INT, Call, Compute, ListOf, Literal, Run, Scalar, Statement, TensorOf, Var
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.types import kinds as types
@@ -41,12 +50,15 @@ class Tensors(Memory):
             self._question(node, body)
             return
         operator = operator_of(node) if node.kind.startswith("aten::") else None
+        if node in self.plan.external or is_random(node):
+            self._external(node, body)
+            return
         if operator is not None and not operator.is_pure:
-            raise Unsupported(f"{node.kind}, which writes or draws random numbers")
+            raise Unsupported(f"{node.kind}, which has effects")
         lists = [value for value in node.outputs if is_tensor_list(value)]
-        if any(self.plan.aliases.has_writers(value) for value in lists):
+        if node.kind.startswith("aten::") and any(self.plan.aliases.has_writers(value) for value in lists):
             raise Unsupported(f"{node.kind}, which gives views of what is written to")
-        if len(lists) == len(node.outputs) == 1 and any(needs_list(use.user) for use in lists[0].uses):
+        if len(lists) == len(node.outputs) == 1 and needs_list(lists[0]):
             self._list_of_results(node, body)
             return
         self._into_piece(node, body)
@@ -68,6 +80,8 @@ class Tensors(Memory):
 
     def _into_piece(self, node: Node, body: list[Statement]) -> None:
         """Add a node to the open piece."""
+        if node in self.plan.separate:
+            self._flush(body)
         piece = self.piece = self.piece or Piece()
         for place, value in enumerate(node.inputs):
             if piece.makes(value) or value in piece.inputs or value in piece.plain:
@@ -83,6 +97,30 @@ class Tensors(Memory):
                 self._specialize(value)
                 raise Unsupported(f"{node.kind} of a value that only the program knows")
         piece.nodes.append(node)
+        if node in self.plan.separate:
+            self._flush(body)
+
+    def _external(self, node: Node, body: list[Statement]) -> None:
+        """Have Python run an operator."""
+        found = []
+        for value in node.inputs:
+            if self._is_open(value):
+                self._flush(body)
+            each = self._value(value)
+            if isinstance(each, Var) and isinstance(each.kind, TensorOf | Scalar):
+                each = self._contiguous(each, body)
+            elif not isinstance(each, Plain | Literal):
+                self._specialize(value)
+                raise Unsupported(f"{node.kind} of a value that only the program knows")
+            found.append(each)
+        call = external_call(node, found)
+        outputs = [self._named(kind) for kind in call.outputs]
+        self.draws = self.draws or is_random(node)
+        body.append(Call(len(self.calls), [each for each in found if isinstance(each, Var)], outputs))
+        self.calls.append(call)
+        for value, var in zip(node.outputs, outputs, strict=True):
+            self.values[value] = var
+            self._made_by(var, value)
 
     def _question(self, node: Node, body: list[Statement]) -> None:
         """What only depends on a tensor's size and dtype is known now."""
@@ -164,6 +202,8 @@ class Tensors(Memory):
             region, inputs, kinds = make_region(piece, needed, self._fixed_inputs(), self.threads, self._constant)
         except OutputIsConstant:
             region, inputs, kinds = make_region(piece, needed, set(), self.threads, self._constant)
+        except NoNativeForm as reason:
+            self.plan.look_among(list(filter(may_be_external, piece.nodes)), reason)
         outputs = [self._var("t", kind) for kind in kinds]
         body.append(Run(len(self.regions), inputs, outputs))
         self.regions.append(region)

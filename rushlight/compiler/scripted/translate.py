@@ -75,14 +75,15 @@ class Optional:
 
 @dataclass
 class Translation:
-    """A program, the sources of its inputs, what it takes for granted, the sources of what it writes to, and how its outputs
-    make the graph's: places, or tuples of them."""
+    """A program, the sources of its inputs, what it takes for granted, the sources of what it writes to, how its outputs make
+    the graph's: places, or tuples of them; and whether it draws random numbers."""
 
     program: StructuredProgram
     sources: list[Source | Fixed]
     guards: dict[Source, object]
     written: list[Source]
     structure: list
+    draws: bool = False
 
 
 def translate(graph: Graph, arguments: Sequence[object], threads: int = 1) -> Translation:
@@ -110,9 +111,9 @@ class _Translator(ControlFlow):
             raise Unsupported("a value whose type is never found")
         if self.shares_lists and self.changes_lists:
             raise Unsupported("a list of an object, which may be written to")
-        program = StructuredProgram(list(self.inputs.values()), outputs, body, self.regions, self.written)
+        program = StructuredProgram(list(self.inputs.values()), outputs, body, self.regions, self.written, self.calls)
         changed = [source for var, _ in self.written for source, each in self.inputs.items() if each is var]
-        return Translation(program, list(self.inputs), self.guards, changed, structure)
+        return Translation(program, list(self.inputs), self.guards, changed, structure, self.draws)
 
     def _output(self, value: Value, outputs: list[Operand], body: list[Statement]) -> object:
         if value.node.kind == "prim::TupleConstruct":

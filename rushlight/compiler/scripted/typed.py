@@ -23,7 +23,7 @@ _ARITHMETIC = frozenset(
     ("add", "sub", "mul", "div", "rsub", "eq", "ne", "lt", "le", "gt", "ge", "add_", "sub_", "mul_", "div_")
 )  # fmt: skip
 _BY_NAME = frozenset(
-    f"aten::{name}" for name in ("where", "clamp", "clamp_min", "clamp_max", "pow", "remainder", "fmod", "floor_divide")
+    f"aten::{name}" for name in ("where", "clamp", "pow", "remainder", "fmod", "floor_divide")
 )
 _MAKING = frozenset(("aten::tensor", "aten::full", "aten::full_like", "aten::fill_", "aten::masked_fill", "aten::masked_fill_"))
 
@@ -51,9 +51,20 @@ def call_with_numbers(node: Node, arguments: list) -> object:
         others = others[1:]
     kind = others[0].dtype if node.kind.startswith("aten::masked_fill") else None
     chosen = [_as_dtype(each, kind or _common(each, others)) if isinstance(each, Number) else each for each in arguments]
+    if node.kind == "aten::clamp":
+        return _clamped(*chosen)
     if node.kind in _BY_NAME:
         return find_packet(node.kind)(*chosen)
     return functional(node)(*chosen)
+
+
+def _clamped(tensor: Tensor, low: object, high: object) -> Tensor:
+    for name, bound in (("aten::maximum", low), ("aten::minimum", high)):
+        if bound is not None:
+            if not isinstance(bound, Tensor):
+                raise TypeError("clamp between a number that is known and one that is not")
+            tensor = find_packet(name)(tensor, bound)
+    return tensor
 
 
 def _common(number: Number, others: Sequence[Tensor]) -> dtype:
@@ -89,7 +100,8 @@ def functional(node: Node):
     """What computes a node without writing to anything."""
     name = node.kind[:-1] if node.kind.endswith("_") and not node.kind.endswith("__") else node.kind
     for operator in operators_named(name):
-        if schema_fits(operator.schema, node):
+        is_view = name != node.kind and bool(operator.schema.returns[0].alias)  # `t_` changes strides, not memory
+        if schema_fits(operator.schema, node) and not is_view:
             return operator.function
     raise TypeError(f"{node.kind} has no form that gives a new tensor")
 

@@ -15,6 +15,7 @@ from rushlight.inductor.structured import (
     INT,
     Compute,
     Copy,
+    External,
     Kind,
     ListOf,
     Literal,
@@ -138,6 +139,8 @@ class Values:
         self.written: list[tuple[Var, Var]] = []
         self.guards: dict[Source, object] = {}
         self.regions: list[Region] = []
+        self.calls: list[External] = []
+        self.draws = False
         self.numbers = itertools.count()
         self.piece: Piece | None = None
         self.lengths: dict[Var, int | None] = {}
@@ -185,7 +188,8 @@ class Values:
 
     def _note_input(self, source: Source | Fixed, var: Var) -> None:
         if isinstance(var.kind, ListOf):
-            self.lengths[var] = len(source.read(self.arguments)) if isinstance(var.kind.element, TensorOf) else None
+            is_of_tensors = isinstance(var.kind.element, TensorOf) and isinstance(source, Source) and not source.path
+            self.lengths[var] = len(source.read(self.arguments)) if is_of_tensors else None
             self.shares_lists = self.shares_lists or not isinstance(source, Source) or bool(source.path)
         elif isinstance(var.kind, TensorOf):
             self.makers[var], self.loops[source] = frozenset((source,)), ()

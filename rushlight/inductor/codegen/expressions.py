@@ -15,7 +15,14 @@ INFIX = {"add": "+", "sub": "-", "mul": "*"}
 
 
 def needs_scalar(body: Value, column: Var) -> bool:
-    """Whether a body can only run element by element: its reads along `column` have no stride."""
+    """Whether lanes along `column` would not do alike: reads without a stride, looked-up places, or a mask that changes."""
+    return needs_branches(body, column) or any(
+        isinstance(node, Load) and stride_along(node.index, column) is None for node in walk(body)
+    )
+
+
+def needs_branches(body: Value, column: Var) -> bool:
+    """Whether a body can only run element by element, for other reasons than reads without a stride."""
     indirect: dict[Var, bool] = {}
     for node in walk(body):
         if isinstance(node, Indirect):
@@ -23,7 +30,7 @@ def needs_scalar(body: Value, column: Var) -> bool:
     if any(indirect.values()):
         return True
     for node in walk(body):
-        if isinstance(node, Load | IndexValue) and stride_along(node.index, column) is None:
+        if isinstance(node, IndexValue) and stride_along(node.index, column) is None:
             return True
         if isinstance(node, Masked) and depends_on(node.mask, column):
             return True
@@ -40,7 +47,7 @@ class StatementWriter:
 
     `local` maps buffers to the names of elements at hand (`value` in an epilogue, a temporary), and `row_values` to the names
     of scalars that hold for the whole row. Names start with `prefix`. `stream` gives the name of a stream of random words, for
-    the load of its seed and its offset.
+    the load of its seed and its offset. `places` says that vectors collect the elements of reads that have no stride.
     """
 
     def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype],
@@ -54,6 +61,7 @@ class StatementWriter:
         self.lines: list[str] = []
         self.local: dict[str, str] = {}
         self.row_values: dict[str, str] = {}
+        self.places = False
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
         self._kept: list[Value] = []
@@ -116,6 +124,9 @@ class StatementWriter:
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
         if stride == 0:
             return self.bind(f"{self.lane}.broadcast(rl::scalar_lane{{}}.load({at}))")
+        if stride is None and self.places and self.lane != SCALAR:
+            column = self.column.name
+            return self.bind(f"{self.lane}.load_at({column}, [&](long {column}) {{ return {at}; }})")
         if stride in (1, None):
             return self.bind(f"{self.lane}.load({at})")
         return self.bind(f"{self.lane}.load_strided({at}, {size_text(stride)})")

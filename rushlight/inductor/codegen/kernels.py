@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rushlight.core.algebra import to_cpp, unflatten_index
+from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import dtype
-from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, needs_scalar
+from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, needs_branches, needs_scalar
 from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
-from rushlight.inductor.ir import Buffer, ComputedBuffer, Indirect, Load, Reduction, Value, substitute, walk
+from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Indirect, Load, Reduction, Value, substitute, walk
 from rushlight.inductor.memory import ALIGNMENT
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
 from rushlight.inductor.sizes import Size, as_size, product, quotient, rounded_up
@@ -31,7 +31,8 @@ CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 class Kernel:
     """The text of a function without its name, and the buffers and size symbols to pass, in order.
 
-    `work` is an estimate of its operations. `streams` are the streams of random words that each thread keeps.
+    `work` is an estimate of its operations. `streams` are the streams of random words that each thread keeps. `header` is what
+    it needs beside those of all loops.
     """
 
     parameters: list[tuple[str, str]] = field(default_factory=list)
@@ -41,6 +42,7 @@ class Kernel:
     sizes: list[str] = field(default_factory=list)
     uses_status: bool = False
     work: Size = 0
+    header: str = ""
 
     def text(self, name: str) -> str:
         """The function's definition."""
@@ -120,7 +122,7 @@ class LoopKernel(KernelWriter):
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         super().__init__(group, buffers)
-        self.domain = group.domain or _choose_domain(group)
+        self.domain = group.domain or choose_domain(group)
         self.flat = group.domain is None and self.domain[0] == 1 and not _is_at_most(self.domain[1], CHUNK)
         if self.flat:
             self.domain = (quotient(rounded_up(group.numel, CHUNK), CHUNK), CHUNK)
@@ -215,8 +217,10 @@ class LoopKernel(KernelWriter):
         if not members:
             return []
         bodies = [self.bodies[member.name] for member in members]
-        scalar = any(needs_scalar(body, self.r) for body in bodies)
+        places = _is_worth_places(bodies, self.r)
+        scalar = not places and any(needs_scalar(body, self.r) for body in bodies)
         writer = self._writer(scalars)
+        writer.places = places
         lines, accumulators = [], {}
         for member in members:
             if isinstance(member.data, Reduction):
@@ -282,6 +286,13 @@ class LoopKernel(KernelWriter):
         return [f"rl::scalar_lane{{}}.store({self.pointer(name, True)} + x, {value});"]
 
 
+def _is_worth_places(bodies: list[Value], column: Var) -> bool:
+    """Whether some reads alone have no stride, and vectors are worth gathering those: something is calculated from them."""
+    if any(needs_branches(body, column) for body in bodies) or not any(needs_scalar(body, column) for body in bodies):
+        return False
+    return any(isinstance(node, Call) and node.name != "cast" for body in bodies for node in walk(body))
+
+
 def _row_item(kind: dtype) -> int:
     return max(4, kind.itemsize)
 
@@ -300,7 +311,7 @@ def indented(lines: list[str], levels: int = 1) -> list[str]:
     return [f"{'  ' * levels}{line}" for line in lines]
 
 
-def _choose_domain(group: Group) -> tuple[Size, Size]:
+def choose_domain(group: Group) -> tuple[Size, Size]:
     """Rows and columns of a group of elementwise loops: the longest run of trailing dimensions that all reads walk evenly."""
     widest = max(group.members, key=lambda member: len(member.data.ranges))
     ranges = widest.data.ranges

@@ -19,6 +19,7 @@ from rushlight.inductor.codegen.kernels import Kernel, KernelWriter, LoopKernel
 from rushlight.inductor.codegen.ordered import ordered_kernel
 from rushlight.inductor.codegen.packing import THREADS, PackedOperand
 from rushlight.inductor.codegen.templates import TemplateKernel
+from rushlight.inductor.codegen.turning import TurningKernel, turning_of
 from rushlight.inductor.codegen.types import c_type, size_text
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer, ComputedBuffer, ConstantBuffer, InputBuffer
@@ -26,14 +27,19 @@ from rushlight.inductor.memory import ALIGNMENT, ArenaPlan, Lifetime, SlotPlan, 
 from rushlight.inductor.ordered_loops import Scan
 from rushlight.inductor.scheduler import Group, is_ordered, schedule
 from rushlight.inductor.sizes import as_size
+from rushlight.inductor.write_backs import written_in_place
 
 # A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
 PARALLEL_WORK = 200_000
 
-HEADERS = ("vec", "elementwise", "math", "reduce", "gemm", "attention", "conv", "image", "winograd", "checks")
+HEADERS = ("vec", "elementwise", "math", "reduce", "parallel", "checks")
 
-# Of the templates of their names.
-SPECIAL_HEADERS = ("attention_backward", "byte_gemm", "convolution_input", "convolution_weight")
+# Read only for the templates that need them: a program of loops compiles in half the time.
+TEMPLATE_HEADERS = {
+    "gemm": "gemm", "bgemm": "gemm", "byte_gemm": "byte_gemm", "attention": "attention", "convolution": "conv",
+    "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
+    "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
+}  # fmt: skip
 
 
 @dataclass
@@ -66,14 +72,18 @@ class ProgramWriter:
         self.scratch: dict[str, str] = {}
         self.functions: dict[str, str] = {}
         self.calls: list[tuple[Group, str, Kernel]] = []
+        self.in_place: dict[str, str] = {}
 
     def write(self) -> Program:
         """The program."""
         own_outputs = [name for name in self.outputs if name not in self.external]
-        groups = schedule(self.lowered.buffers, set(own_outputs))
+        written = {write.buffer for write in self.lowered.writes}
+        groups = schedule(self.lowered.buffers, set(own_outputs) | written)
         for group in groups:
             self._kernel(group)
-        lifetimes = self._lifetimes(groups, set(own_outputs))
+        if not any(kernel.uses_status for _, _, kernel in self.calls):  # one that fails must leave inputs as they are
+            self.in_place = written_in_place(groups, self.lowered.writes, set(own_outputs))
+        lifetimes = self._lifetimes(groups, set(own_outputs) | set(self.in_place), written)
         arena = plan_slots(lifetimes, self.symbols.hints) if self.symbols else plan(lifetimes)
         constants = self._used_constants()
         packed = [operand for operand in self.packed.values() if operand.constant]
@@ -110,19 +120,23 @@ class ProgramWriter:
         if is_ordered(group.members[0]):
             return ordered_kernel(group, self.buffers)
         run = run_of_results(group, self.symbols.hints)
-        return ColumnKernel(group, self.buffers, run) if run else LoopKernel(group, self.buffers)
+        if run:
+            return ColumnKernel(group, self.buffers, run)
+        turning = turning_of(group, self.buffers)
+        return TurningKernel(group, self.buffers, turning) if turning else LoopKernel(group, self.buffers)
 
     def _symbols_in(self, lines: list[str]) -> list[str]:
         """The size symbols that occur in C++ text."""
         words = set(re.findall(r"\w+", "\n".join(lines))) if self.symbols else ()
         return [name for name in self.symbols.names if name in words]
 
-    def _lifetimes(self, groups: list[Group], outputs: set[str]) -> list[Lifetime]:
-        last = {name: group.order for group in groups for name in group.reads()}
+    def _lifetimes(self, groups: list[Group], elsewhere: set[str], written: set[str]) -> list[Lifetime]:
+        """Of the buffers that lie in the arena. Those that are written back are needed until the end."""
+        last = {name: group.order for group in groups for name in group.reads()} | dict.fromkeys(written, len(groups))
         blocks = []
         for group in groups:
             for member in group.members:
-                if member.name in group.stored and member.name not in outputs and not group.constant:
+                if member.name in group.stored and member.name not in elsewhere and not group.constant:
                     nbytes = as_size(member.layout.numel * member.layout.dtype.itemsize)
                     blocks.append(Lifetime(member.name, nbytes, group.order, last.get(member.name, group.order)))
         orders = {argument: group.order for group, _, kernel in self.calls for argument in kernel.arguments}
@@ -142,7 +156,8 @@ class ProgramWriter:
         random = ("philox",) if any(kernel.streams for _, _, kernel in self.calls) else ()
         clock = ("clock",) if timed else ()
         kinds = {group.template.kind for group, _, _ in self.calls if group.template is not None}
-        special = [kind for kind in SPECIAL_HEADERS if kind in kinds]
+        needed = {TEMPLATE_HEADERS[kind] for kind in kinds} | {kernel.header for _, _, kernel in self.calls}
+        special = sorted(needed - {""})
         special += ["scan"] if any(_is_scan(group) for group, _, _ in self.calls) else []
         includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *special, *random, *clock))
         functions = []
@@ -181,13 +196,14 @@ class ProgramWriter:
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
         arena_size = self._place(program.arena, arena, names, lines, pointers)
+        names |= {name: names[target] for name, target in self.in_place.items()}
         calls, times = self._calls(names), ""
         if timed:
             times = f'extern "C" {{ int64_t rushlight_times[{len(calls)}]; }}\n\n'
             lines.append("rl::kernel_clock clock(rushlight_times);")
             stops = [f"clock.stop({number});" for number in range(len(calls))]
             calls = ["clock.start();", *(line for pair in zip(calls, stops, strict=True) for line in pair)]
-        calls = self._in_parallel(pointers, calls)
+        calls = self._in_parallel(pointers, [*calls, *self._write_backs(names)])
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
         return f'{times}{arena_size}\n\nextern "C" int rushlight_entry(void** buffers) {{\n{body}\n}}'
 
@@ -251,6 +267,16 @@ class ProgramWriter:
         called = f"{name}_" if name in self.symbols.names else name
         lines.append(f"{kind}* {called} = ({kind}*){address};")
         return called
+
+    def _write_backs(self, names: dict[str, str]) -> list[str]:
+        """Copies to the inputs whose new values were calculated elsewhere."""
+        copies = []
+        for write in self.lowered.writes:
+            if write.buffer not in self.in_place:
+                count = size_text(self.buffers[write.buffer].layout.numel)
+                move = f"lane.store({names[write.target]} + i, lane.load({names[write.buffer]} + i));"
+                copies.append(f"rl::for_each_shared({count}, [&](auto lane, long i) {{ {move} }});")
+        return ["if (*status == 0) {", *(f"  {copy}" for copy in copies), "}"] if copies else []
 
     def _calls(self, names: dict[str, str], constant: bool = False) -> list[str]:
         """The calls of the kernels that run each time, or of those that prepare constants."""

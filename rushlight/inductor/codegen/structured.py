@@ -3,7 +3,8 @@
 `rushlight_entry(void** buffers)` runs it: `buffers[0]` are cells of 64 bits, those of the inputs and then those of the outputs,
 `buffers[1]` is the arena. Numbers lie in their cells, tensors where the cells point; a list comes and goes as a length with its
 elements behind it, lists and tensors in lists as addresses. The status is 1 where the program gave up. Each straight-line piece
-is a namespace with what inductor writes for it.
+is a namespace with what inductor writes for it. Where the program calls functions of Python, the last cell
+is the address of what calls them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from rushlight.inductor.structured import (
     FLOAT,
     INT,
     Branch,
+    Call,
     Compute,
     Copy,
     Kind,
@@ -76,6 +78,9 @@ class StructuredWriter(ListWriter, MemoryWriter):
         yield "char* const arena = (char*)buffers[1];"
         yield "rl::program::heap memory;"
         yield "(void)cells; (void)arena;"
+        if self.program.calls:
+            last = len(self.program.inputs) + len(self.program.outputs)
+            yield f"int (*const call)(int64_t, int64_t*) = (int (*)(int64_t, int64_t*))cells[{last}];"
         for number, var in enumerate(self.program.inputs):
             yield from self._input(var, f"cells[{number}]")
         for var, copy in self.program.written:
@@ -249,7 +254,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
 
 _WRITERS = {
     Compute: StructuredWriter._compute, Run: StructuredWriter._run, View: StructuredWriter._view, Read: StructuredWriter._read,
-    Write: StructuredWriter._write, Copy: StructuredWriter._copy, Stop: StructuredWriter._stop,
+    Call: StructuredWriter._call, Write: StructuredWriter._write, Copy: StructuredWriter._copy, Stop: StructuredWriter._stop,
     Branch: StructuredWriter._branch, Repeat: StructuredWriter._repeat,
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ from rushlight.inductor.codegen.structured_parts import SCALARS, Parts, declared
 from rushlight.inductor.codegen.structured_scalars import UNORDERED
 from rushlight.inductor.codegen.types import c_type
 from rushlight.inductor.ir import Buffer
-from rushlight.inductor.structured import FLOAT, Copy, Read, Run, TensorOf, View, Write
+from rushlight.inductor.structured import FLOAT, Call, Copy, Read, Run, TensorOf, View, Write
 
 
 class MemoryWriter(Parts):
@@ -56,6 +56,23 @@ class MemoryWriter(Parts):
         else:
             every = TensorOf(target.kind.dtype, target.kind.size, (0,) * len(target.kind.size))
             yield from self._copied(str(target), target.kind, f"&{number}", every)
+
+    def _call(self, statement: Call) -> Iterator[str]:
+        """Tensors go where the caller has room for them, results come back into the arena; the caller knows the rest."""
+        slots, values = self._temporary("slots"), []
+        for operand in statement.inputs:
+            if isinstance(operand.kind, TensorOf):
+                values.append(f"(int64_t){operand}")
+            elif operand.kind == FLOAT:
+                values.append(f"rl::program::to_bits({self._text(operand)})")
+            else:
+                values.append(f"(int64_t){self._text(operand)}")
+        places = [self._allocate(var.kind.nbytes) for var in statement.outputs]
+        values += [f"(int64_t){place}" for place in places]
+        yield f"int64_t {slots}[] = {{{', '.join([*values, '0'])}}};"
+        yield f"if (call({statement.number}L, {slots})) return 1;"
+        for var, place in zip(statement.outputs, places, strict=True):
+            yield f"{declared(var.kind)} {var} = ({declared(var.kind)}){place};"
 
     def _run(self, statement: Run) -> Iterator[str]:
         region = self.program.regions[statement.region]

@@ -110,15 +110,32 @@ def _shape(size: tuple, weight: tuple, geometry: Geometry) -> tuple:
 
 
 def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """As a transposed convolution, which leaves out what no window of the input covers."""
+    """As a transposed convolution, which leaves out what no window of the input covers; without steps, as a plain one."""
+    ways = zip(weight.size[2:], geometry.padding, geometry.dilation, strict=True)
+    border = [spread * (kernel - 1) - pad for kernel, pad, spread in ways]
+    if all(step == 1 for step in geometry.stride) and min(border) >= 0:
+        flipped, ones = _flipped(weight, geometry.groups), geometry.stride
+        return plain_convolution(graph, grad, flipped, ones, border, geometry.dilation, geometry.groups)
     missing = []
-    for extent, out, kernel, step, pad, spread in zip(
-        size[2:], grad.size[2:], weight.size[2:], geometry.stride, geometry.padding, geometry.dilation, strict=True
+    for extent, out, rest, step, pad in zip(
+        size[2:], grad.size[2:], border, geometry.stride, geometry.padding, strict=True
     ):
-        missing.append(extent - ((out - 1) * step - 2 * pad + spread * (kernel - 1) + 1))
+        missing.append(extent - ((out - 1) * step - pad + rest + 1))
     return transposed_convolution(
         graph, grad, weight, geometry.stride, geometry.padding, geometry.dilation, missing, geometry.groups
     )
+
+
+def _flipped(weight: TensorBox, groups: int) -> TensorBox:
+    """The weight of the convolution that goes back, [C, O / g, ...]."""
+    outputs, channels, *kernel = weight.size
+    each = outputs // groups
+
+    def turned(index):
+        taps = [size - 1 - tap for size, tap in zip(kernel, index[2:], strict=True)]
+        return [index[0] // channels * each + index[1], index[0] % channels, *taps]
+
+    return weight.view((groups * channels, each, *kernel), turned)
 
 
 # The weight

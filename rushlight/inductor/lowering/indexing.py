@@ -95,6 +95,7 @@ def cat(graph, tensors, dim=0):
     kind = graph.promote(*tensors)
     tensors = [box for box in tensors if box.size != (0,)] or tensors[:1]
     dim = wrap_dim(dim, len(tensors[0].size))
+    tensors = [box for box in tensors if not _is_nothing(box.size[dim])] or tensors[:1]
     for box in tensors:
         graph.realize(box)
     starts = [0]
@@ -114,6 +115,10 @@ def cat(graph, tensors, dim=0):
         return result
 
     return graph.realize(graph.pointwise(size, kind, inner))
+
+
+def _is_nothing(size: int | SymInt) -> bool:
+    return type(size) is int and size == 0
 
 
 def _below(position, bound: int | SymInt) -> Call:

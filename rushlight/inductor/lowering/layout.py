@@ -35,7 +35,7 @@ def _reads_channels_last(loop: Pointwise) -> bool:
     for node in walk(loop.body):
         if isinstance(node, Load):
             steps = [stride_along(node.index, variable) for variable in (channel, row, column)]
-            whole = all(step is not None and step != 0 for step in steps)
+            whole = all(step != 0 for step in steps)  # None, where an index is divided, is a step too
             last += whole and steps[0] == 1
             first += whole and steps[2] == 1
     return last > first

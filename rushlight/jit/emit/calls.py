@@ -240,7 +240,12 @@ class CallEmitter:
     def _zip(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if not tree.inputs:
             raise ErrorReport(tree.range, "zip expected at least 1 arguments, got 0")
-        return ZipValue(self._sugared_arguments(tree))
+        parts: list[SugaredValue] = []
+        for each in tree.inputs:
+            part = self.iterable(self.emit_sugared(each), each.range)
+            elements = part.static_elements(tree.range, self)
+            parts.append(part if elements is None else TupleOfSugared(elements))
+        return ZipValue(parts)
 
     def _enumerate(self, tree: Apply, hint: Type | None) -> SugaredValue:
         start = [self.emit_expression(each.value) for each in tree.attributes if each.ident.name == "start"]
@@ -297,11 +302,12 @@ class CallEmitter:
 
     def _dict(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if tree.attributes:
-            keys = [self.constant(each.ident.name, each.range) for each in tree.attributes]
-            values = [self.emit_expression(each.value) for each in tree.attributes]
-            pairs = [each for pair in zip(keys, values, strict=True) for each in pair]
-            kind = hint if isinstance(hint, DictType) else DictType(STRING, unshaped(values[0].type))
-            return SimpleValue(self.insert("prim::DictConstruct", pairs, kind, tree.range))
+            pairs = [
+                self.make_tuple([self.constant(each.ident.name, each.range), self.emit_expression(each.value)], each.range)
+                for each in tree.attributes
+            ]
+            listed = self.insert("prim::ListConstruct", pairs, ListType(unshaped(pairs[0].type)), tree.range)
+            return SimpleValue(self.collect_pairs(SimpleValue(listed), tree.range, hint))
         if not tree.inputs:
             kind = hint if isinstance(hint, DictType) else DictType(STRING, _tensor())
             return SimpleValue(self.insert("prim::DictConstruct", [], kind, tree.range))

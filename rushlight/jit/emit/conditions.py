@@ -10,8 +10,20 @@ from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Apply, BinOp, FalseLiteral, StringLiteral, Tree, TrueLiteral, TupleLiteral, UnaryOp, Var
-from rushlight.jit.types.kinds import ANY, ANY_LIST, ANY_TUPLE, BOOL, NONE, STRING, ClassType, DictType, ListType, TupleType, Type
-from rushlight.jit.types.relations import is_subtype, members_of, union, unshaped, without
+from rushlight.jit.types.kinds import (
+    ANY,
+    ANY_LIST,
+    ANY_TUPLE,
+    BOOL,
+    NONE,
+    STRING,
+    ClassType,
+    DictType,
+    ListType,
+    TupleType,
+    Type,
+)
+from rushlight.jit.types.relations import in_order, is_subtype, members_of, union, unshaped, without
 
 Refinements = dict[str, Type]
 
@@ -156,7 +168,7 @@ class ConditionEmitter:
             return self._static(bool(fitting), tree.range)
         if families and value.type is ANY:
             raise ErrorReport(tree.range, "isinstance(x, dict) needs a known type of x; name the kind, as in Dict[str, int]")
-        kinds = [*wanted, *(part for part in fitting if isinstance(part, tuple(families)))]
+        kinds = in_order((*wanted, *(part for part in fitting if isinstance(part, tuple(families)))))
         node = self.graph.insert("prim::isinstance", [value]).set("types", kinds)
         node.source_range = tree.range
         condition = Condition(node.output.set_type(BOOL))

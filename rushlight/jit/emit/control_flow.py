@@ -93,6 +93,8 @@ class SSAConverter:
 
     def __init__(self, graph: Graph):
         self.graph = graph
+        self.kinds: dict[tuple[str, Value], Type] = {}
+        """The types of variables that are declared wider than their values: Optional[int] for a None."""
 
     def run(self) -> None:
         """Convert the whole graph."""
@@ -107,6 +109,7 @@ class SSAConverter:
                 node.destroy()
             elif node.kind == "prim::Store":
                 current[node["name"]] = node.input()
+                self.kinds[node["name"], node.input()] = node.attributes.get("type", node.input().type)
                 node.destroy()
             elif node.kind == "prim::If":
                 self._if(node, current, carried)
@@ -167,7 +170,8 @@ class SSAConverter:
         inside = dict(current)
         for name in names:
             node.add_input(current[name])
-            inside[name] = body.add_input(name if is_meaningful(name) else None, current[name].type)
+            kind = self.kinds.get((name, current[name]), current[name].type)
+            inside[name] = body.add_input(name if is_meaningful(name) else None, kind)
         carried = tuple((name, inside[name].type) for name in names)
         ends = self._convert(body, inside, carried)
         for name, kind in carried:

@@ -29,7 +29,7 @@ from rushlight.jit.ir.graph import Block, Graph, Value
 from rushlight.jit.schema import NO_DEFAULT, Argument, FunctionSchema
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Decl, Def, Param, Tree
-from rushlight.jit.types.kinds import ANY, NONE, TENSOR, ClassType, TupleType, Type
+from rushlight.jit.types.kinds import ANY, BOOL, FLOAT, INT, NONE, STRING, TENSOR, ClassType, TupleType, Type
 from rushlight.jit.types.relations import is_subtype, unify, unshaped
 
 
@@ -201,6 +201,12 @@ class Emitter(CallEmitter, StatementEmitter):
         return left
 
 
+_UNFIT_DEFAULTS: dict[Type, tuple[type, ...]] = {
+    INT: (str, float, list, tuple, type(None)), FLOAT: (str, list, tuple, type(None)), BOOL: (str, float, list, tuple, type(None)),
+    STRING: (bool, int, float, list, tuple, type(None)),
+}  # fmt: skip
+
+
 def signature(
     declaration: Decl, name: str, find: Callable[[str], Type | None], defaults: dict[str, object], owner: Type | None = None
 ) -> FunctionSchema:
@@ -213,6 +219,9 @@ def signature(
         else:
             kind = TENSOR if param.annotation is None else type_from_tree(param.annotation, find)
         default = defaults.get(param.ident.name, NO_DEFAULT)
+        if isinstance(default, _UNFIT_DEFAULTS.get(kind, ())):
+            problem = f'Expected a default value of type {kind} on parameter "{param.ident.name}", got {default!r}'
+            raise ErrorReport(param.range, problem)
         length = broadcast_length(param.annotation)
         if length is not None and isinstance(default, int | float):
             default = [default] * length

@@ -100,7 +100,7 @@ class Environment:
         if not simple.has_debug_name and simple.node.kind != "prim::Param" and is_meaningful(name):
             simple.debug_name = name
         with self.graph.source(where):
-            self.graph.insert("prim::Store", [simple], 0).set("name", name)
+            self.graph.insert("prim::Store", [simple], 0).set("name", name).set("type", kind)
         self.sugared.pop(name, None)
         self.undefined.pop(name, None)
         self.types[name] = kind

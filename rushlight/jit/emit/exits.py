@@ -245,7 +245,8 @@ def _join_next(node: Node) -> bool:
         return False
     added = []
     for block, truth in zip(node.blocks, known, strict=True):
-        added.append(_append_copy(block, following.blocks[0 if truth else 1], dict(zip(node.outputs, block.outputs, strict=True))))
+        given = dict(zip(node.outputs, block.outputs, strict=True))
+        added.append(_append_copy(block, following.blocks[0 if truth else 1], given))
     for index, value in enumerate(following.outputs):
         made = node.add_output(value.type)
         for block, values in zip(node.blocks, added, strict=True):

@@ -70,12 +70,11 @@ class ZipValue(SugaredValue):
         ]
         return [TupleOfSugared([column[index] for column in columns]) for index in range(count)]
 
+    def lengths(self, where: SourceRange, emitter: Emitter) -> list[Value]:
+        return [length for part in self.parts for length in part.lengths(where, emitter)]
+
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
-        lengths = [part.length(where, emitter) for part in self.parts]
-        if len(lengths) == 1:
-            return lengths[0]
-        listed = emitter.insert("prim::ListConstruct", lengths, ListType(INT), where)
-        return emitter.insert("prim::min", [listed], INT, where)
+        return _least(self.lengths(where, emitter), where, emitter)
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         return TupleOfSugared([part.item(where, emitter, index) for part in self.parts])
@@ -105,10 +104,11 @@ class EnumerateValue(SugaredValue):
     def _pair(self, where: SourceRange, emitter: Emitter, index: Value, element: SugaredValue) -> SugaredValue:
         return TupleOfSugared([self._numbers(where, emitter).item(where, emitter, index), element])
 
+    def lengths(self, where: SourceRange, emitter: Emitter) -> list[Value]:
+        return [self._numbers(where, emitter).length(where, emitter), *self.part.lengths(where, emitter)]
+
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
-        lengths = [self._numbers(where, emitter).length(where, emitter), self.part.length(where, emitter)]
-        listed = emitter.insert("prim::ListConstruct", lengths, ListType(INT), where)
-        return emitter.insert("prim::min", [listed], INT, where)
+        return _least(self.lengths(where, emitter), where, emitter)
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         number = self._numbers(where, emitter).item(where, emitter, index)
@@ -134,3 +134,10 @@ class ReversedValue(SugaredValue):
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         last = emitter.insert("aten::sub", [self.length(where, emitter), emitter.constant(1, where)], INT, where)
         return self.part.item(where, emitter, emitter.insert("aten::sub", [last, index], INT, where))
+
+
+def _least(lengths: list[Value], where: SourceRange, emitter: Emitter) -> Value:
+    if len(lengths) == 1:
+        return lengths[0]
+    listed = emitter.insert("prim::ListConstruct", lengths, ListType(INT), where)
+    return emitter.insert("prim::min", [listed], INT, where)

@@ -352,5 +352,6 @@ def operator_name(value: object) -> str | None:
             found = f"aten::{package}_{value.__name__.removeprefix(f'{package}_')}"
             return found if operators_named(found) else None
     name = f"aten::{getattr(value, '__name__', '')}"
-    is_of_library = module.startswith(("rushlight.ops", "rushlight.core", "rushlight._C")) or module == "rushlight"
+    folders = ("rushlight.ops", "rushlight.core", "rushlight._C", "rushlight.quantized.functions")
+    is_of_library = module.startswith(folders) or module == "rushlight"
     return name if is_of_library and operators_named(name) else None

@@ -73,13 +73,8 @@ class SubscriptEmitter:
     def _slice_of(self, tree: Subscript, value: Value, part: SliceExpr) -> SugaredValue:
         if isinstance(value.type, TupleType):
             bounds = self._static_slice(part)
-            kinds = value.type.elements
-            if bounds[2] in (None, 1):
-                begin, end, _ = slice(*bounds).indices(len(kinds))
-                made = self.insert("prim::TupleSlice", [value], TupleType(kinds[begin:end]), tree.range)
-                made.node.set("beg", begin).set("end", max(begin, end))
-                return SimpleValue(made)
-            chosen = [self.simple.element(tree.range, value, index) for index in range(len(kinds))[slice(*bounds)]]
+            places = range(len(value.type.elements))[slice(*bounds)]
+            chosen = [self.simple.element(tree.range, value, index) for index in places]
             return SimpleValue(self.make_tuple(chosen, tree.range))
         bounds = [self._bound(each, tree.range) for each in (part.start, part.stop)]
         step = self.emit_expression(part.step) if part.step is not None else self.constant(1, tree.range)
@@ -148,7 +143,9 @@ class SubscriptEmitter:
         if isinstance(tree, NoneLiteral):
             return self.constant(None, tree.range)
         value = self.emit_expression(tree)
-        if isinstance(value.type, TensorType | OptionalType | ListType | TupleType) or value.type in (INT, NONE, BOOL):
+        if isinstance(value.type, ListType | TupleType):
+            return self._as_index(tree.range, value)
+        if isinstance(value.type, TensorType | OptionalType) or value.type in (INT, NONE, BOOL):
             return value
         raise ErrorReport(tree.range, "Unsupported operation: indexing tensor with unsupported index type "
                                       f"'{value.type}'. Only ints, slices, lists and tensors are supported")  # fmt: skip

@@ -78,6 +78,10 @@ class SugaredValue:
         """`len(value)`."""
         raise ErrorReport(where, f"{self.kind()} is not iterable")
 
+    def lengths(self, where: SourceRange, emitter: Emitter) -> list[Value]:
+        """What its length is the least of: several where it goes through several iterables at once."""
+        return [self.length(where, emitter)]
+
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         """`value[index]`."""
         raise ErrorReport(where, f"'{self.kind()}' object is not subscriptable")

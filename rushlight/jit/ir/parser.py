@@ -19,7 +19,7 @@ from rushlight.jit.ir.block import Block
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.ir.node import Node, Value
 from rushlight.jit.source import Source, SourceRange
-from rushlight.jit.types.kinds import ANY, NONE, TENSOR, ClassType, EnumType, FunctionType, Type
+from rushlight.jit.types.kinds import ANY, NONE, TENSOR, ClassType, EnumType, FunctionType, InterfaceType, Type
 from rushlight.jit.types.parser import Tokens
 
 _PLACE = re.compile(
@@ -133,6 +133,8 @@ class _Parser:
     def _resolve(self, name: str) -> Type | None:
         if name == "Function":
             return FunctionType(None)
+        if name.startswith("InterfaceType<"):
+            return self.classes.setdefault(name, InterfaceType(name[14:-1]))
         is_enum = name.startswith("Enum<")
         plain = name[5:-1] if is_enum else name
         found = self.known_class(plain) if self.known_class is not None else None
@@ -187,6 +189,8 @@ class _Parser:
         """A node of the kind that follows; `^name()` is a function of Python."""
         if self.tokens.take("^"):
             node = Node(self.made, "prim::PythonOp", (), 0).set("name", self.tokens.expect_kind("name"))
+            if self.tokens.take("["):
+                self.tokens.expect("]")
             self.tokens.expect("(")
             self.tokens.expect(")")
             return node

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rushlight import nn
 from rushlight.autograd import grad_mode
 from rushlight.jit.library import contexts, functional, modules, pooling
 from rushlight.jit.strict import strict_fusion
@@ -21,12 +22,21 @@ REPLACEMENTS: dict[Callable, Callable] = {
 }  # fmt: skip
 """Functions and classes of the library, with what is compiled in their place."""
 WITH_INDICES = pooling.WITH_INDICES
+_MODULES: dict[str, tuple[type, ...]] = {
+    "sparse": (nn.Embedding, nn.EmbeddingBag), "rnn": (nn.RNNCell, nn.LSTMCell, nn.GRUCell), "fold": (nn.Fold, nn.Unfold),
+    "container": (nn.ParameterList, nn.ParameterDict), "activation": (nn.MultiheadAttention,), "loss": (nn.CTCLoss,),
+    "pixelshuffle": (nn.PixelShuffle, nn.PixelUnshuffle), "channelshuffle": (nn.ChannelShuffle,),
+    "upsampling": (nn.Upsample, nn.UpsamplingNearest2d, nn.UpsamplingBilinear2d),
+    "instancenorm": (nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
+    "pooling": (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d),
+}  # fmt: skip
 NAMES: dict[Callable, str] = {
     contexts.no_grad: "__torch__.torch.autograd.grad_mode.no_grad",
     contexts.enable_grad: "__torch__.torch.autograd.grad_mode.enable_grad",
     contexts.strict_fusion: "__torch__.torch.jit.strict_fusion",
+    **{each: f"__torch__.torch.nn.modules.{name}.{each.__name__}" for name, classes in _MODULES.items() for each in classes},
 }
-"""The names that these have in graphs and archives."""
+"""The names that these have in graphs and archives: those of torch, whose modules are divided among files in another way."""
 
 
 BUILTINS: dict[Callable, str] = {

@@ -10,6 +10,9 @@ from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
 class strict_fusion:
     """Everything in the block is in groups, or the profiling executor says what is not."""
 
+    def __init__(self) -> None:
+        pass
+
     def __enter__(self) -> None:
         pass
 

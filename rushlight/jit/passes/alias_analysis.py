@@ -43,7 +43,7 @@ _FRESH = frozenset(("prim::Constant", "prim::Uninitialized", "prim::CreateObject
                     "prim::TensorExprGroup", "aten::warn", "prim::SumToSize", "prim::NumToTensor",
                     "prim::ImplicitTensorToNum", "prim::BroadcastSizes", "prim::ReturnTensorSizes", "prim::BailoutTemplate",
                     "prim::TensorExprDynamicGuard"))  # fmt: skip
-_MAY_PASS_ON = frozenset(
+MAY_PASS_ON = frozenset(
     f"aten::{name}" for name in
     ("atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "cartesian_prod", "meshgrid", "dropout", "feature_dropout",
      "alpha_dropout", "feature_alpha_dropout", "sum_to_size", "unsafe_chunk", "unsafe_split", "unsafe_split_with_sizes",
@@ -108,7 +108,7 @@ class AliasDb:
         self._members: dict[object, list[Value]] = {}
         self._written: dict[object, list[tuple[Node, set[object]]]] = {}
         self._writes: dict[Node, list[Value]] = {}
-        self._unknown: set[Node] = set()
+        self._deep_writes: list[tuple[Node, Value]] = []
         self._wildcard = object()
         self._contents[self._wildcard] = self._wildcard
         for value in graph.inputs:
@@ -119,8 +119,10 @@ class AliasDb:
                 self._members.setdefault(self._find(item), []).append(item)
         for node, values in self._writes.items():
             for value in values:
-                family = {ANY} if node in self._unknown else _family(value.type)  # which writes to what values hold, too
-                self._written.setdefault(self._find(value), []).append((node, family))
+                self._written.setdefault(self._find(value), []).append((node, _family(value.type)))
+        for node, value in self._deep_writes:
+            for root in self._reachable((value,)):
+                self._written.setdefault(root, []).append((node, {ANY}))
 
     # Sets
 
@@ -281,6 +283,9 @@ class AliasDb:
         elif kind == "prim::SetAttr":
             self._put(node.input(1), node.input())
             self._write(node, node.input())
+        elif kind in ("prim::Enter", "prim::Exit") and not node.has_uses:  # methods, which see nothing but their object
+            self._write(node, node.input())
+            self._deep_writes.append((node, node.input()))
         elif kind == "prim::BailOut":  # what it leaves to the rest of the graph, it leaves for good
             self._join(node.output, node.input(1))
         elif kind in ("prim::DifferentiableGraph", "prim::FunctionalGraph", "prim::FallbackGraph"):
@@ -325,11 +330,11 @@ class AliasDb:
     def _operator(self, node: Node) -> None:
         operator = operator_of(node)
         if operator is None or operator.schema.is_vararg:
-            self._unknown.add(node)
             for value in (*node.inputs, *node.outputs):
                 if is_mutable(value.type):
                     self._join(value, self._wildcard)
                     self._write(node, value)
+                    self._deep_writes.append((node, value))
             return
         self._by_schema(node, operator)
 
@@ -349,7 +354,7 @@ class AliasDb:
                 self._taken_out(value, node)
             elif result.alias:
                 self._note(named, result, value)
-            elif node.kind in _MAY_PASS_ON:
+            elif node.kind in MAY_PASS_ON:
                 self._passed_on(value, node)
             elif not isinstance(value.type, TensorType):
                 self._copied(value, node)

@@ -29,7 +29,8 @@ def eliminate_unused_code(graph: Graph) -> None:
     marker = _Marker(AliasDb(graph), keeps_rounds=True)
     for node in graph.find_all_nodes("prim::Loop"):
         body = node.blocks[0]
-        marker.mark([end for begin, end in zip(body.inputs, body.outputs, strict=True) if begin is body.inputs[0] or begin.uses])
+        pairs = zip(body.inputs, body.outputs, strict=True)
+        marker.mark([end for begin, end in pairs if begin is body.inputs[0] or begin.uses])
     _eliminate(graph, marker)
 
 

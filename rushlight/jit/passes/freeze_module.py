@@ -20,7 +20,7 @@ from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
 from rushlight.jit.passes.shape_analysis import type_of_tensor
-from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 from rushlight.jit.types.kinds import OptionalType, Type
 
 _LOG = PassLog(__file__)
@@ -99,7 +99,7 @@ def _known_objects(graph: Graph, roots: Objects) -> Objects:
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and node.input() in known:
             found = known[node.input()].slots[node["name"]]
-            if isinstance(found, ScriptObject):
+            if isinstance(found, ScriptObject) and not isinstance(found, ExtensionObject):  # which is a constant
                 known[node.output] = found
     return known
 

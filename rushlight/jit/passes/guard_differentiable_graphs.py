@@ -22,8 +22,9 @@ _LOG = PassLog(__file__)
 def guard_differentiable_graphs(graph: Graph) -> None:
     """Guard every group."""
     for node in graph.find_all_nodes(DIFFERENTIABLE):
-        tensors = [index for index, value in enumerate(node.inputs) if isinstance(value.type, TensorType)]
-        needs = [node.input(index).type.requires_grad for index in tensors]
+        expected = node["Subgraph"].inputs
+        tensors = [index for index, value in enumerate(expected) if isinstance(value.type, TensorType)]
+        needs = [expected[index].type.requires_grad for index in tensors]
         if True in needs and None not in needs:
             _guard(node, tensors, needs)
         elif _LOG.permits("{} has no gradients and is inlined", node):

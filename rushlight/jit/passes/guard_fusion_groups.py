@@ -37,10 +37,11 @@ def guard_fusion_groups(graph: Graph, dynamic: bool = False) -> None:
 
 
 def _guard(node: Node, dynamic: bool) -> None:
-    checked = [index for index, value in enumerate(node.inputs) if isinstance(value.type, TensorType) and value.type != TENSOR]
+    expected = node["Subgraph"].inputs
+    checked = [index for index, value in enumerate(expected) if isinstance(value.type, TensorType) and value.type != TENSOR]
     if not checked or not _LOG.permits("{} is guarded", node):
         return
-    types = [node.input(index).type for index in checked]
+    types = [expected[index].type for index in checked]
     if dynamic:
         types = [_open(kind) for kind in types]
         _set_inner_types(node, checked, types)

@@ -18,11 +18,12 @@ FALLBACK = "prim::FallbackGraph"
 
 def guard_node(node: Node, check_kind: str, checked: Sequence[int], types: Sequence[TensorType], passed_on: bool) -> Node:
     """Let a node run only where a check holds for its inputs `checked`; the check. `passed_on`: it gives the inputs, too, with
-    types (those that they had, for a check that says less)."""
+    the types that the node's graph expects."""
     graph = node.graph
     with graph.inserting(before=node), graph.source(node.source_range):
         check = graph.insert(check_kind, [node.input(index) for index in checked], 0).set("types", list(types))
-        typed = [check.add_output(node.input(index).type) for index in checked] if passed_on else []
+        expected = node["Subgraph"].inputs
+        typed = [check.add_output(expected[index].type) for index in checked] if passed_on else []
         choice = graph.insert("prim::If", [check.add_output(BOOL)], 0)
     taken, other = choice.add_block(), choice.add_block()
     _add_fallback(node, other)

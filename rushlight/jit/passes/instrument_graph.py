@@ -1,8 +1,9 @@
 """InstrumentGraph: a graph that watches its tensors.
 
 Requires: SSA, calls inlined as far as they shall be watched. Guarantees: every tensor that a node reads, or the graph gives,
-goes through a `prim::profile` node of its own, which notes the types that it meets in `profiled_type` and whether it met None;
-the last node, `prim::profile()` without inputs, counts the runs that came to the end.
+goes through a `prim::profile` node of its own, which notes the types that it meets in `profiled_type` and whether it met None
+(what a loop carries is watched in its body); the last node, `prim::profile()` without inputs, counts the runs that came to the
+end.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def _instrument(block: Block) -> None:
             continue
         for inner in node.blocks:
             _instrument(inner)
-        for index, value in enumerate(node.inputs):
+        for index, value in enumerate(() if node.kind == "prim::Loop" else node.inputs):
             if isinstance(value.type, TensorType) and not value.is_constant:
                 node.replace_input(index, _profiled(node, value))
 

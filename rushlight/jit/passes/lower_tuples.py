@@ -8,6 +8,8 @@ be, as for a list of tuples.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code, eliminate_unused_code
 from rushlight.jit.passes.pass_log import PassLog
@@ -93,15 +95,16 @@ def _split_if(node: Node) -> None:
     while index < len(node.outputs):
         value = node.outputs[index]
         ends = [block.outputs[index] for block in node.blocks]
-        if not isinstance(value.type, TupleType) or not all(end.node.kind == "prim::TupleConstruct" for end in ends):
+        if not isinstance(value.type, TupleType) or not all(map(_has_parts, ends)):
             index += 1
             continue
         if not _LOG.permits("the result %{} of an if is split", value.debug_name):
             return
+        elements = [_parts(end) for end in ends]
         parts = _split_output(node, index)
-        for block, end in zip(node.blocks, ends, strict=True):
+        for block, each in zip(node.blocks, elements, strict=True):
             block.erase_output(index)
-            for offset, element in enumerate(end.node.inputs):
+            for offset, element in enumerate(each):
                 block.insert_output(index + offset, element)
         index += len(parts)
 
@@ -110,13 +113,12 @@ def _split_loop(node: Node) -> None:
     body, index = node.blocks[0], 0
     while index < len(node.outputs):
         value, begin, end = node.outputs[index], node.input(index + 2), body.outputs[index + 1]
-        is_made = begin.node.kind == end.node.kind == "prim::TupleConstruct"
-        if not isinstance(value.type, TupleType) or not is_made:
+        if not isinstance(value.type, TupleType) or not (_has_parts(begin) and _has_parts(end)):
             index += 1
             continue
         if not _LOG.permits("the carried value %{} of a loop is split", value.debug_name):
             return
-        firsts, lasts = begin.node.inputs, end.node.inputs
+        firsts, lasts = _parts(begin), _parts(end)
         parts = _split_output(node, index)
         node.remove_input(index + 2)
         for offset, element in enumerate(firsts):
@@ -126,6 +128,27 @@ def _split_loop(node: Node) -> None:
             body.insert_output(index + 1 + offset, element)
         split_input(body, index + 1)
         index += len(parts)
+
+
+def _has_parts(value: Value) -> bool:
+    """Whether a tuple's elements can be had without taking it apart."""
+    made = value.node.kind in ("prim::TupleConstruct", "prim::Constant", "prim::Uninitialized")
+    return made and isinstance(value.type, TupleType)
+
+
+def _parts(value: Value) -> Sequence[Value]:
+    """The elements of a tuple that is made of them, is constant or is never read."""
+    made = value.node
+    if made.kind == "prim::TupleConstruct":
+        return made.inputs
+    found = []
+    for index, kind in enumerate(value.type.elements):
+        part = made.graph.create(made.kind).insert_before(made)
+        part.source_range = made.source_range
+        if made.kind == "prim::Constant" and made["value"][index] is not None:
+            part.set("value", made["value"][index])
+        found.append(part.output.set_type(kind))
+    return found
 
 
 def _split_output(node: Node, index: int) -> list[Value]:

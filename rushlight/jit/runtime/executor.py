@@ -80,12 +80,16 @@ class SimpleExecutor:
             start = time.perf_counter()
             results = self._interpret(arguments)
             self._specialized.note(kind, time.perf_counter() - start)
+        else:
+            LAST_GRAPHS.graph = self._plan.graph
         return results
 
     def _interpret(self, arguments: list) -> list:
         plan = self.current_plan()
-        LAST_GRAPHS.graph = plan.graph
-        return _INTERPRETER.run(plan.code, arguments)
+        try:
+            return _INTERPRETER.run(plan.code, arguments)
+        finally:  # after the groups of the plan, which are functions with graphs of their own
+            LAST_GRAPHS.graph = plan.graph
 
 
 class ProfilingExecutor(SimpleExecutor):

@@ -31,10 +31,12 @@ from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.inline_autodiff_subgraphs import inline_autodiff_subgraphs
 from rushlight.jit.passes.insert_guards import insert_guards
 from rushlight.jit.passes.instrument_graph import instrument_graph
+from rushlight.jit.passes.loop_unrolling import unroll_constant_loops
 from rushlight.jit.passes.lower_grad_of import lower_grad_of
 from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.passes.peephole import peephole_optimize
 from rushlight.jit.passes.remove_expands import remove_expands
+from rushlight.jit.passes.remove_mutation import remove_list_mutation
 from rushlight.jit.passes.remove_type_specializations import remove_type_specializations
 from rushlight.jit.passes.requires_grad_analysis import propagate_requires_grad
 from rushlight.jit.passes.reshaping import has_reshaping
@@ -50,6 +52,11 @@ _INSENSITIVE = (
     eliminate_dead_code, decompose_ops, constant_propagation, eliminate_dead_code, eliminate_common_subexpression,
     constant_pooling, peephole_optimize, eliminate_dead_code, lower_simple_tuples, check_inplace,
 )  # fmt: skip
+
+_BEFORE_SPECIALIZING = (
+    unroll_constant_loops, remove_list_mutation, peephole_optimize, constant_propagation, eliminate_common_subexpression,
+)  # fmt: skip
+"""While the profiling nodes are there, and no value has a type that was only observed."""
 
 
 def profiling_insensitive(graph: Graph) -> Graph:
@@ -70,6 +77,8 @@ def instrumented(graph: Graph) -> Graph:
 def specialized(profiled: Graph, modes: Modes, depth: int) -> Graph:
     """A graph for tensors like those that an instrumented one met. `depth` counts the plans that may be made, this one too."""
     graph = profiled.copy()
+    for each in _BEFORE_SPECIALIZING:
+        each(graph)
     if modes.tensor_exprs or not modes.fuses or has_reshaping(graph):
         _with_checked_groups(graph, modes, depth)
     else:

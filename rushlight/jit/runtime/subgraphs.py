@@ -8,14 +8,20 @@ Stage: jit, runtime; importing this module adds the kinds to `PRIMITIVES`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from rushlight.autograd.backward import grad as grad_of
 from rushlight.autograd.function import Function as AutogradFunction
 from rushlight.autograd.grad_mode import is_grad_enabled
+from rushlight.core.dtype import bool_
 from rushlight.core.tensor import Tensor
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.passes.common_subexpression_elimination import eliminate_common_subexpression
+from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.differentiate import Gradient, differentiate
 from rushlight.jit.passes.lower_grad_of import lower_grad_of
+from rushlight.jit.passes.specialize_autogradzero import specialize_autogradzero
 from rushlight.jit.runtime.objects import run_with_executor
 from rushlight.jit.runtime.primitives import PRIMITIVES
 
@@ -23,11 +29,12 @@ from rushlight.jit.runtime.primitives import PRIMITIVES
 class CompiledGradient:
     """The two graphs of a gradient as functions."""
 
-    def __init__(self, gradient: Gradient):
+    def __init__(self, gradient: Gradient, plain: Function):
         lower_grad_of(gradient.df)
         self.gradient = gradient
+        self.plain = plain
         self.forward = _plain_function("forward", gradient.f)
-        self.backward = _plain_function("backward", gradient.df)
+        self._backward: dict[tuple[bool, ...], Function] = {}
 
     def run(self, inputs: Sequence[object]) -> tuple[tuple, list]:
         """(The results, what the reverse graph needs beside gradients.)"""
@@ -40,10 +47,41 @@ class CompiledGradient:
         """The gradients of all inputs, None for those that have none."""
         found: list[Tensor | None] = [None] * inputs
         arguments = [grads[index] for index in self.gradient.df_input_vjps]
-        results = _results(run_with_executor(self.backward, [*arguments, *captured]), len(self.gradient.df_output_vjps))
+        backward = self._backward_without(tuple(each is None for each in arguments))
+        results = _results(run_with_executor(backward, [*arguments, *captured]), len(self.gradient.df_output_vjps))
         for index, grad in zip(self.gradient.df_output_vjps, results, strict=True):
             found[index] = grad
         return found
+
+
+    def _backward_without(self, absent: tuple[bool, ...]) -> Function:
+        """The reverse graph for gradients of which these are absent: it asks for none of them, and so can become native."""
+        found = self._backward.get(absent)
+        if found is None:
+            graph = self.gradient.df.copy()
+            for value, is_absent in zip(graph.inputs, absent, strict=False):
+                value.type = replace(value.type, undefined=is_absent)
+            specialize_autogradzero(graph)
+            eliminate_common_subexpression(graph)
+            eliminate_dead_code(graph)
+            found = self._backward.setdefault(absent, _plain_function("backward", graph))
+        return found
+
+    def recorded_gradients(self, grads: Sequence[Tensor | None], inputs: Sequence[tuple]) -> list[Tensor | None]:
+        """The same, calculated so that they can be differentiated again. RuntimeError if an input was changed since."""
+        if any(isinstance(value, Tensor) and value._version != version for value, version in inputs):
+            raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation")
+        # Views, so that a gradient goes to the input alone, not also to another input that it was calculated from.
+        values = [value.view_as(value) if isinstance(value, Tensor) else value for value, _ in inputs]
+        results = _results(run_with_executor(self.plain, values), self.gradient.f_real_outputs)
+        given = [(result, grad) for result, grad in zip(results, grads, strict=False) if grad is not None]
+        wanted = [index for index, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
+        found = grad_of(
+            [result for result, _ in given], [values[index] for index in wanted], [each for _, each in given],
+            create_graph=True, allow_unused=True,
+        )  # fmt: skip
+        by_index = dict(zip(wanted, found, strict=True))
+        return [by_index.get(index) for index in range(len(values))]
 
 
 def _plain_function(name: str, graph: Graph) -> Function:
@@ -67,25 +105,29 @@ class DifferentiableGraphFunction(AutogradFunction):
         tensors = [value if isinstance(value, Tensor) else None for value in captured]
         ctx.save_for_backward(*tensors)
         ctx.others = [None if isinstance(value, Tensor) else value for value in captured]
-        ctx.compiled, ctx.count = compiled, len(inputs)
+        ctx.compiled, ctx.inputs = compiled, [(each, each._version if isinstance(each, Tensor) else 0) for each in inputs]
         ctx.set_materialize_grads(False)
+        with_gradient = compiled.gradient.df_input_vjps
+        ctx.mark_non_differentiable(*[each for index, each in enumerate(results) if index not in with_gradient])
         return results
 
     @staticmethod
     def backward(ctx, *grads):
-        """Run the reverse graph."""
+        """Run the reverse graph; where gradients of the gradients are wanted, the operators one by one."""
+        if is_grad_enabled():
+            return None, *ctx.compiled.recorded_gradients(grads, ctx.inputs)
         saved = ctx.saved_tensors
         captured = [other if tensor is None else tensor for tensor, other in zip(saved, ctx.others, strict=True)]
-        return None, *ctx.compiled.gradients(grads, captured, ctx.count)
+        return None, *ctx.compiled.gradients(grads, captured, len(ctx.inputs))
 
 
 def _needs_gradients(inputs: Sequence[object]) -> bool:
-    """Whether the formulas are wanted, and hold: they are for real floating-point numbers of one dtype. All else is recorded
-    operator by operator."""
+    """Whether the formulas are wanted, and hold: they are for real floating-point numbers of one dtype, beside conditions. All
+    else is recorded operator by operator."""
     if not is_grad_enabled():
         return False
     tensors = [each for each in inputs if isinstance(each, Tensor)]
-    dtypes = {each.dtype for each in tensors}
+    dtypes = {each.dtype for each in tensors if each.dtype is not bool_}
     return any(each.requires_grad for each in tensors) and len(dtypes) == 1 and dtypes.pop().is_floating_point
 
 
@@ -98,7 +140,7 @@ def _differentiable(node: Node) -> Callable:
         if not _needs_gradients(inputs):
             return run_with_executor(plain, list(inputs))
         if not compiled:
-            compiled.append(CompiledGradient(differentiate(body)))
+            compiled.append(CompiledGradient(differentiate(body), plain))
         results = DifferentiableGraphFunction.apply(compiled[0], *inputs)
         return results[0] if isinstance(results, tuple) and len(results) == 1 else results
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rushlight.autograd.grad_mode import is_grad_enabled
+from rushlight.core.device import CPU
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Node
 from rushlight.jit.passes.shape_analysis import merge_tensor_types
 from rushlight.jit.types.kinds import TENSOR, TensorType
@@ -19,7 +20,7 @@ def type_of_tensor(tensor: Tensor) -> TensorType:
 
 def needs_gradient(tensor: Tensor) -> bool:
     """Whether what is calculated from a tensor now is recorded for it."""
-    return tensor.requires_grad and is_grad_enabled()
+    return state.grad_enabled and tensor.requires_grad
 
 
 def fits(tensor: object, kind: TensorType) -> bool:
@@ -29,16 +30,15 @@ def fits(tensor: object, kind: TensorType) -> bool:
     impl = tensor._impl
     return (
         (kind.dtype is None or impl.dtype is kind.dtype)
-        and _fit(kind.sizes, impl.sizes)
-        and _fit(kind.strides, impl.strides)
+        and (kind.sizes is None or impl.sizes == kind.sizes or _fit(kind.sizes, impl.sizes))
+        and (kind.strides is None or impl.strides == kind.strides or _fit(kind.strides, impl.strides))
         and (kind.requires_grad is None or needs_gradient(tensor) == kind.requires_grad)
-        and (kind.device is None or str(impl.device) == kind.device)
+        and (kind.device is None or (impl.device is CPU and kind.device == "cpu") or str(impl.device) == kind.device)
     )
 
 
-def _fit(expected: Sequence | None, found: Sequence) -> bool:
-    if expected is None:
-        return True
+def _fit(expected: Sequence, found: Sequence) -> bool:
+    """Whether sizes or strides are those that are expected, as far as these are known."""
     return len(expected) == len(found) and all(
         want is None or want == have for want, have in zip(expected, found, strict=True)
     )

@@ -24,7 +24,8 @@ _NEWEST_VERSION = 10
 
 
 class Archive(ZipReader):
-    """The records of one archive. `root` is their folder, `version` the version of its operators, `order` its byte order."""
+    """The records of one archive. `root` is their folder, `version` the version of its operators, `order` its byte order.
+    `is_first_format`: it is described by a model.json, as before torch 1.4."""
 
     def __init__(self, source: ByteSource):
         if source.size < len(LOCAL_SIGNATURE) or source.read_at(0, len(LOCAL_SIGNATURE)) != LOCAL_SIGNATURE:
@@ -36,9 +37,10 @@ class Archive(ZipReader):
         self.order = self._find_order()
 
     def _find_root(self) -> str:
-        if any(name.endswith("/model.json") for name in self.records):
-            raise CheckpointError("is of TorchScript's first format (model.json, before torch 1.4), which is not supported; "
-                                  "load and save it with torch 1.4 or newer")  # fmt: skip
+        described = [name.removesuffix("model.json") for name in self.records if name.endswith("/model.json")]
+        self.is_first_format = len(described) == 1 and described[0].count("/") == 1
+        if self.is_first_format:
+            return described[0]
         folders = [name.removesuffix("data.pkl") for name in self.records if name.endswith("/data.pkl")]
         roots = [folder for folder in folders if folder.count("/") == 1]
         if len(roots) != 1:

@@ -15,6 +15,7 @@ from rushlight.core.device import device
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
+from rushlight.jit.serialization.first_format import FirstFormat
 from rushlight.jit.serialization.importer import Importer
 from rushlight.jit.serialization.module_objects import module_of
 from rushlight.jit.serialization.unpickling import unpickle
@@ -39,10 +40,10 @@ def load(
     source = ByteSource(f)
     try:
         return _Loader(Archive(source), map_location).load(_extra_files)
-    except (CheckpointError, pickle.UnpicklingError, RuntimeError) as error:
-        raise RuntimeError(f"{source.name}: {error}") from error
     except RecursionError:
         raise RuntimeError(f"{source.name}: its contents are nested too deeply") from None
+    except (CheckpointError, pickle.UnpicklingError, RuntimeError) as error:
+        raise RuntimeError(f"{source.name}: {error}") from error
     finally:
         source.close()
 
@@ -53,7 +54,9 @@ class _Loader:
     def __init__(self, archive: Archive, map_location: MapLocation):
         self.archive = archive
         self.map_location = device(map_location) if isinstance(map_location, str) else map_location
-        self.texts = {name: archive.text(f"code/{name}") for name in archive.names("code/") if name.endswith(".py")}
+        folders = ("libs/", "code/") if archive.is_first_format else ("code/",)
+        self.texts = {name: archive.text(folder + name) for folder in folders for name in archive.names(folder)
+                      if name.endswith(".py")}  # fmt: skip
         endings = [f"code/{name}" for name in archive.names("code/") if name.endswith(".debug_pkl")]
         self.debug = {name: archive.bytes(name, LARGEST_TEXT) for name in endings}
         self.importer = Importer(self._text, self.debug.get, archive.version, lambda: self.constants)
@@ -64,6 +67,18 @@ class _Loader:
 
     def load(self, extra_files: dict[str, str | bytes] | None) -> ScriptModule:
         """The module of the archive."""
+        root = self._first_format() if self.archive.is_first_format else self._pickled()
+        for name in extra_files or ():
+            if self.archive.has(f"extra/{name}"):
+                extra_files[name] = self.archive.bytes(f"extra/{name}", LARGEST_TEXT)
+        return module_of(root)
+
+    def _first_format(self) -> ScriptObject:
+        read = FirstFormat(self.archive, self.importer, self.map_location)
+        self.constants = tuple(tensor.detach() for tensor in read.tensors)
+        return read.main_module()
+
+    def _pickled(self) -> ScriptObject:
         if self.archive.has("constants.pkl"):
             constants = self._unpickle("constants.pkl", "constants")
             if not isinstance(constants, tuple):
@@ -72,10 +87,7 @@ class _Loader:
         root = self._unpickle("data.pkl", "data")
         if not isinstance(root, ScriptObject) or not root.type.is_module:
             raise CheckpointError("data.pkl holds no module")
-        for name in extra_files or ():
-            if self.archive.has(f"extra/{name}"):
-                extra_files[name] = self.archive.bytes(f"extra/{name}", LARGEST_TEXT)
-        return module_of(root)
+        return root
 
     def _unpickle(self, name: str, folder: str) -> object:
         table = StorageTable(partial(self.archive.storage, folder), self.map_location)

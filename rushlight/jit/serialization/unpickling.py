@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
+from rushlight.core.tensor import Tensor
 from rushlight.jit.operators.extensions import restore, state_types
 from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
@@ -62,15 +63,17 @@ class EnumGlobal:
 
 
 class ArchiveUnpickler(Unpickler):
-    """One pickle of an archive. `find_type` finds the types of its code, `parse_type` reads one from text."""
+    """One pickle of an archive. `find_type` finds the types of its code, `parse_type` reads one from text; `tensors` is the
+    table that pickles of the first format refer to."""
 
     def __init__(
         self, stream: BinaryIO, end: int, persistent_load: Callable[[Any], Any], find_type: FindType,
-        parse_type: Callable[[str], Type],
+        parse_type: Callable[[str], Type], tensors: Sequence[Tensor] = (),
     ):  # fmt: skip
         super().__init__(stream, end, self._find, persistent_load)
         self.find_type = find_type
         self.parse_type = parse_type
+        self.tensors = tensors
         self.conformer = Conformer()
 
     def _find(self, module: str, name: str) -> Any:
@@ -87,10 +90,11 @@ class ArchiveUnpickler(Unpickler):
 
 
 def unpickle(
-    data: bytes, persistent_load: Callable[[Any], Any], find_type: FindType, parse_type: Callable[[str], Type]
-) -> object:
+    data: bytes, persistent_load: Callable[[Any], Any], find_type: FindType, parse_type: Callable[[str], Type],
+    tensors: Sequence[Tensor] = (),
+) -> object:  # fmt: skip
     """The object in a pickle; UnpicklingError for all that is malformed."""
-    return ArchiveUnpickler(io.BytesIO(data), len(data), persistent_load, find_type, parse_type).load()
+    return ArchiveUnpickler(io.BytesIO(data), len(data), persistent_load, find_type, parse_type, tensors).load()
 
 
 # Values of types
@@ -245,6 +249,12 @@ def _restore_type_tag(machine: ArchiveUnpickler, args: tuple) -> object:
     return machine.conformer.conform(args[0], machine.parse_type(args[1]), "a value with a type tag")
 
 
+def _tensor_of_id(machine: ArchiveUnpickler, args: tuple) -> Tensor:
+    if len(args) != 1 or type(args[0]) is not int or not 0 <= args[0] < len(machine.tensors):
+        raise UnpicklingError(f"a pickle refers to a tensor by number, and the archive's table has {len(machine.tensors)}")
+    return machine.tensors[args[0]]
+
+
 def _list_of(kind: Type) -> Callable:
     def build(machine: ArchiveUnpickler, args: tuple) -> object:
         if len(args) != 1 or type(args[0]) is not list:
@@ -257,6 +267,7 @@ def _list_of(kind: Type) -> Callable:
 def _tag_functions() -> dict[str, Constructor]:
     from_kind = {"build_intlist": INT, "build_doublelist": FLOAT, "build_boollist": BOOL, "build_tensorlist": TENSOR}
     made = {name: Constructor(f"{_TAGS}.{name}", _list_of(kind)) for name, kind in from_kind.items()}
+    made["build_tensor_from_id"] = Constructor(f"{_TAGS}.build_tensor_from_id", _tensor_of_id)
     made["restore_type_tag"] = Constructor(f"{_TAGS}.restore_type_tag", _restore_type_tag)
     return made
 

@@ -314,6 +314,11 @@ class InterfaceType(NominalType):
     methods: dict[str, object] = field(default_factory=dict, repr=False)
     is_module: bool = False
 
+    @property
+    def ir_text(self) -> str:
+        """`InterfaceType<Step>`."""
+        return f"InterfaceType<{self.name.rpartition('.')[2]}>"
+
 
 @dataclass(slots=True)
 class ClassAttribute:

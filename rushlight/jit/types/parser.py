@@ -175,11 +175,10 @@ def _parse_base(tokens: Tokens, resolve: Callable) -> Type:
         return union(parse_list(tokens, resolve))
     if name == "NamedTuple":
         return _parse_named_tuple(tokens, resolve)
-    if name == "Enum":
-        tokens.expect("<")
-        name = tokens.expect_kind("name")
+    if name in ("Enum", "InterfaceType") and tokens.take("<"):
+        inner = tokens.expect_kind("name")
         tokens.expect(">")
-        return resolve(f"Enum<{name}>") or _resolved(tokens, resolve, name)
+        return resolve(f"{name}<{inner}>") or _resolved(tokens, resolve, inner)
     if tokens.token == "(" and (name in _DTYPES or (name == "Tensor" and _is_shape(tokens))):
         return _parse_shaped(tokens, name)
     if name in SIMPLE:

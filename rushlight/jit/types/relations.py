@@ -10,16 +10,21 @@ from rushlight.jit.types.kinds import (
     ANY_ENUM,
     ANY_LIST,
     ANY_TUPLE,
+    BOOL,
     COMPLEX,
+    DEVICE,
     FLOAT,
+    GENERATOR,
     INT,
     NONE,
     NUMBER,
+    STRING,
     TENSOR,
     ClassType,
     DictType,
     ElementType,
     EnumType,
+    FutureType,
     InterfaceType,
     ListType,
     NumberType,
@@ -31,7 +36,10 @@ from rushlight.jit.types.kinds import (
     VarType,
 )
 
-_ORDER = ("Tensor", "bool", "float", "int", "str", "complex")
+_ORDER: tuple[Type | type, ...] = (
+    EnumType, TensorType, TupleType, ListType, DictType, FLOAT, COMPLEX, FutureType, INT, NONE, STRING, GENERATOR, BOOL, DEVICE,
+)  # fmt: skip
+"""In which order the members of a union stand, as in torch; others follow."""
 
 
 def members_of(kind: Type) -> tuple[Type, ...]:
@@ -131,9 +139,14 @@ def union(kinds: Iterable[Type]) -> Type:
     return UnionType(tuple(flat))
 
 
+def in_order(kinds: Iterable[Type]) -> list[Type]:
+    """Types in the order of a union's members, each once."""
+    return sorted(dict.fromkeys(kinds), key=_canonical_order)
+
+
 def _canonical_order(kind: Type) -> tuple:
-    text = str(kind)
-    return (kind is NONE, _ORDER.index(text) if text in _ORDER else len(_ORDER), text)
+    ranks = (rank for rank, each in enumerate(_ORDER) if (isinstance(kind, each) if isinstance(each, type) else kind == each))
+    return next(ranks, len(_ORDER)), str(kind)
 
 
 def without(kind: Type, removed: Iterable[Type]) -> Type | None:

@@ -2,11 +2,7 @@
 #include <rushlight/elementwise.h>
 #include <rushlight/math.h>
 #include <rushlight/reduce.h>
-#include <rushlight/gemm.h>
-#include <rushlight/attention.h>
-#include <rushlight/conv.h>
-#include <rushlight/image.h>
-#include <rushlight/winograd.h>
+#include <rushlight/parallel.h>
 #include <rushlight/checks.h>
 
 // add, _softmax

@@ -2,12 +2,9 @@
 #include <rushlight/elementwise.h>
 #include <rushlight/math.h>
 #include <rushlight/reduce.h>
-#include <rushlight/gemm.h>
-#include <rushlight/attention.h>
-#include <rushlight/conv.h>
-#include <rushlight/image.h>
-#include <rushlight/winograd.h>
+#include <rushlight/parallel.h>
 #include <rushlight/checks.h>
+#include <rushlight/gemm.h>
 
 // mm, gelu
 // programs.py:32 in scores: hidden = F.gelu(x @ weight)

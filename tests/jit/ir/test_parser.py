@@ -33,7 +33,7 @@ PRINTED = [
   %15 : float = prim::Constant[value=-inf]()
   %16 : Tensor?[] = prim::Constant[value=annotate(List[Optional[Tensor]], [])]()
   %17 : Enum<__torch__.Color> = prim::Constant[value=Color.RED]()
-  %18 : Tensor = ^python_function()(%x)
+  %18 : Tensor = ^python_function[]()(%x)
    = prim::Print(%4)
   return (%1)
 """,

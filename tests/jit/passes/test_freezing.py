@@ -81,6 +81,40 @@ def test_what_is_written_to_stays_an_attribute():
     assert frozen.calls == 2
 
 
+class Forking(nn.Module):
+    """A module that runs its methods beside one another; one of them writes to what another part reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.scale = 2
+        self.register_buffer("count", torch.zeros(1))
+
+    def work(self, x, k: int):
+        self.count.add_(1)
+        inner = torch.jit.fork(self.linear, x)
+        return torch.jit.wait(inner) * (self.scale + k)
+
+    def forward(self, x):
+        first = torch.jit.fork(self.work, x, 1)
+        return torch.jit.wait(first) + self.linear(x), self.count
+
+
+def test_forks_are_frozen_with_what_they_run_beside():
+    module = torch.jit.script(Forking().eval())
+    frozen = freeze(module)
+    x = torch.rand(2, 3)
+    before = module.count.clone()
+    with torch.no_grad():
+        for found, expected in zip(frozen(x), module(x), strict=True):
+            assert torch.allclose(found, expected)
+    assert list(frozen.state_dict()) == ["count"]
+    assert module.count.item() == before.item() + 2  # both have the buffer
+    fork = next(node for node in frozen.graph.nodes() if node.kind() == "prim::fork")
+    assert "linear" not in str(fork.g("Subgraph"))
+    module(x)  # its own code is as it was
+
+
 def test_preserved_attributes_and_methods_are_there():
     module, x = convolved(), torch.randn(3, 6)
     frozen = freeze(module, ["other", "scales"])

@@ -1,6 +1,6 @@
 """Programs that do not compile: each is refused in both libraries."""
 
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import rushlight as torch
 
@@ -334,3 +334,275 @@ def python_dict_global(x: int):
 
 
 TABLE = {1: 2}
+
+
+def while_else(n: int):
+    while n > 0:
+        n -= 1
+    else:
+        n = 5
+    return n
+#: (3,)
+
+
+def for_else(n: int):
+    for i in range(n):
+        n += i
+    else:
+        n = 5
+    return n
+#: (3,)
+
+
+def filtered_comprehension(a: List[int]):
+    return [x for x in a if x > 1]
+#: ([1, 2],)
+
+
+def doubled_comprehension(a: List[int]):
+    return [x + y for x in a for y in a]
+#: ([1, 2],)
+
+
+def set_comprehension(a: List[int]):
+    return {x for x in a}
+#: ([1, 2],)
+
+
+def break_in_unrolled(t: Tuple[int, int]):
+    n = 0
+    for x in t:
+        if x > 1:
+            break
+        n += x
+    return n
+#: ((1, 2),)
+
+
+def continue_in_unrolled(x: torch.Tensor):
+    for y in (x, x):
+        if bool(y.sum() > 1):
+            continue
+        x = x + 1
+    return x
+#: (torch.ones(1),)
+
+
+def undefined_after_break(n: int):
+    for i in range(n):
+        break
+        n += nothing
+    return n
+#: (3,)
+
+
+def defined_in_loop_only(n: int):
+    for i in range(n):
+        last = i
+    return last
+#: (3,)
+
+
+def loop_target_after(n: int):
+    for i in range(n):
+        pass
+    return i
+#: (3,)
+
+
+def format_specification(x: float):
+    return f"{x:.2f}"
+#: (1.0,)
+
+
+def format_conversion(x: str):
+    return f"{x!r}"
+#: ('a',)
+
+
+def sliced_assignment(a: List[int]):
+    a[0:2] = [3, 4]
+    return a
+#: ([1, 2, 3],)
+
+
+def optional_compared(x: Optional[int]):
+    return x > 3
+#: (3,)
+
+
+def optional_in_loop(items: Optional[List[int]]):
+    total = 0
+    for x in items:
+        total += x
+    return total
+#: ([1],)
+
+
+def union_unchecked(x: Union[int, str]):
+    return x + 1
+#: (3,)
+
+
+def any_used(x: Any):
+    return x + 1
+#: (3,)
+
+
+def refined_too_late(x: Optional[int]):
+    y = x + 1
+    assert x is not None
+    return y
+#: (3,)
+
+
+def wrong_branch_types(flag: bool):
+    if flag:
+        x = 1
+    else:
+        x = "a"
+    return x
+#: (True,)
+
+
+def none_then_int(flag: bool):
+    x = None
+    if flag:
+        x = 3
+    return x
+#: (True,)
+
+
+class Plain:
+    def __init__(self, n: int):
+        self.n = n
+
+    def early(self) -> int:
+        return self.n
+
+
+def unknown_attribute_of_object(n: int):
+    return Plain(n).missing
+#: (1,)
+
+
+def attribute_added_outside(n: int):
+    p = Plain(n)
+    p.extra = 3
+    return p.n
+#: (1,)
+
+
+def attribute_of_wrong_type(n: int):
+    p = Plain(n)
+    p.n = "a"
+    return p.n
+#: (1,)
+
+
+def method_with_too_many(n: int):
+    return Plain(n).early(3)
+#: (1,)
+
+
+def object_not_callable(n: int):
+    return Plain(n)(3)
+#: (1,)
+
+
+def object_without_addition(n: int):
+    return Plain(n) + Plain(n)
+#: (1,)
+
+
+def dynamic_tuple_index(t: Tuple[int, str], i: int):
+    return t[i]
+#: ((1, 'a'), 0)
+
+
+def dynamic_getattr(n: int, name: str):
+    return getattr(Plain(n), name)
+#: (1, 'n')
+
+
+def no_context(n: int):
+    with Plain(n):
+        n += 1
+    return n
+#: (1,)
+
+
+def nonlocal_function(n: int):
+    def inner(m: int):
+        return m + n
+    return inner(3)
+#: (1,)
+
+
+def local_class(n: int):
+    class Inner:
+        pass
+    return n
+#: (1,)
+
+
+def imported(n: int):
+    import math
+    return math.sqrt(n)
+#: (1,)
+
+
+def matched(n: int):
+    match n:
+        case 1:
+            return 2
+    return 3
+#: (1,)
+
+
+def divided_text(a: str):
+    return a / 2
+#: ('a',)
+
+
+def list_plus_number(a: List[int]):
+    return a + 1
+#: ([1],)
+
+
+def dict_of_mixed_keys():
+    return {1: 2, "a": 3}
+#: ()
+
+
+def empty_then_text():
+    x = []
+    x.append("a")
+    return x
+#: ()
+
+
+def wrong_default(x: int = "a"):
+    return x
+#: ()
+
+
+def returned_none_for_int(x: int) -> int:
+    if x > 0:
+        return x
+#: (1,)
+
+
+def raised_without_exception(x: int):
+    raise x
+#: (1,)
+
+
+def starred_call(a: List[int]):
+    return helper(*a)
+#: ([1, 2],)
+
+
+def keyword_unpacked(d: Dict[str, int]):
+    return helper(**d)
+#: ({'x': 1, 'y': 2},)

@@ -468,3 +468,34 @@ def deep_types(d: Dict[str, List[Tuple[int, Optional[str]]]]):
                 out.append(k + s * 1 if False else k + s)
     return out
 #: ({'a': [(1, 'x'), (2, None)]},)
+
+
+def list_or_tuple(x: Union[int, List[int], Tuple[int, int]]):
+    if isinstance(x, list):
+        return len(x)
+    elif isinstance(x, tuple):
+        return x[0]
+    return x
+#: ([7, 8, 9],)
+#: ((7, 8),)
+#: (3,)
+
+
+def any_list(x: Any) -> int:
+    if isinstance(x, (list, tuple)):
+        return 1
+    if isinstance(x, int):
+        return x + 5
+    return 0
+#: ([7, 8],)
+#: ((7, 8),)
+#: (3,)
+#: ('a',)
+
+
+def filled(x: torch.Tensor, fill: Union[int, float, List[float]]):
+    values, count = (fill, len(fill)) if isinstance(fill, (tuple, list)) else ([float(fill)], 1)
+    return torch.tensor(values).view(1, count) + x
+#: (torch.zeros(2, 1), [1.0, 2.0])
+#: (torch.zeros(2, 1), 3)
+#: (torch.zeros(2, 1), 0.5)

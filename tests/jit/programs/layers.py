@@ -414,3 +414,12 @@ class Callable_(nn.Module):
     def forward(self, x):
         return self.own(self.activation(x), 2)
 #: (torch.ones(2),)
+
+
+class Letters(nn.Module):
+    alphabet: Final[str] = "-abc"
+
+    def forward(self, x):
+        row: List[int] = x.tolist()
+        return "".join([self.alphabet[k] for k in row])
+#: (torch.tensor([3, 0, 1]),)

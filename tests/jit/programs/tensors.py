@@ -287,3 +287,13 @@ def convolved(x: torch.Tensor, w: torch.Tensor):
 def normalised(x: torch.Tensor):
     return F.layer_norm(x, [3]), F.normalize(x), F.dropout(x, 0.5, training=False), F.pad(x, [1, 1]), F.one_hot(torch.tensor([0, 2]), 3)
 #: (torch.arange(6).reshape(2, 3).float(),)
+
+
+def sliced_by_tensors(x: torch.Tensor, t: torch.Tensor):
+    return x[:, :t], x[t:], [1, 2, 3][:t]
+#: (torch.arange(6).reshape(2, 3), torch.tensor(1))
+
+
+def tensors_for_a_list(x: torch.Tensor, y: torch.Tensor):
+    return torch.einsum('ij,jk->ik', x, y), torch.einsum('ij->j', [x]), F.triplet_margin_loss(x, y, x + 1)
+#: (torch.arange(4).reshape(2, 2).float(), torch.ones(2, 2))

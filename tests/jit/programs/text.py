@@ -404,3 +404,33 @@ def ords(a: str):
         total += ord(a[i])
     return total, chr(97)
 #: ('az',)
+
+
+def format_specifications(n: int):
+    return '{}-{:d}'.format('z', n), '{:.3f} {}'.format(n, 2), '{0}'.format(n), '{}'.format(n, 1)
+#: (3,)
+
+
+def too_few_to_format(n: int):
+    return '{} {}'.format(n)
+#: (3,)
+
+
+def first_short_piece(word: str):
+    start = 0
+    pieces = ''
+    while start < len(word):
+        end = len(word)
+        piece: Optional[str] = None
+        while start < end:
+            part = word[start:end]
+            if len(part) < 3:
+                piece = part
+                break
+            end -= 1
+        if piece is None:
+            return 'none'
+        pieces = pieces + piece + '-'
+        start = end
+    return pieces
+#: ('abcde',)

@@ -36,7 +36,7 @@ constexpr long weight_row_blocks(long rows) {
 }
 
 // Parts of scratch memory in floats: images with their border (read beyond the end by up to a panel), tiles of sums, and
-// for each thread a filter's worth and, depthwise, a plane.
+// for each thread a filter's worth and, depthwise, planes of channels.
 constexpr long weight_frame_floats(const conv_shape& s) {
   return (framed_at_once(s) * framed_image_size(s) + tile_columns + 15) / 16 * 16;
 }
@@ -45,11 +45,10 @@ constexpr long weight_tile_floats(const conv_shape& s) {
   const long panels = apart.panels() > joined.panels() ? apart.panels() : joined.panels();
   return weight_row_blocks(s.outputs / s.groups) * panels * tile_rows * tile_columns;
 }
-constexpr long weight_plane_floats(const conv_shape& s) {
-  const long plane = (s.height + 2 * s.pad_height) * (s.width + 2 * s.pad_width);
-  return s.group_channels() == 1 ? (plane + 15) / 16 * 16 : 0;
+constexpr long weight_row_floats(const conv_shape& s) {
+  const long taps = s.kernel_height * s.kernel_width, pixels = s.height * s.width + s.out_height() * s.out_width();
+  return (s.depth() + 15) / 16 * 16 + (s.group_channels() == 1 ? (pixels + taps) * lanes : 0);
 }
-constexpr long weight_row_floats(const conv_shape& s) { return weight_plane_floats(s) + (s.depth() + 15) / 16 * 16; }
 constexpr long weight_gradient_scratch_bytes(const conv_shape& s, long threads) {
   return (weight_frame_floats(s) + weight_tile_floats(s) + threads * weight_row_floats(s)) * (long)sizeof(float);
 }
@@ -216,36 +215,62 @@ __attribute__((noinline)) void weight_product(const float* x, const image_stride
 
 // ---- depthwise -----------------------------------------------------------------------------------------------------
 
-// The sum of the products of `count` values of x, `stride` apart, and of grad. Nothing beyond either is multiplied.
-RL_INLINE void add_products(const float* x, long stride, const float* grad, long count, vec<float>& sum, float& rest) {
-  long i = 0;
-  for (; i + lanes <= count; i += lanes) sum += load_stepped(x + i * stride, stride) * vector_lane{}.load(grad + i);
-  for (; i < count; ++i) rest += x[i * stride] * grad[i];
+// A vector's worth of channels, planes of `pixels`, as [pixels][lanes]; the plane of channel c is `share` apart from c - share.
+RL_INLINE void interleave_planes(const float* planes, long first, long count, long share, long pixels, float* out) {
+  if (share == 1) return pack_transposed(planes + first * pixels, pixels, count, pixels, out, lanes);
+  for (long c = 0; c < lanes; ++c)
+    for (long i = 0; i < pixels; ++i) out[i * lanes + c] = c < count ? planes[(first + c) / share * pixels + i] : 0.0f;
 }
 
-__attribute__((noinline)) inline void depthwise_weight(const float* x, const image_strides& at, const float* grad,
-                                                       const image_strides& grad_at, const conv_shape& s, void* scratch,
-                                                       epilogue emit) {
+// Adds to each lane the products of its channel along a row: `count` values of grad, and those of x `stride` apart.
+RL_INLINE vec<float> row_products(const float* x, long stride, const float* grad, long count) {
+  vec<float> sum[4] = {};
+  long i = 0;
+  for (; i + 4 <= count; i += 4)
+    RL_UNROLL for (int j = 0; j < 4; ++j)
+      sum[j] += load_bytes<vec<float>>(x + (i + j) * stride * lanes) * load_bytes<vec<float>>(grad + (i + j) * lanes);
+  for (; i < count; ++i) sum[0] += load_bytes<vec<float>>(x + i * stride * lanes) * load_bytes<vec<float>>(grad + i * lanes);
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+// The sums over an image of the products of a tap, whose input lies inside.
+RL_INLINE vec<float> tap_products(const conv_shape& s, const float* x, const float* grad, long ky, long kx) {
+  const long left = kx * s.dilation_width - s.pad_width, top = ky * s.dilation_height - s.pad_height;
+  const long first = left < 0 ? ceil_div(-left, s.stride_width) : 0, width = s.out_width();
+  const long fit = ceil_div(s.width - left, s.stride_width), last = fit < width ? fit : width;
+  vec<float> sum = {};
+  for (long row = 0; row < s.out_height() && first < last; ++row) {
+    const long y = row * s.stride_height + top;
+    if (y >= 0 && y < s.height)
+      sum += row_products(x + (y * s.width + first * s.stride_width + left) * lanes, s.stride_width,
+                          grad + (row * width + first) * lanes, last - first);
+  }
+  return sum;
+}
+
+// Channels are the lanes, which takes planes that are transposed first.
+__attribute__((noinline)) inline void depthwise_weight(const float* x, const float* grad, const conv_shape& s,
+                                                       void* scratch, epilogue emit) {
   const long taps = s.kernel_height * s.kernel_width, multiplier = s.outputs / s.groups;
-  const long width = s.width + 2 * s.pad_width, out_height = s.out_height(), out_width = s.out_width();
-  float* plane = (float*)scratch + weight_frame_floats(s) + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
-  float* filter = plane + weight_plane_floats(s);
+  const long plane = s.height * s.width, out_plane = s.out_height() * s.out_width();
+  float* planes = (float*)scratch + weight_frame_floats(s) + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
+  float *grads = planes + plane * lanes, *sums = grads + out_plane * lanes, *filter = sums + taps * lanes;
 #pragma omp for schedule(static)
-  for (long o = 0; o < s.outputs; ++o) {
+  for (long first = 0; first < s.outputs; first += lanes) {
+    const long count = s.outputs - first < lanes ? s.outputs - first : lanes;
+    __builtin_memset(sums, 0, taps * lanes * sizeof(float));
     for (long image = 0; image < s.images; ++image) {
-      pad_plane(s, x + image * at.image + o / multiplier * at.channel, plane);
+      interleave_planes(x + image * s.channels * plane, first, count, multiplier, plane, planes);
+      interleave_planes(grad + image * s.outputs * out_plane, first, count, 1, out_plane, grads);
       for (long tap = 0; tap < taps; ++tap) {
-        vec<float> sum = {};
-        float rest = 0;
-        const float* from = plane + tap / s.kernel_width * s.dilation_height * width +
-                            tap % s.kernel_width * s.dilation_width;
-        for (long y = 0; y < out_height; ++y)
-          add_products(from + y * s.stride_height * width, s.stride_width,
-                       grad + image * grad_at.image + o * grad_at.channel + y * grad_at.row, out_width, sum, rest);
-        filter[tap] = (image ? filter[tap] : 0.0f) + across<rl::sum>(sum) + rest;
+        const vec<float> sum = tap_products(s, planes, grads, tap / s.kernel_width, tap % s.kernel_width);
+        vector_lane{}.store(sums + tap * lanes, vector_lane{}.load(sums + tap * lanes) + sum);
       }
     }
-    emit_filter(filter, o, taps, emit);
+    for (long c = 0; c < count; ++c) {
+      for (long tap = 0; tap < taps; ++tap) filter[tap] = sums[tap * lanes + c];
+      emit_filter(filter, first + c, taps, emit);
+    }
   }
 }
 
@@ -254,7 +279,7 @@ __attribute__((noinline)) inline void depthwise_weight(const float* x, const ima
 template <long GroupOutputs>
 RL_INLINE void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad,
                                       const image_strides& grad_at, const conv_shape& s, void* scratch, epilogue emit) {
-  if (s.group_channels() == 1 && s.groups > 1) return depthwise_weight(x, at, grad, grad_at, s, scratch, emit);
+  if (s.group_channels() == 1 && s.groups > 1) return depthwise_weight(x, grad, s, scratch, emit);
   weight_product<GroupOutputs>(x, at, grad, grad_at, s, scratch, emit);
 }
 

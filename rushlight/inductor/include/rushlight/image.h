@@ -80,7 +80,7 @@ __attribute__((noinline)) inline void pad_images(const float* x, const image_str
     }
     __builtin_memset(to, 0, s.pad_width * inner * sizeof(float));
     to += s.pad_width * inner;
-    if (at.column == inner) {
+    if (at.column == inner && (inner == 1 || at.channel == 1)) {
       __builtin_memcpy(to, from, s.width * inner * sizeof(float));
     } else {
       for (long i = 0; i < s.width; ++i)

@@ -10,6 +10,7 @@
 //
 // Both tags, rl::vector_lane and rl::scalar_lane, have
 //     load(p)  load_strided(p, stride)  gather(p, index)  broadcast(x)  index(start)  index(start, step)
+//     load_at(i, place)  where place(i) is a pointer
 //     store(p, v)  store_strided(p, stride, v)
 // where v is vec<T> or T, indices are int64 lanes, and a loaded bool is a mask. rl::cast<To, From>(v) converts.
 //
@@ -222,6 +223,7 @@ struct scalar_lane {
   }
   template <class T> RL_INLINE compute<T> load_strided(const T* p, long) const { return load(p); }
   template <class T> RL_INLINE compute<T> gather(const T* p, int64_t index) const { return load(p + index); }
+  template <class F> RL_INLINE auto load_at(long start, const F& place) const { return load(place(start)); }
   template <class T> RL_INLINE T broadcast(T x) const { return x; }
   template <class T, class V> RL_INLINE void store(T* p, V v) const {
     if constexpr (same<T, bfloat16>) p->bits = (uint16_t)float_to_bfloat16((float)v);
@@ -250,6 +252,14 @@ struct vector_lane {
     int64_t at[lanes];
     __builtin_memcpy(at, &index, sizeof at);
     RL_UNROLL for (int i = 0; i < lanes; ++i) block[i] = p[at[i]];
+    return load(block);
+  }
+  template <class F> RL_INLINE auto load_at(long start, const F& place) const {
+    return load_places(place(start), start, place);
+  }
+  template <class T, class F> RL_INLINE vec<T> load_places(const T* first, long start, const F& place) const {
+    T block[lanes] = {*first};
+    RL_UNROLL for (int i = 1; i < lanes; ++i) block[i] = *place(start + i);
     return load(block);
   }
   template <class T> RL_INLINE vec<T> broadcast(T x) const {

@@ -1,18 +1,21 @@
 """Antialiased resizing: every output is a normalised sum over all inputs under a filter as wide as an output element.
 
-Each dimension is a product with a matrix of weights (outputs by inputs), which depends on the sizes alone.
+Columns come first, then rows. Each dimension is a product with a matrix of weights (outputs by inputs), which depends on the
+sizes alone; it is taken in blocks of outputs, since far from its diagonal there is nothing.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from rushlight.core.dtype import float32, float64
+from rushlight.core.dtype import float32, float64, int64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import arange, aten
 from rushlight.ops.composite.network.upsampling import _output_sizes, _ratio, from_factors
 from rushlight.ops.registry import composite
 
+_BLOCK = 64
 _SLOPE = -0.5  # Keys 1981, here without the adjustment that plain bicubic upsampling has
 
 
@@ -26,24 +29,41 @@ def _cubic(distance: Tensor) -> Tensor:
     return aten.where.self(distance < 1, near, aten.where.self(distance < 2, far, aten.zeros_like.default(distance)))
 
 
-def _weights(x: Tensor, size: int, output: int, ratio: float, kernel: Callable, radius: int) -> Tensor:
-    """The matrix (output, size) of one dimension."""
+def _taps(x: Tensor, size: int, output: int, ratio: float, kernel: Callable, radius: int) -> tuple[Tensor, Tensor]:
+    """For each output of one dimension, which inputs it reads, ascending, and their weights: both (output, taps).
+
+    There are as many taps as the widest filter has; those that lie behind an output's filter weigh nothing.
+    """
     stretch = max(ratio, 1.0)
     exact = float64 if x.dtype is float64 else float32
     centre = ((arange(x, output).to(exact) + 0.5) * ratio).unsqueeze(1)
-    source = arange(x, size).to(exact)
     first = (centre - radius * stretch + 0.5).trunc().clamp(min=0)
     behind = (centre + radius * stretch + 0.5).trunc().clamp(max=size)
-    weights = kernel(((source - centre + 0.5) / stretch).abs())
-    weights = weights.masked_fill((source < first) | (source >= behind), 0)
-    return (weights / weights.sum(1, True)).to(x.dtype)
+    source = first + arange(x, min(2 * math.ceil(radius * stretch) + 1, size)).to(exact)
+    weights = kernel(((source - centre + 0.5) * (1.0 / stretch)).abs()).masked_fill(source >= behind, 0)
+    return source.clamp(max=size - 1).to(int64), (weights / weights.sum(1, True)).to(x.dtype)
+
+
+def _along(x: Tensor, dim: int, output: int, ratio: float, kernel: Callable, radius: int) -> Tensor:
+    """Resize one of the last two dimensions."""
+    size = x.shape[dim]
+    places, weights = _taps(x, size, output, ratio, kernel, radius)
+    nothing = aten.zeros.default([output, size], dtype=x.dtype, device=x.device)
+    matrix = aten.scatter_add.default(nothing, 1, places, weights)
+    parts = []
+    for first in range(0, output, _BLOCK):
+        last = min(first + _BLOCK, output)
+        reach = radius * max(ratio, 1.0) + 1
+        low, high = max(int((first + 0.5) * ratio - reach), 0), min(int((last - 0.5) * ratio + reach) + 1, size)
+        block, met = matrix[first:last, low:high], aten.slice.Tensor(x, dim, low, high)
+        parts.append(block.matmul(met) if dim == 2 else met.matmul(block.t()))
+    return parts[0] if len(parts) == 1 else aten.cat.default(parts, dim)
 
 
 def _resize(x: Tensor, output_size, align_corners: bool, scales: tuple, kernel: Callable, radius: int) -> Tensor:
-    height, width = _output_sizes(x, output_size, 2)
-    rows = _weights(x, x.shape[2], height, _ratio(x, x.shape[2], height, scales[0], align_corners), kernel, radius)
-    columns = _weights(x, x.shape[3], width, _ratio(x, x.shape[3], width, scales[1], align_corners), kernel, radius)
-    return rows.matmul(x).matmul(columns.t())
+    for dim, output, scale in zip((3, 2), reversed(_output_sizes(x, output_size, 2)), reversed(scales), strict=True):
+        x = _along(x, dim, output, _ratio(x, x.shape[dim], output, scale, align_corners), kernel, radius)
+    return x
 
 
 def _define(name: str, kernel: Callable, radius: int) -> None:

@@ -1,0 +1,140 @@
+"""Elementwise loops between two orders of memory, as where channels-last results of a convolution are wanted row-major.
+
+In: a group whose results lie along its columns, and that reads something along its rows. Out: a kernel that takes blocks, and
+turns what is read the other way round in registers and the first-level cache; `LoopKernel` would fetch its elements one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rushlight.core.algebra import Var, as_expr, to_cpp
+from rushlight.core.dtype import float32
+from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
+from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, choose_domain, indented
+from rushlight.inductor.ir import Buffer, Call, Constant, IndexValue, Load, Pointwise, Value, substitute, walk
+from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
+from rushlight.inductor.sizes import as_size, product, stride_along
+
+ROWS = 16  # of a block
+COLUMNS = 256  # of a block
+MOST_TURNED = 4  # reads that are turned: with more, the blocks would not fit into the first-level cache
+
+
+@dataclass(frozen=True)
+class Turning:
+    """The domain as `outer` times `width` rows of `columns`, and for each member its body in the variables o, c and r."""
+
+    outer: int
+    width: int
+    columns: int
+    bodies: tuple[Value, ...]
+
+    @property
+    def variables(self) -> tuple[Var, Var, Var]:
+        """o and c count rows, r columns."""
+        return Var("o", self.outer), Var("c", self.width), Var("r", self.columns)
+
+    def turned(self, element_type) -> list[Load]:
+        """The reads with unit stride along c and another along r, each once."""
+        _, c, r = self.variables
+        found = {}
+        for node in (node for body in self.bodies for node in walk(body)):
+            if isinstance(node, Load) and element_type(node.buffer) is float32 and stride_along(node.index, c) == 1:
+                if stride_along(node.index, r) not in (0, 1, None):
+                    found.setdefault((node.buffer, to_cpp(node.index)), node)
+        return list(found.values())
+
+
+def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
+    """How to cut a group whose reads are better turned; None for any other."""
+    loops = [member.data for member in group.members]
+    if group.domain is not None or not all(isinstance(loop, Pointwise) and loop.numel == group.numel for loop in loops):
+        return None
+    domain = choose_domain(group)
+    if not isinstance(group.numel, int) or domain[0] < ROWS or domain[1] < ROWS:
+        return None
+    bodies = [body_in_domain(member, domain) for member in group.members]
+    plain = (Load, Constant, IndexValue, Call)
+    if not all(isinstance(node, plain) for body in bodies for node in walk(body)):
+        return None  # what is read under a mask may lie outside
+    if any(needs_scalar(body, row_variables(domain)[1]) for body in bodies):
+        return None
+    ranges = max((loop.ranges for loop in loops), key=len)
+    start = next(start for start in range(len(ranges) + 1) if product(ranges[start:]) == domain[1])
+    for first in range(start):
+        made = _cut(domain, product(ranges[first:start]), bodies)
+        turned = made.turned(lambda name: buffers[name].layout.dtype)
+        local = {member.name for member in group.members}
+        if 0 < len(turned) <= MOST_TURNED and made.width >= ROWS and not any(load.buffer in local for load in turned):
+            return made
+    return None
+
+
+def _cut(domain: tuple[int, int], width: int, bodies: list[Value]) -> Turning:
+    x, _ = row_variables(domain)
+    outer = domain[0] // width
+    o, c = Var("o", outer), Var("c", width)
+    return Turning(outer, width, domain[1], tuple(substitute(body, {x: o * width + c}) for body in bodies))
+
+
+class TurningKernel(KernelWriter):
+    """Writes a group that `turning_of` takes."""
+
+    def __init__(self, group: Group, buffers: dict[str, Buffer], turning: Turning):
+        super().__init__(group, buffers)
+        self.turning = turning
+
+    def write(self) -> Kernel:
+        """The kernel."""
+        turning, (_, c, r) = self.turning, self.turning.variables
+        turned = turning.turned(self.element_type)
+        names = {(load.buffer, to_cpp(load.index)): f"turned{number}" for number, load in enumerate(turned)}
+        begin = {c: as_expr(Var("first", turning.width)), r: as_expr(Var("start", turning.columns))}
+        copies = []
+        for load, name in zip(turned, names.values(), strict=True):
+            at = f"{self.pointer(load.buffer)} + {to_cpp(load.index.substitute(begin))}"
+            copies.append(f"rl::turn({at}, {stride_along(load.index, r)}L, rows, count, {name}, {COLUMNS}L);")
+        blocks, runs = -(-turning.width // ROWS), -(-turning.columns // COLUMNS)
+        self.kernel.body = [
+            "#pragma omp for schedule(static)",
+            f"for (long block = 0; block < {turning.outer * blocks * runs}L; ++block) {{",
+            f"  [[maybe_unused]] const long o = block / {blocks * runs}L, start = block % {runs}L * {COLUMNS}L;",
+            f"  const long first = block / {runs}L % {blocks}L * {ROWS}L;",
+            f"  const long rows = first + {ROWS}L < {turning.width}L ? {ROWS}L : {turning.width}L - first;",
+            f"  const long count = start + {COLUMNS}L < {turning.columns}L ? {COLUMNS}L : {turning.columns}L - start;",
+            *[f"  alignas(64) float {name}[{ROWS * COLUMNS}];" for name in names.values()],
+            *indented(copies),
+            "  for (long c = first; c < first + rows; ++c) {",
+            "    rl::for_each(count, [&](auto lane, long i) {",
+            "      [[maybe_unused]] const long r = start + i;",
+            *indented(self._elements(names), 3),
+            "    });",
+            "  }",
+            "}",
+        ]
+        self.kernel.header = "pack"
+        self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
+        return self.kernel
+
+    def _elements(self, names: dict[tuple[str, str], str]) -> list[str]:
+        turning, (o, c, r) = self.turning, self.turning.variables
+        writer = _TurnedWriter(r, self.pointer, self.element_type, self.stream)
+        writer.turned = names
+        at = to_cpp((o * turning.width + c) * turning.columns + r)
+        for member, body in zip(self.group.members, turning.bodies, strict=True):
+            result = writer.write(body)
+            if member.name in self.stored:
+                writer.lines.append(f"lane.store({self.pointer(member.name, True)} + {at}, {result});")
+            writer.local[member.name] = result
+        return writer.lines
+
+
+class _TurnedWriter(StatementWriter):
+    """Reads what was turned from its block."""
+
+    turned: dict[tuple[str, str], str]
+
+    def _load(self, value: Load) -> str:
+        name = self.turned.get((value.buffer, to_cpp(value.index)))
+        return super()._load(value) if name is None else self.bind(f"{self.lane}.load({name} + (c - first) * {COLUMNS}L + i)")

@@ -1,0 +1,120 @@
+"""Inputs that a graph writes to: new values go to the inputs' memory natively, in place where nothing reads the old ones later.
+
+In: graphs in which `copy_` to an input stands just before the output, as functionalization leaves them. Out: which of these
+nodes native code covers; and, after scheduling, which values are calculated where the input lies. Others are copied there when
+all is calculated, so that a program that fails has written to no input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from rushlight.core.algebra import Expr
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import state
+from rushlight.fx.node import Node
+from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Reduction, walk
+from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_ordered, is_row_value, row_variables
+from rushlight.ops.registry import aten
+
+_COPY = aten("copy_")
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBack:
+    """The value of `buffer` replaces that of an input, which lies in memory of its own if it is `alone`."""
+
+    target: str
+    buffer: str
+    alone: bool
+
+
+def is_write_back(node: Node) -> bool:
+    """Whether a node replaces what an input without gaps holds by a value of its dtype and size."""
+    if node.target is not _COPY or node.users or len(node.args) < 2:
+        return False
+    target, source = node.args[:2]
+    if not isinstance(source, Node) or target.op != "placeholder" or not isinstance(source.meta.get("val"), Tensor):
+        return False
+    old, new = target.meta["val"], source.meta["val"]
+    same = old.dtype is new.dtype and not old.dtype.is_complex and tuple(old.shape) == tuple(new.shape)
+    return same and _is_dense(old)
+
+
+def _is_dense(value: Tensor) -> bool:
+    numbers = (*value.shape, *value.stride())
+    if not all(isinstance(number, int) for number in numbers):
+        return value.is_contiguous()
+    expected = 1
+    for step, extent in sorted(zip(value.stride(), value.shape, strict=True)):
+        if extent > 1 and step != expected:
+            return False
+        expected *= max(extent, 1)
+    return 0 not in value.shape
+
+
+def noting_writes(
+    run: Callable[..., tuple], reference: Callable[..., tuple], places: list[int]
+) -> Callable[..., tuple]:
+    """`run`, after which the inputs at `places` count as written to; `reference`, which raises what is due, where one of
+    them may not be written to."""
+
+    def counted(*inputs: object) -> tuple:
+        if not all(_is_writable(inputs[place]._impl) for place in places):
+            return reference(*inputs)
+        results = run(*inputs)
+        for place in places:
+            inputs[place]._impl.version.value += 1
+        return results
+
+    return counted
+
+
+def _is_writable(impl: TensorImpl) -> bool:
+    if impl.inference and not state.inference:
+        return False
+    return impl.storage.buffer is None or impl.array.flags.writeable
+
+
+def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
+    """The buffers that may be calculated in the memory of the inputs that they replace."""
+    homes = {member.name: group for group in groups for member in group.members}
+    found: dict[str, str] = {}
+    for write in writes:
+        group = homes.get(write.buffer)
+        if group is None or group.constant or write.buffer in outputs or write.buffer in found or not write.alone:
+            continue
+        later = groups[groups.index(group) + 1 :]
+        if not any(write.target in other.reads() for other in later) and _reads_before_writing(group, write):
+            found[write.buffer] = write.target
+    return found
+
+
+def _reads_before_writing(group: Group, write: WriteBack) -> bool:
+    """Whether a group reads an element of the old value only where it then puts the new one, and before it does."""
+    readers = [member for member in group.members if write.target in member.reads()]
+    if not readers:
+        return True
+    names = [member.name for member in group.members]
+    own = group.members[names.index(write.buffer)]
+    if not all(isinstance(member, ComputedBuffer) and not is_ordered(member) for member in (own, *readers)):
+        return False
+    domain = group.domain or (1, group.numel)
+    if readers != [own] and _has_passes(group, domain):
+        return False
+    in_order = all(names.index(member.name) <= names.index(own.name) for member in readers)
+    place = row_variables(domain)[0] if is_row_value(own, domain) else element_index(domain)
+    return in_order and all(_reads_at(member, write.target, place, domain) for member in readers)
+
+
+def _has_passes(group: Group, domain: tuple) -> bool:
+    return any(is_row_value(member, domain) for member in group.members)
+
+
+def _reads_at(member: Buffer, target: str, place: Expr, domain: tuple) -> bool:
+    if isinstance(member.data, Reduction):
+        return False
+    loads = (node for node in walk(body_in_domain(member, domain)) if isinstance(node, Load) and node.buffer == target)
+    return all(node.index == place for node in loads)

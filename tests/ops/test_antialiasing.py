@@ -1,0 +1,43 @@
+"""Antialiased resizing against its definition: each output is the mean of what its filter covers, one element at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import gradcheck
+from rushlight.nn import functional as F
+
+FILTERS = {
+    "bilinear": (1, lambda x: max(1 - x, 0)),
+    "bicubic": (2, lambda x: 1.5 * x**3 - 2.5 * x**2 + 1 if x < 1 else -0.5 * x**3 + 2.5 * x**2 - 4 * x + 2 if x < 2 else 0),
+}
+
+
+def matrix(size: int, output: int, mode: str) -> np.ndarray:
+    """The weights of one dimension, (output, size)."""
+    radius, curve = FILTERS[mode]
+    ratio = size / output
+    stretch = max(ratio, 1.0)
+    made = np.zeros((output, size))
+    for row in range(output):
+        centre = (row + 0.5) * ratio
+        first, last = max(int(centre - radius * stretch + 0.5), 0), min(int(centre + radius * stretch + 0.5), size)
+        for column in range(first, last):
+            made[row, column] = curve(abs(column + 0.5 - centre) / stretch)
+    return made / made.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("mode", FILTERS)
+@pytest.mark.parametrize("sizes, output", [((150, 9), (130, 14)), ((7, 200), (200, 70)), ((3, 300), (2, 65)), ((1, 1), (4, 3))])
+def test_means_under_a_filter(mode, sizes, output):
+    image = np.random.default_rng(0).standard_normal((2, 3, *sizes))
+    found = F.interpolate(torch.tensor(image), output, mode=mode, antialias=True)
+    expected = matrix(sizes[0], output[0], mode) @ image @ matrix(sizes[1], output[1], mode).T
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+
+
+def test_gradient_over_several_blocks():
+    image = torch.randn(1, 1, 3, 100, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(lambda x: F.interpolate(x, (2, 70), mode="bilinear", antialias=True), (image,))
