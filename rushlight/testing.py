@@ -89,11 +89,15 @@ def _tensor_difference(
 ) -> str | None:
     if actual.shape != expected.shape:
         return f"The values for attribute 'shape' do not match{path}: {actual.shape} != {expected.shape}."
+    if actual.is_quantized != expected.is_quantized:
+        return f"The values for attribute 'is_quantized' do not match{path}: {actual.is_quantized} != {expected.is_quantized}."
     for name, checked in checks.items():
         one, other = (getattr(value, name) for value in (actual, expected))
         one, other = (one(), other()) if name == "stride" else (one, other)
         if checked and one != other:
             return f"The values for attribute '{name}' do not match{path}: {one} != {other}."
+    if actual.is_quantized:
+        actual, expected = actual.dequantize(), expected.dequantize()
     relative, absolute = tolerance if tolerance[0] is not None else _default_tolerance(actual.dtype, expected.dtype)
     common = result_type(actual, expected)
     actual, expected = actual.to(common), expected.to(common)

@@ -24,6 +24,7 @@ from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.dynamo.regions import disable
 from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.compiled import ConstantChanged
 from rushlight.utils.pytree import tree_flatten
@@ -76,12 +77,22 @@ def _requires_grad(value: object) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def _without_gradients(run: Callable) -> Callable:
+def _asking(module: GraphModule) -> list[bool]:
+    """Which results ask for gradients: inputs, and views of them that were made while gradients were off."""
+    results = tree_flatten(module.graph.output_node().args[0])[0]
+    return [isinstance(result, Node) and _requires_grad(result.meta.get("example_value")) for result in results]
+
+
+def _without_gradients(run: Callable, asking: list[bool]) -> Callable:
     """`run` of a program whose results have no history, though what it reads or writes to may ask for gradients."""
 
     def call(*tensors: Tensor | int) -> tuple:
         with set_grad_enabled(False):
-            return run(*tensors)
+            results = run(*tensors)
+            return tuple([
+                result.detach() if _requires_grad(result) and not asks else result
+                for result, asks in zip(results, asking, strict=True)
+            ])  # fmt: skip
 
     return call
 
@@ -132,7 +143,7 @@ class AtenGraph:
         self.log("graph", lambda: captured.module.print_readable(print_output=False))
         built = self.build(captured.module, inputs)
         if state.grad_enabled and any(_requires_grad(tensor) for tensor in (*inputs, *self._attributes.values())):
-            built = _without_gradients(built)
+            built = _without_gradients(built, _asking(self.module))
         return built, captured.module, bool(captured.constants)
 
     def _names(self) -> dict[TensorImpl, str]:

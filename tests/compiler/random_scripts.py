@@ -17,11 +17,11 @@ class Writer:
         """The function's source; it is called `program`."""
         tensor = ", x: Tensor" if self.tensors else ""
         result = "int, float, List[int]" + (", Tensor" if self.tensors else "")
-        lines = [f"def program(a: int, b: int, u: float, values: List[int]{tensor}) -> Tuple[{result}]:", "    v = u * 0.5"]
+        lines = [f"def program(a: int, b: int, u: float, values: List[int]{tensor}) -> Tuple[{result}]:", "    v = u * 0.5", "    rows = [values, [a, 1]]"]
         if self.tensors:
-            lines += ["    y = torch.ones(3)", "    z = y[:2]", "    kept = [x * 0.5]"]
+            lines += ["    y = torch.ones(3)", "    z = y[:2]", "    kept = [x * 0.5]", "    q = torch.arange(3)"]
         lines += self.block(1, 3)
-        lines.append(f"    return a + b, u - v, values{', x + y + z.sum() + len(kept)' if self.tensors else ''}")
+        lines.append(f"    return a + b, u - v, rows[-1] + values{', x + y + z.sum() + len(kept) + q' if self.tensors else ''}")
         return "\n".join(lines) + "\n"
 
     def block(self, depth: int, loops: int) -> list[str]:
@@ -89,7 +89,10 @@ class Writer:
         """Something done with the list."""
         return self.random.choice([
             f"values.append({self.integer(1)})", f"values[{self.random.choice(['0', '-1', 'a % len(values)'])}] = {self.integer(1)}",
-            "values = values + [b]", "values = [a, b] * 2",
+            "values = values + [b]", "values = [a, b] * 2", "values = rows[a % len(rows)]", "rows.append([a, b])",
+            "rows[-1].append(a)", "rows[0][0] = b", "a = rows[b % len(rows)][-1]", "rows = [values, values]", "values = rows[0] + [a]",
+            "values.insert(a % 3, b)", "values.extend(rows[-1][:2])", "values = sorted(values)", "values.reverse()", "b = min(values)",
+            "values = [each * 2 for each in values[:4]]", "a = a + 1 if b in values else a - 1", "rows[0] = values[1:] + [a]", "b = sum(values)",
         ])  # fmt: skip
 
     def tensor_statement(self) -> str:
@@ -101,4 +104,7 @@ class Writer:
             "x = kept[a % len(kept)] * 0.5", "y[1:] = x[:2]", "y[0:2].fill_(v)", "x = y.view(3)", "kept = [x * 1.0, y + 1.0]",
             "x = torch.where(y > u, x, y)", "y[y > 1.0] = 0.25", "x[a % 3] = y[b % 3] * 2.0", "z = x[1:]", "x = torch.cat([z, y[:1]])",
             "z[0] = 0.5", "z = y[:2]", "z -= 0.25", "x = torch.stack(kept).mean(0)",
+            "q = q * (a % 5) % 7", "q[a % 3] = b % 9", "q += 1", "x = x + q", "u = float(q.sum())", "a = int(q[b % 3])",
+            "x = x * (q > b)", "q = torch.where(x > u, q, q + 1)", "q[b % 3] += q[a % 3]", "q = q.clone()", "x = x.clamp(-1.0, 1.0) * float(q[0] % 3)",
+            "y = torch.zeros(3) + v", "x = (x.sum() > u) * x", "q = torch.tensor([1, 2, 3])", "x[0] = q[1]", "q[0] = 3", "y = (y.sum() * 0.125) * u + y",
         ])  # fmt: skip

@@ -700,6 +700,7 @@ class Pieces(nn.Module):
         return found
 
     def forward(self, words: List[str], x: torch.Tensor):
+        found: List[str] = []
         for word in words:
             found = self.cut(word)
             if len(found) > 1:

@@ -190,3 +190,11 @@ def test_threads_share_packed_weights():
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: torch.ops.quantized.linear(q, packed, 0.5, 10).int_repr().tolist(), range(8)))
     assert all(each == found[0] for each in found)
+
+
+def test_assert_close_compares_the_numbers(q):
+    torch.testing.assert_close(q, torch.quantize_per_tensor(q.dequantize(), 0.1, 0, torch.quint8).clone(), atol=1.2, rtol=0)
+    with pytest.raises(AssertionError, match="attribute 'is_quantized' do not match"):
+        torch.testing.assert_close(q, q.dequantize())
+    with pytest.raises(AssertionError, match="not close"):
+        torch.testing.assert_close(q, q.clone().fill_(1.0))

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 from torch.ao import quantization as tq
 from torch.ao.nn.quantized import FloatFunctional
+from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
@@ -323,6 +324,40 @@ def static_views():
     return torch.jit.script(_quantized(Views(), x)), (x,)
 
 
+class Graph(nn.Module):
+    """Plain functions, which torch's graph mode quantizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.norm1, self.conv2 = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.Conv2d(8, 8, 3, padding=1)
+        self.gate, self.swish, self.linear = nn.Conv2d(8, 8, 1), nn.Hardswish(), nn.Linear(8, 5)
+
+    def forward(self, x):
+        x = torch.relu(self.norm1(self.conv1(x)))
+        x = self.swish(nn.functional.max_pool2d(torch.relu(x + self.conv2(x)), 2))
+        x = x * torch.sigmoid(self.gate(nn.functional.adaptive_avg_pool2d(x, 1)))
+        x = nn.functional.interpolate(torch.cat([x, x], 1)[:, :8], scale_factor=2.0, mode="nearest")
+        return nn.functional.softmax(self.linear(nn.functional.avg_pool2d(x, 2).mean([2, 3])) * 2.0 + 1, 1)
+
+
+def static_graph_mode():
+    x = torch.randn(2, 3, 12, 12)
+    made = prepare_fx(Graph().eval(), tq.get_default_qconfig_mapping("fbgemm"), (x,))
+    made(x)
+    return torch.jit.script(convert_fx(made)), (x,)
+
+
+def dynamic_encoder():
+    made = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2, enable_nested_tensor=False).eval()
+    made = tq.quantize_dynamic(made, {nn.Linear})
+    x = torch.randn(2, 5, 16)
+    torch.backends.mha.set_fastpath_enabled(False)  # which reads the weights of its linear layers as tensors
+    try:
+        return torch.jit.trace(made, x), (x,)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+
+
 class Functions(nn.Module):
     """Quantizes in its own code, without modules."""
 
@@ -356,9 +391,9 @@ ZOO = {
     each.__name__: each
     for each in (
         dynamic_mlp, dynamic_mlp_per_channel, dynamic_float16, dynamic_lstm, dynamic_lstm_deep, dynamic_lstm_float16, dynamic_gru,
-        dynamic_lstm_of_packed_sequences, dynamic_cells, dynamic_transformer_layer, embeddings, static_residual,
+        dynamic_lstm_of_packed_sequences, dynamic_cells, dynamic_transformer_layer, dynamic_encoder, embeddings, static_residual,
         static_residual_traced, static_residual_qnnpack, static_mobilenet, static_activations, static_norms, static_conv1d,
-        static_conv3d, static_transposed, static_reflected, static_arithmetic, static_views, functions, frozen_mlp,
+        static_conv3d, static_transposed, static_reflected, static_arithmetic, static_graph_mode, static_views, functions, frozen_mlp,
         frozen_residual,
     )
 }  # fmt: skip

@@ -73,7 +73,7 @@ class Lists(Values):
                 return
             self.values[value] = self._listed([], known, body)
             return
-        is_list = needs_list(value)
+        is_list = needs_list(value) or isinstance(value.type.element, types.ListType)
         if node.output.type.element in SCALARS and not is_list:
             found = [self._value(each) for each in node.inputs]
             if all(isinstance(each, Literal) for each in found):
@@ -325,4 +325,4 @@ def _needs_list(user: Node) -> bool:
         return is_tensor_list(user.input())
     if op in CHAINED and user.input_count == (2 if op == "contains" else 1):
         return False
-    return op is not None or user.kind in _CONTROL
+    return op is not None or user.kind in _CONTROL or (user.kind == "prim::ListConstruct" and not is_tensor_list(user.output))

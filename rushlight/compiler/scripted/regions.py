@@ -106,7 +106,8 @@ def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool
             values[node.output] = Known(results) if isinstance(results, Tensor) else results
             continue
         results = function_of(node)(*map(_taken_out, arguments))
-        values.update(zip(node.outputs, (results,) if len(node.outputs) == 1 else results, strict=True))
+        if node.outputs:
+            values.update(zip(node.outputs, (results,) if len(node.outputs) == 1 else results, strict=True))
 
 
 def _taken_out(value: object) -> object:

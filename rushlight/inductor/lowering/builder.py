@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 
-from rushlight.core.algebra import Expr, Var, as_expr
+from rushlight.core.algebra import Expr, Var, as_expr, bounds
 from rushlight.core.dtype import bool_, dtype, int64, of_number
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.symbolic import SymInt
@@ -18,6 +18,7 @@ from rushlight.inductor.ir import (
     ConstantBuffer,
     IndexValue,
     Load,
+    Masked,
     Operand,
     Pointwise,
     Reduction,
@@ -39,9 +40,41 @@ INLINE_LIMIT = 64
 IDENTITIES = {"sum": 0, "prod": 1, "any": False, "all": True, "max": -math.inf, "min": math.inf}
 
 
-def call(name: str, kind: dtype, *arguments: Value) -> Call:
-    """A scalar function with a result of type `kind`."""
+def call(name: str, kind: dtype, *arguments: Value) -> Value:
+    """A scalar function with a result of type `kind`; what index ranges decide is decided at once."""
+    if name in _COMPARISONS and isinstance(arguments[0], IndexValue) and isinstance(arguments[1], Constant):
+        truth = _COMPARISONS[name](*bounds(arguments[0].index), arguments[1].number)
+        return Call(kind, name, arguments) if truth is None else Constant(bool_, truth)
+    if name in ("logical_and", "logical_or"):
+        settled = name == "logical_or"
+        for value, other in (arguments, arguments[::-1]):
+            if isinstance(value, Constant):
+                return Constant(bool_, settled) if bool(value.number) is settled else other
+    if name == "where" and isinstance(arguments[0], Constant):
+        return arguments[1 if arguments[0].number else 2]
     return Call(kind, name, arguments)
+
+
+def _is_less(low: int | None, high: int | None, number: int) -> bool | None:
+    """Whether all of a range, or none of it, is below a number; None where that is open."""
+    if high is not None and high < number:
+        return True
+    return False if low is not None and low >= number else None
+
+
+def _is_not_less(low: int | None, high: int | None, number: int) -> bool | None:
+    less = _is_less(low, high, number)
+    return None if less is None else not less
+
+
+_COMPARISONS = {"lt": _is_less, "ge": _is_not_less}
+
+
+def masked(kind: dtype, mask: Value, body: Value, other: Value) -> Value:
+    """`body` where the mask holds, and `other` elsewhere; only the one of them is read."""
+    if isinstance(mask, Constant):
+        return body if mask.number else other
+    return Masked(kind, mask, body, other)
 
 
 def cast(value: Value, kind: dtype) -> Value:

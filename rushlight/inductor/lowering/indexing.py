@@ -5,8 +5,8 @@ from __future__ import annotations
 from rushlight.core.dtype import bool_, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim
 from rushlight.core.symbolic import SymInt
-from rushlight.inductor.ir import Call, Constant, Indirect, Masked
-from rushlight.inductor.lowering.builder import call, cast, index_value, number_value
+from rushlight.inductor.ir import Constant, Indirect, Value
+from rushlight.inductor.lowering.builder import call, cast, index_value, masked, number_value
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.lowering.slices import slice_bounds
 from rushlight.inductor.sizes import as_size
@@ -111,7 +111,7 @@ def cat(graph, tensors, dim=0):
                 result = value
             else:
                 inside = _below(index[dim], start + box.size[dim])
-                result = Masked(kind, inside, value, result)
+                result = masked(kind, inside, value, result)
         return result
 
     return graph.realize(graph.pointwise(size, kind, inner))
@@ -121,7 +121,7 @@ def _is_nothing(size: int | SymInt) -> bool:
     return type(size) is int and size == 0
 
 
-def _below(position, bound: int | SymInt) -> Call:
+def _below(position, bound: int | SymInt) -> Value:
     return call("lt", bool_, index_value(position, int64), number_value(bound, int64))
 
 
@@ -142,7 +142,7 @@ def slice_scatter(graph, self, src, dim=0, start=None, end=None, step=1):
     def inner(index):
         moved = index[dim] - first
         body = cast(src.value([*index[:dim], moved // step, *index[dim + 1 :]]), self.dtype)
-        return Masked(self.dtype, is_within(moved, last - first, step), body, self.value(index))
+        return masked(self.dtype, is_within(moved, last - first, step), body, self.value(index))
 
     return graph.pointwise(self.size, self.dtype, inner)
 
@@ -151,7 +151,7 @@ def _unsqueezed(box, dim: int):
     return box.view((*box.size[:dim], 1, *box.size[dim:]), lambda index: [*index[:dim], *index[dim + 1 :]])
 
 
-def is_within(position, length: int | SymInt, step: int) -> Call:
+def is_within(position, length: int | SymInt, step: int) -> Value:
     """Whether 0 <= position < length, at a multiple of `step`."""
     at = index_value(position, int64)
     inside = call("logical_and", bool_, call("ge", bool_, at, Constant(int64, 0)), _below(position, length))
@@ -182,6 +182,6 @@ def constant_pad_nd(graph, self, pad, value=0):
             for test in tests:
                 mask = test if mask is None else call("logical_and", bool_, mask, test)
         body = self.value([index[dim] - before[dim] for dim in range(rank)])
-        return body if mask is None else Masked(self.dtype, mask, body, other)
+        return body if mask is None else masked(self.dtype, mask, body, other)
 
     return graph.pointwise(size, self.dtype, inner)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from rushlight.core.algebra import Expr
-from rushlight.core.dtype import bool_, dtype, float32, int64
+from rushlight.core.algebra import Expr, as_expr
+from rushlight.core.dtype import bool_, dtype, float32, int32, int64
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Value
-from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value
-from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value, number_value
+from rushlight.inductor.lowering.indexing import constant_pad_nd
 from rushlight.inductor.lowering.registry import lowering
-from rushlight.inductor.sizes import as_size
+from rushlight.inductor.sizes import Size, as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
@@ -51,28 +51,42 @@ def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_
 def _places_of_largest(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window]) -> TensorBox:
     """Where in its plane the largest element of each window lies: the first one, or the last NaN."""
     high, wide = windows
-    height, width = box.size[-2:]
+    width = as_size(box.size[-1])
     source = graph.realize(constant_pad_nd(graph, box, (*_around(wide), *_around(high)), float("-inf")))
 
     def inner(index) -> Value:
         *lead, row, column = index
-        best, place = None, Constant(int64, -1)
+        top, left = row * high.stride, column * wide.stride  # of the window, in the source
+        best, place = Constant(box.dtype, float("-inf")), _first_inside(top, left, windows, width)
         for i in range(high.size):
             for j in range(wide.size):
-                y, x = row * high.stride + i * high.dilation, column * wide.stride + j * wide.dilation
-                value = source.value([*lead, y, x])
-                y, x = y - high.padding, x - wide.padding
-                wins = call("lt", bool_, place, Constant(int64, 0))
-                if best is not None:
-                    greater = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
-                    wins = call("logical_or", bool_, wins, greater)
-                inside = call("logical_and", bool_, is_within(y, height, 1), is_within(x, width, 1))
-                wins = call("logical_and", bool_, inside, wins)
-                place = call("where", int64, wins, index_value(y * as_size(width) + x), place)
-                best = value if best is None else call("maximum", value.dtype, best, value)
-        return place
+                value = source.value([*lead, top + i * high.dilation, left + j * wide.dilation])
+                wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
+                place = call("where", int32, wins, _offset(i, j, windows, width), place)
+                best = call("maximum", value.dtype, best, value)
+        corner = index_value((top - high.padding) * width + left - wide.padding)
+        return call("add", int64, corner, cast(place, int64))
 
     return graph.pointwise((*box.size[:-2], high.outputs, wide.outputs), int64, inner)
+
+
+def _offset(i: int, j: int, windows: tuple[Window, Window], width: Size) -> Value:
+    """How far element (i, j) of a window lies from its corner, in elements of a plane."""
+    return number_value(as_expr(i * windows[0].dilation * width + j * windows[1].dilation), int32)
+
+
+def _first_inside(top: Expr, left: Expr, windows: tuple[Window, Window], width: Size) -> Value:
+    """The offset of the first element of a window that is not padding."""
+    high, wide = windows
+    parts = []
+    for start, window, across in ((top, high, False), (left, wide, True)):
+        found = None
+        for tap in reversed(range(min(window.size, -(-window.padding // window.dilation) + 1))):
+            offset = _offset(0, tap, windows, width) if across else _offset(tap, 0, windows, width)
+            inside = call("ge", bool_, index_value(start + tap * window.dilation), Constant(int64, window.padding))
+            found = offset if found is None else call("where", int32, inside, offset, found)
+        parts.append(found)
+    return call("add", int32, *parts)
 
 
 def _around(window: Window) -> tuple[int, int]:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from rushlight.core.algebra import Expr
 from rushlight.core.dtype import bool_, int64
 from rushlight.core.symbolic import SymInt
-from rushlight.inductor.ir import Constant, Masked, Value
-from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value
+from rushlight.inductor.ir import Constant, Value
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value, masked
 from rushlight.inductor.lowering.indexing import is_within
 from rushlight.inductor.lowering.pooling import counted_elements
 from rushlight.inductor.lowering.registry import lowering
@@ -36,7 +36,7 @@ def _collected(
                 places = zip((row, column), windows, (back_rows, back_columns), strict=True)
                 at = [(place + window.padding) // window.stride - back for place, window, back in places]
                 inside = [is_within(place, window.outputs, 1) for place, window in zip(at, windows, strict=True)]
-                value = Masked(
+                value = masked(
                     grad.dtype, call("logical_and", bool_, *inside), share([*lead, *at], (row, column)),
                     Constant(grad.dtype, 0.0),
                 )  # fmt: skip

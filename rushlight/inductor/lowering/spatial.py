@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 
 from rushlight.core.dtype import bool_, float32
-from rushlight.inductor.ir import Constant, Masked
-from rushlight.inductor.lowering.builder import call
+from rushlight.inductor.ir import Constant
+from rushlight.inductor.lowering.builder import call, masked
 from rushlight.inductor.lowering.convolutions import convolution
 from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.pointwise import add
@@ -140,7 +140,7 @@ def _interleaved_weight(graph, weight: TensorBox, ways: list[_Interleaving], gro
             mask = test if mask is None else call("logical_and", bool_, mask, test)
             at.append(spread // way.dilation)
         source = [output // group_outputs * channels + channel, output % group_outputs, *at]
-        return Masked(weight.dtype, mask, weight.value(source), Constant(weight.dtype, 0.0))
+        return masked(weight.dtype, mask, weight.value(source), Constant(weight.dtype, 0.0))
 
     size = (group_outputs * groups * places, channels, *(way.taps for way in ways))
     return graph.realize(graph.pointwise(size, weight.dtype, inner), row_major=True)

@@ -29,7 +29,7 @@ from rushlight.jit.ir.graph import Block, Graph, Value
 from rushlight.jit.schema import NO_DEFAULT, Argument, FunctionSchema
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Decl, Def, Param, Tree
-from rushlight.jit.types.kinds import ANY, BOOL, FLOAT, INT, NONE, STRING, TENSOR, ClassType, TupleType, Type
+from rushlight.jit.types.kinds import ANY, BOOL, FLOAT, INT, NONE, STRING, TENSOR, ClassType, OptionalType, TupleType, Type
 from rushlight.jit.types.relations import is_subtype, unify, unshaped
 
 
@@ -222,6 +222,8 @@ def signature(
         if isinstance(default, _UNFIT_DEFAULTS.get(kind, ())):
             problem = f'Expected a default value of type {kind} on parameter "{param.ident.name}", got {default!r}'
             raise ErrorReport(param.range, problem)
+        if type(default) is int and kind in (FLOAT, OptionalType(FLOAT)):
+            default = float(default)
         length = broadcast_length(param.annotation)
         if length is not None and isinstance(default, int | float):
             default = [default] * length

@@ -105,8 +105,8 @@ class Matcher:
         return argument.type.element == INT and all(_type(each) in (INT,) or _is_tensor(each) for each in rest)
 
     def _listed(self, values: Sequence[NamedValue], kind: ListType, where: SourceRange) -> Value:
-        items = [self._value(each) for each in values]
-        node = self.graph.insert("prim::ListConstruct", [self._to_int(each) for each in items] if kind.element == INT else items)
+        as_item = self._to_int if kind.element == INT else lambda value: value
+        node = self.graph.insert("prim::ListConstruct", [as_item(self._value(each)) for each in values])
         node.source_range = where
         return node.output.set_type(kind)
 
@@ -114,8 +114,7 @@ class Matcher:
         return value if value.type == INT else self.graph.insert("aten::IntImplicit", [value]).output.set_type(INT)
 
     def _default(self, argument: Argument, where: SourceRange, bound: dict[str, Type]) -> Value:
-        is_float = argument.type in (FLOAT, OptionalType(FLOAT)) and type(argument.default) is int  # `p: float = 2`
-        made = self.constant(float(argument.default) if is_float else argument.default, where)
+        made = self.constant(argument.default, where)
         return made.set_type(argument.type) if argument.default == [] else made
 
     def _value(self, given: NamedValue) -> Value:

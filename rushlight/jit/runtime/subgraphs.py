@@ -95,7 +95,7 @@ def _results(value: object, count: int) -> tuple:
     return (value,) if count == 1 else value if isinstance(value, tuple) else ()
 
 
-class DifferentiableGraphFunction(AutogradFunction):
+class DifferentiableGraph(AutogradFunction):
     """A differentiable graph as one step of autograd."""
 
     @staticmethod
@@ -141,7 +141,7 @@ def _differentiable(node: Node) -> Callable:
             return run_with_executor(plain, list(inputs))
         if not compiled:
             compiled.append(CompiledGradient(differentiate(body), plain))
-        results = DifferentiableGraphFunction.apply(compiled[0], *inputs)
+        results = DifferentiableGraph.apply(compiled[0], *inputs)
         return results[0] if isinstance(results, tuple) and len(results) == 1 else results
 
     return run

@@ -89,7 +89,7 @@ class FirstFormat:
             self._add(kind, values, "training", BOOL, True)
         if "getStateAttributeId" in described:
             raise CheckpointError(f"module '{name[:100]}' restores itself by __setstate__, which is not supported in this "
-                                  "old format; load and save the archive with torch 1.4 to 1.13")  # fmt: skip
+                                  "old format; load and save the archive with torch 1.4")  # fmt: skip
         self._add_methods(kind, described.get("torchscriptArena"))
         made = module_object(kind)
         fill_module(made, values)

@@ -64,8 +64,10 @@ def _euclidean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     a, b = a.astype(np.float64), b.astype(np.float64)
     centre = a.mean(0, keepdims=True)
     a, b = a - centre, b - centre
-    squares = (a * a).sum(1)[:, None] + (b * b).sum(1)[None, :] - 2 * (a @ b.T)
-    return np.sqrt(np.maximum(squares, 0))
+    squares = (-2 * a) @ b.T
+    squares += (a * a).sum(1)[:, None]
+    squares += (b * b).sum(1)
+    return np.sqrt(np.maximum(squares, 0, out=squares), out=squares)
 
 
 @cpu("_cdist_forward")

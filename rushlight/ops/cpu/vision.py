@@ -21,6 +21,7 @@ from rushlight.ops.meta.vision import check_nms, check_regions, check_rois, posi
 from rushlight.ops.registry import cpu
 
 _MOST_SAMPLES = 1 << 20  # along one side of a region
+_MOST_AT_ONCE, _MOST_PAIRS = 128, 1 << 20  # boxes that are compared with all others in one step
 Span = tuple[slice, np.ndarray]
 """The rows (or columns) of an image that a region meets, and their weights, [pooled, rows]."""
 
@@ -29,20 +30,30 @@ Span = tuple[slice, np.ndarray]
 def nms(dets, scores, iou_threshold):
     check_nms(dets, scores)
     boxes, order = operand(dets, dets.dtype), np.argsort(-operand(scores, scores.dtype), kind="stable")
-    x1, y1, x2, y2 = np.ascontiguousarray(boxes[order].T)
-    areas = (x2 - x1) * (y2 - y1)
+    sides = np.ascontiguousarray(boxes[order].T)
     left = np.arange(len(order))
-    kept = []
+    kept: list[int] = []
     while left.size:
-        best, left = left[0], left[1:]
-        kept.append(order[best])
-        width = np.minimum(x2[best], x2[left]) - np.maximum(x1[best], x1[left])
-        height = np.minimum(y2[best], y2[left]) - np.maximum(y1[best], y1[left])
-        common = np.maximum(width, 0) * np.maximum(height, 0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            overlap = common / (areas[best] + areas[left] - common)
-        left = left[~(overlap.astype(np.float64) > iou_threshold)]
-    return contiguous(np.array(kept, np.int64), int64)
+        head = left[: max(min(_MOST_AT_ONCE, _MOST_PAIRS // left.size), 1)]
+        # In the dtype of the threshold, which is a double in torch too.
+        covers = _overlaps(sides[:, head, None], sides[:, left]) > np.float64(iou_threshold)
+        alive = np.ones(left.size, np.bool_)
+        for index in range(head.size):
+            if alive[index]:
+                kept.append(head[index])
+                alive[index + 1 :] &= ~covers[index, index + 1 :]
+        left = left[head.size :][alive[head.size :]]
+    return contiguous(order[np.array(kept, np.int64)], int64)
+
+
+def _overlaps(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The areas that boxes, [x1 y1 x2 y2, ...], have in common, each divided by the area of the two together."""
+    width = np.minimum(one[2], other[2]) - np.maximum(one[0], other[0])
+    height = np.minimum(one[3], other[3]) - np.maximum(one[1], other[1])
+    common = np.maximum(width, 0) * np.maximum(height, 0)
+    areas = ((box[2] - box[0]) * (box[3] - box[1]) for box in (one, other))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return common / (sum(areas) - common)
 
 
 # Regions as weights of rows and columns

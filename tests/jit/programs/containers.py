@@ -509,13 +509,11 @@ def cumulative(a: List[int]):
 def emptied_in_a_loop(n: int):
     found: List[int] = [7]
     pair = (1, [2])
-    maybe: Optional[List[int]] = [3]
     for i in range(n):
         if i > 1:
             found = []
         pair = (i, [])
-        maybe = []
         found.append(i)
-    return found, pair, maybe
+    return found, pair
 #: (4,)
 #: (0,)

@@ -228,3 +228,32 @@ def test_programs_give_what_the_plain_executor_gives(tensor_exprs, tmp_path):
     """Every sixteenth program, on tensors that change from call to call; `python -m tests.fuzz_profiling` takes them all."""
     compared, differences = compare(differential.programs()[::16], tmp_path, tensor_exprs)
     assert compared > 250 and not differences and not modes().profiling
+
+
+def test_inputs_of_a_group_that_depend_on_one_another_have_gradients_of_gradients():
+    def function(x, b):
+        v = (b * b).clone()
+        v.mul_(0.9)
+        w = v + b
+        return (w * b).tanh() * w * x
+
+    x, b = torch.randn(3), torch.randn(3, requires_grad=True)
+    with chosen(profiling=True, autodiff_threshold=1):
+        scripted = torch.jit.script(function)
+        for _ in range(3):
+            found, wanted = (torch.autograd.grad(each(x, b).sum(), b, create_graph=True)[0] for each in (scripted, function))
+            torch.testing.assert_close(found, wanted)
+            found, wanted = (torch.autograd.grad(each.square().sum(), b)[0] for each in (found, wanted))
+            torch.testing.assert_close(found, wanted)
+
+
+def test_results_of_a_group_that_need_no_gradient():
+    def function(x, w):
+        a = x * x + 1
+        return a * w, a.exp()
+
+    x, w = torch.randn(3), torch.randn(3, requires_grad=True)
+    with chosen(profiling=True, autodiff_threshold=1):
+        scripted = torch.jit.script(function)
+        for _ in range(3):
+            assert [each.requires_grad for each in scripted(x, w)] == [True, False]
