@@ -265,3 +265,21 @@ def test_loops_that_carry_their_condition(n, count):
         assert results is None  # the argument itself is the result
         return
     assert results[1] == count and results[0].tolist() == [1.0 + sum(range(count))] * 2
+
+
+def test_results_that_are_views_stay_interpreted():
+    def parts(x, n: int):
+        y = x * 2
+        for i in range(n):
+            y = y + i
+        return y, y[0]
+
+    def seen(x, n: int):
+        y = x * 2
+        for i in range(n):
+            y = y + i
+        return y, x.t()
+
+    for function in (parts, seen):
+        graph = executor_of(torch.jit.script(function)._function).plan().graph
+        assert compile_native(graph, [torch.ones(3, 3), 2], function.__name__) is None

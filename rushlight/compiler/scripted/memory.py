@@ -31,11 +31,7 @@ class Memory(Lists):
 
     def _is_view(self, node: Node) -> bool:
         """Whether what a node gives may be a view of memory that is written to somewhere."""
-        operator = operator_of(node) if node.kind.startswith("aten::") else None
-        if operator is None or len(node.outputs) != 1 or not is_tensor(node.output) or not is_tensor(node.input()):
-            return False
-        passes_on = bool(operator.schema.returns[0].alias) or node.kind in MAY_PASS_ON
-        return passes_on and self.plan.aliases.has_writers(node.output)
+        return is_view(node) and self.plan.aliases.has_writers(node.output)
 
     def _view(self, node: Node, body: list[Statement]) -> bool:
         """Make a view; False where the operator gives a new tensor."""
@@ -212,6 +208,16 @@ class Memory(Lists):
         self._flush(body)
         body.append(Write(target, source))
         return True
+
+
+def is_view(node: Node) -> bool:
+    """Whether a node gives its first argument, or a view of it, or may do so."""
+    operator = operator_of(node) if node.kind.startswith("aten::") else None
+    if operator is None or len(node.outputs) != 1 or not node.inputs:
+        return False
+    if not is_tensor(node.output) or not is_tensor(node.input()):
+        return False
+    return bool(operator.schema.returns[0].alias) or node.kind in MAY_PASS_ON
 
 
 def _is_whole(bounds: Sequence[Plain | Literal]) -> bool:

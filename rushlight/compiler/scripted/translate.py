@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rushlight.compiler.scripted.control_flow import ControlFlow
+from rushlight.compiler.scripted.memory import is_view
 from rushlight.compiler.scripted.plan import Plan, Retry, Source
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.scalars import READS, SCALAR_OPERATORS
@@ -100,6 +101,7 @@ def translate(graph: Graph, arguments: Sequence[object], threads: int = 1) -> Tr
 class _Translator(ControlFlow):
     def run(self) -> Translation:
         """Translate the whole graph."""
+        self.results: dict[Value, Value] = {}
         for index, value in enumerate(self.graph.inputs):
             self.values[value] = Source(index, ())
         body: list[Statement] = []
@@ -131,7 +133,18 @@ class _Translator(ControlFlow):
                 return Given(source)
         if isinstance(operand.kind, ListOf) and isinstance(operand.kind.element, TensorOf):
             self._check_listed(value)
+        if isinstance(operand.kind, TensorOf):
+            self._check_shared(value)
         return self._placed(operand, outputs)
+
+    def _check_shared(self, value: Value) -> None:
+        """Results are copies: none may be a view of another, or of an input."""
+        root = value
+        while is_view(root.node):
+            root = root.node.input()
+        is_given = root is not value and (root in self.graph.inputs or root.node.kind == "prim::GetAttr")
+        if is_given or self.results.setdefault(root, value) is not value:
+            raise Unsupported("results that share memory")
 
     def _placed(self, operand: Operand, outputs: list[Operand]) -> int:
         for place, each in enumerate(outputs):

@@ -21,8 +21,8 @@ fallback("part of a backward pass, which runs in eager", "gelu_backward", "_soft
 fallback("needs a sort or a search", "median", "nanmedian", "mode", "searchsorted.Tensor")
 fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecutive")
 fallback("works on regions of images", *(f"torchvision::{name}" for name in (
-    "nms", "box_iou_rotated", "roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward", "ps_roi_align", "_ps_roi_align_backward",
-    "ps_roi_pool", "_ps_roi_pool_backward")))  # fmt: skip
+    "nms", "box_iou_rotated", "roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward", "ps_roi_align",
+    "_ps_roi_align_backward", "ps_roi_pool", "_ps_roi_pool_backward")))  # fmt: skip
 fallback("walks along a sequence", "_ctc_loss", "_ctc_loss_backward", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward")
 fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_factor_ex", "lu_unpack", "linalg_ldl_factor_ex",
          "linalg_qr", "geqrf", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd",

@@ -15,7 +15,7 @@ from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_
 from rushlight.inductor.lowering.indexing import is_within
 from rushlight.inductor.lowering.pooling import counted_elements
 from rushlight.inductor.lowering.registry import lowering
-from rushlight.inductor.sizes import as_size
+from rushlight.inductor.lowering.scatters import scatter_add
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
@@ -48,16 +48,12 @@ def _collected(
 
 @lowering("max_pool2d_with_indices_backward")
 def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d_backward")
-    graph.realize(grad_output)
-    graph.realize(indices)
-    width = as_size(self.size[-1])
-
-    def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
-        chosen = call("eq", bool_, indices.value(window), index_value(element[0] * width + element[1]))
-        return call("where", grad_output.dtype, chosen, grad_output.value(window), Constant(grad_output.dtype, 0.0))
-
-    return _collected(graph, grad_output, self.size, windows, share)
+    windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d_backward")
+    planes, (height, width) = self.size[:-2], self.size[-2:]
+    rows, columns = grad_output.size[-2:]
+    nothing = graph.pointwise((*planes, height * width), self.dtype, lambda at: Constant(self.dtype, 0.0))
+    found = (box.reshape((*planes, rows * columns)) for box in (indices, grad_output))
+    return scatter_add(graph, nothing, -1, *found).reshape(self.size)
 
 
 @lowering("avg_pool2d_backward")

@@ -201,9 +201,9 @@ class Emitter(CallEmitter, StatementEmitter):
         return left
 
 
+_OBJECTS = (list, tuple, type(None))
 _UNFIT_DEFAULTS: dict[Type, tuple[type, ...]] = {
-    INT: (str, float, list, tuple, type(None)), FLOAT: (str, list, tuple, type(None)), BOOL: (str, float, list, tuple, type(None)),
-    STRING: (bool, int, float, list, tuple, type(None)),
+    INT: (str, float, *_OBJECTS), FLOAT: (str, *_OBJECTS), BOOL: (str, float, *_OBJECTS), STRING: (bool, int, float, *_OBJECTS),
 }  # fmt: skip
 
 

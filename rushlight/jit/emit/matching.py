@@ -180,7 +180,7 @@ class Matcher:
         made = [self.convert_value(part, kind, convert) for part, kind in zip(parts, target.elements, strict=True)]
         if all(new is old for new, old in zip(made, parts, strict=True)):
             return value
-        return self._made("prim::TupleConstruct", made, TupleType([each.type for each in made]))
+        return self._made("prim::TupleConstruct", made, TupleType(tuple(each.type for each in made)))
 
     def _list_from_tuple(self, value: Value, target: ListType) -> Value:
         if value.node.kind == "prim::TupleConstruct":

@@ -1,8 +1,8 @@
 """ConvertToSSA, with exit transforms: variables and exits become values.
 
 Requires: a graph as the emitter writes it: `prim::Load` and `prim::Store` of variables, `prim::ReturnStmt`, `prim::BreakStmt`
-and `prim::ContinueStmt`, while loops with a block for their condition; its last node loads `$return`. Guarantees: none of
-these is left; ifs have outputs, loops carry values, and what follows a possible exit stands in an if.
+and `prim::ContinueStmt`, while loops with a block for their condition; its result is what returns give.
+Guarantees: none of these is left; ifs have outputs, loops carry values, and what follows a possible exit stands in an if.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ Span = tuple[slice, np.ndarray]
 @cpu("torchvision::nms")
 def nms(dets, scores, iou_threshold):
     check_nms(dets, scores)
-    boxes, order = operand(dets, dets.dtype), np.argsort(-operand(scores, scores.dtype), kind="stable")
+    boxes, values = operand(dets, dets.dtype), operand(scores, scores.dtype)
+    order = np.argsort(np.where(np.isnan(values), -np.inf, -values), kind="stable")  # NaN is greatest, as in sorting
     sides = np.ascontiguousarray(boxes[order].T)
     left = np.arange(len(order))
     kept: list[int] = []
