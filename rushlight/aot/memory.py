@@ -91,6 +91,7 @@ class WrittenMemory:
 
     def obstacle(self) -> str:
         """Why the writes cannot be made functional; "" if they can."""
+        through = {node for write in self.writes for _, target in written_arguments(write) for node in self._path(target)}
         for storage, nodes in self.nodes.items():
             owners = [node for node in nodes if self.source[node] is None]
             if len(owners) > 1:
@@ -99,9 +100,17 @@ class WrittenMemory:
             if has_internal_overlap(value.shape, value.stride()):
                 return f"{owners[0].name}, which is written to, has several elements in one place"
             for node in nodes:
-                if node not in owners and not is_write(node) and not self._has_inverse(node, owners):
+                if node in owners or is_write(node) or self._has_inverse(node, owners):
+                    continue
+                if node in through or node in self.start:  # what is only read is made again
                     return f"{node.name} is a view by {node.target} of memory that is written to"
         return ""
+
+    def _path(self, node: Node | None) -> Iterator[Node]:
+        """From a node to the root of its memory."""
+        while node is not None:
+            yield node
+            node = self.source[node]
 
     def _has_inverse(self, view: Node, owners: list[Node]) -> bool:
         """Whether what a view shows can be put back. `as_strided` names places in memory, which only a root without gaps has

@@ -66,7 +66,14 @@ def needs_gradients(module: GraphModule) -> bool:
     off is a leaf, and asks for none."""
     calls = (node for node in module.graph.nodes if node.op.startswith("call_"))
     tensors = (tensor for node in calls for tensor in _tensors(node.meta.get("example_value")))
-    return any(tensor.requires_grad and not tensor.is_leaf for tensor in tensors)
+    return any(_requires_grad(tensor) and _has_history(tensor) for tensor in tensors)
+
+
+def _has_history(tensor: Tensor) -> bool:
+    try:
+        return not tensor.is_leaf
+    except RuntimeError:  # a view from while gradients were off, whose memory was written to: it may not be asked
+        return False
 
 
 def _tensors(value: object) -> Iterator[Tensor]:

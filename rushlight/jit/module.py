@@ -7,6 +7,7 @@ reaches them through an object whose slots are the module's own attributes.
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import sys
@@ -64,6 +65,9 @@ class ModuleSlots(MutableMapping):
     def __len__(self) -> int:
         return len(self._module._c.type.attributes)
 
+    def __deepcopy__(self, memo: dict[int, object]) -> ModuleSlots:
+        return copy.deepcopy(self._module, memo)._c.slots
+
 
 class _CompilesWhenMade(type(Module)):
     """The metaclass of ScriptModule: an instance of a subclass is compiled when its `__init__` is done."""
@@ -96,6 +100,16 @@ class ScriptModule(Module, metaclass=_CompilesWhenMade):
         object.__setattr__(self, "_c", inner)
         object.__setattr__(self, "_concrete", concrete)
         object.__setattr__(self, "original_name", concrete.type.short_name)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> ScriptModule:
+        """A module of the same type, whose code it shares, with copies of parameters, buffers, attributes and submodules."""
+        made = memo[id(self)] = type(self).__new__(type(self))
+        Module.__init__(made)
+        made._become(self._concrete)
+        shared = ("_c", "_concrete", "original_name")
+        own = {name: value for name, value in self.__dict__.items() if name not in shared}
+        made.__dict__.update(copy.deepcopy(own, memo))
+        return made
 
     def _add_scripted_hooks(self) -> None:
         """Have calls from Python run the hooks that are methods of the type."""

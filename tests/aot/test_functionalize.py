@@ -144,3 +144,14 @@ def test_views_by_absolute_place_view_the_owner_of_the_memory():
     *_, strided = (node for node in module.graph.nodes if node.op == "call_function")
     assert names == ["mul", "as_strided"] and strided.args[0].target._schema.name == "mul"
     assert Interpreter(module).run(x(4, 3))[0].tolist() == (x(4, 3) * 2)[1:].diagonal().tolist()
+
+
+def test_views_that_are_only_read_need_no_inverse():
+    def function(a):
+        b = a * 2
+        wide = b.expand(3, 4)
+        b.add_(1)
+        return wide * 2, wide
+
+    assert check(function, x(1, 4)) == ["mul", "add", "expand", "mul", "expand"]
+    assert "copy_" in check(lambda a: (a.expand(3, 4), a.mul_(2)), x(1, 4))

@@ -572,3 +572,17 @@ def test_gradients_of_inputs_that_are_not_dense(backend):
             sum((value * value.sin()).sum() for value in leaves(called(x))).backward()
             gradients.append(x.grad)
         assert torch.allclose(*gradients) and gradients[0].stride() == gradients[1].stride()
+
+
+def test_a_view_that_is_written_to_while_gradients_are_off():
+    def scale(x):
+        with torch.no_grad():
+            view = x.t()
+            view.mul_(2)
+            return view
+
+    x = leaf(3, 4)
+    y = x.detach().clone().requires_grad_()
+    want, found = scale(x), torch.compile(scale)(y)
+    assert torch.equal(want.detach(), found.detach()) and torch.equal(x, y) and found.requires_grad == want.requires_grad
+    assert found.data_ptr() == y.data_ptr()

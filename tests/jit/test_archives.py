@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import zipfile
@@ -287,3 +288,35 @@ def test_damaged_debug_sources_are_done_without():
         module = torch.jit.load(io.BytesIO(hostile.zipped({**records, name: damaged})))
         assert module(torch.ones(2, 2), torch.ones(2, 2)).tolist() == [[4.0, 4.0], [4.0, 4.0]]
         assert "code/__torch__" in str(module.graph)
+
+
+class Counting(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+        self.names = ["a"]
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x):
+        self.calls += 1
+        self.names.append("b")
+        return self.inner(x) * self.calls, len(self.names)
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_copies_of_modules_are_modules_of_their_own(loaded):
+    module, x = torch.jit.script(Counting()), torch.ones(2, 3)
+    if loaded:
+        file = io.BytesIO()
+        torch.jit.save(module, file)
+        file.seek(0)
+        module = torch.jit.load(file)
+    module(x)
+    other = copy.deepcopy(module)
+    module(x)
+    assert (module.calls.item(), other.calls.item(), other.names) == (2, 1, ["a", "b"])
+    with torch.no_grad():
+        getattr(other.inner, "0").weight.zero_()
+    assert module.inner.state_dict()["0.weight"].abs().sum() > 0
+    assert other(x)[1] == 3 and module(x)[1] == 4
+    torch.jit.save(other, io.BytesIO())

@@ -36,7 +36,7 @@ from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, Tu
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
-from rushlight.jit.library import BUILTINS, REPLACEMENTS, WITH_INDICES
+from rushlight.jit.library import BUILTINS, BY_FLAGS, REPLACEMENTS
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import BOOL, COMPLEX, FLOAT, INT, STRING, ClassType, EnumType, InterfaceType, TupleType, Type
@@ -220,11 +220,13 @@ class IgnoredFunction(SugaredValue):
 
 @dataclass
 class FlaggedFunction(SugaredValue):
-    """A function whose results depend on a constant flag, `return_indices`: one function without it, one with it."""
+    """A function whose results depend on constant flags, such as `return_indices`: one function for each choice of them.
 
-    plain: SugaredValue
-    flagged: SugaredValue
-    position: int
+    `flags` are their names and positions.
+    """
+
+    flags: tuple[tuple[str, int], ...]
+    forms: dict[tuple[bool, ...], SugaredValue]
 
     def kind(self) -> str:
         return "function"
@@ -232,13 +234,14 @@ class FlaggedFunction(SugaredValue):
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        given = [each for each in keywords if each.name == "return_indices"] or args[self.position : self.position + 1]
-        if not given:
-            return self.plain.call(where, emitter, args, keywords)
-        flag = emitter.value_of(given[0]).constant()
-        if not isinstance(flag, bool):
-            raise ErrorReport(where, "return_indices must be a constant, since it says how many results there are")
-        return (self.flagged if flag else self.plain).call(where, emitter, args, keywords)
+        chosen = []
+        for name, position in self.flags:
+            given = [each for each in keywords if each.name == name] or args[position : position + 1]
+            flag = emitter.value_of(given[0]).constant() if given else False
+            if not isinstance(flag, bool):
+                raise ErrorReport(where, f"{name} must be a constant, since it says how many results there are")
+            chosen.append(flag)
+        return self.forms[tuple(chosen)].call(where, emitter, args, keywords)
 
 
 class PythonResolver:
@@ -279,10 +282,9 @@ class PythonResolver:
         try:
             if value in FUNCTIONS:
                 return FUNCTIONS[value]
-            if value in WITH_INDICES:
-                flagged, position = WITH_INDICES[value]
-                both = [self._callable(each, where, name) for each in (REPLACEMENTS[value], flagged)]
-                return FlaggedFunction(*both, position)
+            if value in BY_FLAGS:
+                flags, forms = BY_FLAGS[value]
+                return FlaggedFunction(flags, {key: self._callable(each, where, name) for key, each in forms.items()})
             value = REPLACEMENTS.get(value, value)
         except TypeError:
             pass

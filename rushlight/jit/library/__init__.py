@@ -21,7 +21,14 @@ REPLACEMENTS: dict[Callable, Callable] = {
     **functional.REPLACEMENTS,
 }  # fmt: skip
 """Functions and classes of the library, with what is compiled in their place."""
-WITH_INDICES = pooling.WITH_INDICES
+BY_FLAGS: dict[Callable, tuple[tuple[tuple[str, int], ...], dict[tuple[bool, ...], Callable]]] = {
+    **{
+        each: ((("return_indices", position),), {(False,): REPLACEMENTS[each], (True,): flagged})
+        for each, (flagged, position) in pooling.WITH_INDICES.items()
+    },
+    **functional.BY_FLAGS,
+}  # fmt: skip
+"""Functions with as many results as constant flags say: flags with their positions, and what is compiled for each choice."""
 _MODULES: dict[str, tuple[type, ...]] = {
     "sparse": (nn.Embedding, nn.EmbeddingBag), "rnn": (nn.RNNCell, nn.LSTMCell, nn.GRUCell), "fold": (nn.Fold, nn.Unfold),
     "container": (nn.ParameterList, nn.ParameterDict), "activation": (nn.MultiheadAttention,), "loss": (nn.CTCLoss,),

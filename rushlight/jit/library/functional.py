@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import List, Optional  # noqa: UP035 (scripted code)
+from typing import List, Optional, Tuple  # noqa: UP035 (scripted code)
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.library import attention, convolution, pooling, vision
@@ -100,14 +100,58 @@ def embedding_bag(
     return total / sizes.clamp(min=1)
 
 
+def unique_all(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Tuple[Tensor, Tensor, Tensor]:
+    if dim is None:
+        return aten._unique2(input, sorted, return_inverse, return_counts)
+    return aten.unique_dim(input, dim, sorted, return_inverse, return_counts)
+
+
 def unique(
     input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
 ) -> Tensor:
-    if return_inverse or return_counts:
-        raise RuntimeError("scripted unique returns the values alone; call torch._unique2 or torch.unique_dim for the rest")
-    if dim is None:
-        return aten._unique2(input, sorted)[0]
-    return aten.unique_dim(input, dim, sorted)[0]
+    return unique_all(input, sorted, False, False, dim)[0]
+
+
+def unique_inverse(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Tuple[Tensor, Tensor]:
+    values, inverse, _ = unique_all(input, sorted, True, False, dim)
+    return values, inverse
+
+
+def unique_counts(
+    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Tuple[Tensor, Tensor]:
+    values, _, counts = unique_all(input, sorted, False, True, dim)
+    return values, counts
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Tensor:
+    return aten.unique_consecutive(input, False, False, dim)[0]
+
+
+def unique_consecutive_inverse(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Tuple[Tensor, Tensor]:
+    values, inverse, _ = aten.unique_consecutive(input, True, False, dim)
+    return values, inverse
+
+
+def unique_consecutive_counts(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Tuple[Tensor, Tensor]:
+    values, _, counts = aten.unique_consecutive(input, False, True, dim)
+    return values, counts
+
+
+def unique_consecutive_all(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: Optional[int] = None
+) -> Tuple[Tensor, Tensor, Tensor]:
+    return aten.unique_consecutive(input, True, True, dim)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -190,7 +234,22 @@ REPLACEMENTS: dict[Callable, Callable] = {
     math.prod: product, F.dropout2d: dropout2d, F.dropout3d: dropout3d, F.feature_alpha_dropout: feature_alpha_dropout,
     F.softmax: softmax, F.log_softmax: log_softmax, F.softmin: softmin, F.gaussian_nll_loss: gaussian_nll_loss,
     F.scaled_dot_product_attention: scaled_dot_product_attention, F.layer_norm: layer_norm, F.ctc_loss: ctc_loss,
-    F.embedding_bag: embedding_bag, distinct.unique: unique, common.reduction_code: reduction_code,
+    F.embedding_bag: embedding_bag, common.reduction_code: reduction_code,
     common.reduction_name: reduction_name, F.embedding: embedding,
     **attention.REPLACEMENTS, **convolution.REPLACEMENTS, **pooling.REPLACEMENTS, **vision.REPLACEMENTS,
 }  # fmt: skip
+_FLAGS = (False, False), (True, False), (False, True), (True, True)
+BY_FLAGS: dict[Callable, tuple] = {
+    distinct.unique: (
+        (("return_inverse", 2), ("return_counts", 3)),
+        dict(zip(_FLAGS, (unique, unique_inverse, unique_counts, unique_all), strict=True)),
+    ),
+    distinct.unique_consecutive: (
+        (("return_inverse", 1), ("return_counts", 2)),
+        dict(zip(
+            _FLAGS,
+            (unique_consecutive, unique_consecutive_inverse, unique_consecutive_counts, unique_consecutive_all), strict=True,
+        )),
+    ),
+}  # fmt: skip
+"""By function: the flags that say how many results there are, with their positions, and what is compiled for each choice."""

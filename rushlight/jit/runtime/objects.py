@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import partial
 
@@ -50,6 +51,11 @@ class ScriptObject:
     def __lt__(self, other: ScriptObject) -> bool:
         return self.call("__lt__", other)
 
+    def __deepcopy__(self, memo: dict[int, object]) -> ScriptObject:
+        made = memo[id(self)] = type(self)(self.type)
+        made.slots = copy.deepcopy(self.slots, memo)
+        return made
+
     def __repr__(self) -> str:
         return f"<ScriptObject {self.type.name}>"
 
@@ -62,6 +68,9 @@ class ExtensionObject(ScriptObject):
     def __init__(self, kind: ClassType, held: object = None):
         super().__init__(kind)
         self.held = held
+
+    def __deepcopy__(self, memo: dict[int, object]) -> ExtensionObject:
+        return memo.setdefault(id(self), type(self)(self.type, self.held))
 
     def __str__(self) -> str:
         return f"object({id(self):#x})"

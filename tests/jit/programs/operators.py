@@ -598,6 +598,18 @@ def uniques(x: torch.Tensor):
 #: (torch.tensor([[3, 1, 2], [0, 5, 4]]),)
 
 
+def uniques_with_flags(x: torch.Tensor):
+    values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+    rows, places = torch.unique(x, True, True, False, 0)
+    return values, inverse, counts, rows, places, torch.unique(x, return_counts=True)
+#: (torch.tensor([[3, 1, 2], [0, 5, 3]]),)
+
+
+def uniques_in_runs(x: torch.Tensor):
+    return torch.unique_consecutive(x), torch.unique_consecutive(x, return_counts=True), torch.unique_consecutive(x, True, True)
+#: (torch.tensor([3, 3, 1, 1, 1, 3]),)
+
+
 def searches(x: torch.Tensor):
     return torch.searchsorted(torch.tensor([1, 3, 5]), x), torch.bucketize(x, torch.tensor([1, 3, 5])), torch.bincount(x.flatten())
 #: (torch.tensor([[3, 1, 2], [0, 5, 4]]),)
