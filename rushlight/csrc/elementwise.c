@@ -1,7 +1,7 @@
 /* ElementwiseKernel: the CPU kernel of an elementwise operator, for small tensors above all.
 
-   Contiguous tensors of one shape and dtype, and numbers beside them, go straight to a native kernel; everything else goes
-   to the general kernel in Python. In: the operator's own arguments. Out: a tensor (or the first argument, in place). */
+   Contiguous tensors of one shape and dtype, parts of their rows, and numbers beside them, go straight to a native kernel;
+   everything else goes to the general kernel in Python. In: the operator's own arguments. Out: a tensor (or the first argument, in place). */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -42,6 +42,8 @@ typedef struct {
     Number numbers[RL_MOST_INPUTS];
     unsigned scalars;  /* bit i: operand i is a single element */
     unsigned repeated; /* bit i: operand i has `period` elements, which repeat along the leading dimensions of the result */
+    Py_ssize_t apart[RL_MOST_INPUTS]; /* not 0: operand i lies in runs of `run` elements, so many elements from one to the next */
+    Py_ssize_t run;                   /* 0 where all lie without gaps */
     double parameters[RL_MOST_PARAMETERS];
     TensorImpl *shape; /* borrowed: an operand with the result's sizes */
     DtypeCode dtype;
@@ -146,6 +148,35 @@ static int repeats(TensorImpl *impl, TensorImpl *shape)
     return 1;
 }
 
+/* Whether an operand lies in runs without gaps at equal distances, in the order of its dimensions, as x[:, :5] does. The result
+   is row-major then, too. */
+static int reads_runs(TensorImpl *impl, int index, Operands *operands)
+{
+    Py_ssize_t length = 1, apart = 0, reach = 0;
+    for (Py_ssize_t dim = PyTuple_GET_SIZE(impl->sizes) - 1; dim >= 0; dim--) {
+        Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, dim));
+        Py_ssize_t stride = PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->strides, dim));
+        if (PyErr_Occurred())
+            PyErr_Clear();
+        if (size <= 1 || stride <= 0)
+            return 0;
+        if (!apart && stride == length)
+            length *= size;
+        else if (!apart && stride > length)
+            apart = stride, reach = stride * size;
+        else if (apart && stride == reach)
+            reach *= size;
+        else
+            return 0;
+    }
+    if (!apart || length == 1 || (operands->run && operands->run != length) ||
+        impl_numel(impl) / length > MOST_REPETITIONS)
+        return 0;
+    operands->run = length;
+    operands->apart[index] = apart;
+    return 1;
+}
+
 static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int index, Operands *operands)
 {
     TensorImpl *impl = impl_of(argument);
@@ -166,7 +197,7 @@ static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int
         return broadcasts_to(impl, operands->shape);
     }
     if (same_sizes(impl, operands->shape))
-        return impl_is_contiguous(impl) == 2;
+        return impl_is_contiguous(impl) == 2 || reads_runs(impl, index, operands);
     if (!repeats(impl, operands->shape) || (operands->repeated && operands->period != impl_numel(impl)))
         return 0;
     operands->repeated |= 1U << index;
@@ -177,12 +208,16 @@ static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int
 static int read_operands(const ElementwiseKernel *kernel, PyObject *const *arguments, Py_ssize_t count, Operands *operands)
 {
     operands->scalars = operands->repeated = 0;
+    operands->run = 0;
+    memset(operands->apart, 0, sizeof operands->apart);
     operands->dtype = OTHER_DTYPE;
     if (count != kernel->inputs + kernel->parameters || !choose_shape(kernel, arguments, operands))
         return 0;
     for (int i = 0; i < kernel->inputs; i++)
         if (!read_operand(kernel, arguments[i], i, operands))
             return 0;
+    if (operands->run && (operands->repeated || kernel->in_place))
+        return 0;
     for (Py_ssize_t i = kernel->inputs; i < count; i++) {
         Number number;
         if (!read_number(arguments[i], FLOAT64, &number))
@@ -206,17 +241,18 @@ static int overlaps(const ElementwiseKernel *kernel, const Operands *operands, c
     return 0;
 }
 
-/* One call of the native kernel, or one for each repetition. */
+/* One call of the native kernel, or one for each repetition or run. */
 static int run_pieces(const ElementwiseKernel *kernel, const Operands *operands, char *out)
 {
-    Py_ssize_t piece = operands->repeated ? operands->period : operands->count, done = 0;
+    Py_ssize_t piece = operands->repeated ? operands->period : operands->run ? operands->run : operands->count, done = 0;
     Py_ssize_t itemsize = configuration.itemsizes[operands->dtype];
     const void *pointers[RL_MOST_INPUTS];
     do {
         for (int i = 0; i < kernel->inputs; i++) {
             int moves = !((operands->scalars | operands->repeated) >> i & 1);
             Py_ssize_t size = kernel->selects && i == 0 ? 1 : itemsize;
-            pointers[i] = (const char *)operands->pointers[i] + (moves ? done * size : 0);
+            Py_ssize_t at = operands->apart[i] ? done / piece * operands->apart[i] : done;
+            pointers[i] = (const char *)operands->pointers[i] + (moves ? at * size : 0);
         }
         if (!kernels->pointwise(codes[kernel->code], operands->dtype, pointers, operands->scalars,
                                 out + done * (kernel->gives_bool ? 1 : itemsize), piece, operands->parameters))

@@ -22,6 +22,11 @@ OPERANDS = {
     "higher rank": (rl.ones(1), rl.ones(1, 1, 1)), "empty": (rl.ones(0, 3), rl.ones(1)), "other dtype": (WHOLE, rl.ones(3, 4).double()),
     "integers": (rl.arange(6), rl.arange(6) + 1), "large integer": (rl.arange(6, dtype=rl.int32), 1 << 20), "bool": (WHOLE > 3, True),
     "double": (WHOLE.double(), 0.1), "half": (WHOLE.half(), WHOLE.half()), "transposed": (WHOLE.t(), WHOLE.t()),
+    "part of rows": (rl.arange(24.0).view(3, 8)[:, 1:5], WHOLE), "parts of rows": (WHOLE[:, :3], rl.arange(24.0).view(3, 8)[:, 5:]),
+    "part and row": (rl.arange(24.0).view(3, 8)[:, 1:5], rl.arange(4.0)), "part and number": (WHOLE[:, 1:], 2.0),
+    "part of planes": (rl.arange(24.0).view(2, 4, 3)[:, 1:3], rl.ones(2, 2, 3)), "expanded part": (WHOLE[:1, 1:].expand(3, 3), WHOLE[:, 1:]),
+    "parts of other runs": (rl.arange(24.0).view(2, 4, 3)[:, 1:3], rl.arange(24.0).view(2, 2, 6)[:, :, :3]),
+    "turned part": (rl.arange(24.0).view(3, 8)[:, 1:5].t(), WHOLE.t()), "one row": (rl.arange(24.0).view(3, 8)[1:2, 1:5], rl.ones(1, 4)),
 }  # fmt: skip
 
 
