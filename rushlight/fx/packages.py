@@ -9,10 +9,11 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.nn.parameter import Parameter
-from rushlight.serialization import save
 
+serialization = LazyModule("rushlight.serialization")
 _TEMPLATE = '''"""Written by GraphModule.to_folder."""
 
 import pickle
@@ -48,7 +49,7 @@ def write_package(module: Any, folder: Path, name: str) -> None:
     body = "\n".join("        " + line for line in members) or "        pass"
     (folder / "module.py").write_text(_TEMPLATE.format(name=name, imports=imports, members=body, forward=forward))
     (folder / "__init__.py").write_text(f"from .module import {name}\n")
-    save(module.state_dict(), folder / "state_dict.pt")
+    serialization.save(module.state_dict(), folder / "state_dict.pt")
 
 
 def _submodule(folder: Path, path: str, child: Any) -> str:
