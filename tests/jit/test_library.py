@@ -132,6 +132,12 @@ def counted(x):
     return torch.unique(x, return_counts=True)
 
 
-def test_results_of_unique_that_scripted_code_does_not_have_are_refused():
-    with pytest.raises(RuntimeError, match="returns the values alone"):
-        torch.jit.script(counted)(ROWS)
+def counted_perhaps(x, flag: bool):
+    return torch.unique(x, return_counts=flag)
+
+
+def test_flags_say_how_many_results_there_are():
+    for want, have in zip(counted(ROWS), torch.jit.script(counted)(ROWS), strict=True):
+        assert torch.equal(want, have)
+    with pytest.raises(RuntimeError, match="return_counts must be a constant"):
+        torch.jit.script(counted_perhaps)(ROWS, True)
