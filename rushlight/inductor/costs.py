@@ -1,8 +1,9 @@
 """What the ways to run a template cost: a small model of one core, by which lowering chooses among them.
 
-In: sizes; of an open size its example. Out: nanoseconds, of which only the ratios matter. The four rates were fitted to times
-of 26 convolutions and 13 products on one core with AVX-512, and put the faster way first but for ties;
-`mode="max-autotune"` asks the machine itself instead (`autotune.py`).
+In: sizes; of an open size its example. Out: nanoseconds, of which only the ratios matter. The rates were fitted to times
+of convolutions and products on one core with AVX-512. Of 26 convolutions they put the faster way first in 23: the others are a
+tie, and two of 8 x 8 pixels whose weights the cache brings sooner than said here. `mode="max-autotune"` asks the machine itself
+instead (`autotune.py`).
 """
 
 from __future__ import annotations

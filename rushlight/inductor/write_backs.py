@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rushlight.core.algebra import Expr
+from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
@@ -47,12 +48,7 @@ def _is_dense(value: Tensor) -> bool:
     numbers = (*value.shape, *value.stride())
     if not all(isinstance(number, int) for number in numbers):
         return value.is_contiguous()
-    expected = 1
-    for step, extent in sorted(zip(value.stride(), value.shape, strict=True)):
-        if extent > 1 and step != expected:
-            return False
-        expected *= max(extent, 1)
-    return 0 not in value.shape
+    return 0 not in value.shape and is_non_overlapping_and_dense(tuple(value.shape), value.stride())
 
 
 def noting_writes(

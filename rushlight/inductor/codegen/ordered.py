@@ -142,6 +142,7 @@ class ScanKernel(KernelWriter):
         """The kernel."""
         self.kernel.body = list(self._rows() if self.width == 1 else self._blocks())
         self.kernel.work = as_size(self.loop.numel * OPERATIONS)
+        self.kernel.header = "scan"
         return self.kernel
 
     def _rows(self) -> Iterator[str]:

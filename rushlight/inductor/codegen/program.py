@@ -22,9 +22,8 @@ from rushlight.inductor.codegen.templates import TemplateKernel
 from rushlight.inductor.codegen.turning import TurningKernel, turning_of
 from rushlight.inductor.codegen.types import c_type, size_text
 from rushlight.inductor.graph import LoweredGraph
-from rushlight.inductor.ir import Buffer, ComputedBuffer, ConstantBuffer, InputBuffer
+from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
 from rushlight.inductor.memory import ALIGNMENT, ArenaPlan, Lifetime, SlotPlan, plan, plan_slots
-from rushlight.inductor.ordered_loops import Scan
 from rushlight.inductor.scheduler import Group, is_ordered, schedule
 from rushlight.inductor.sizes import as_size
 from rushlight.inductor.write_backs import written_in_place
@@ -158,7 +157,6 @@ class ProgramWriter:
         kinds = {group.template.kind for group, _, _ in self.calls if group.template is not None}
         needed = {TEMPLATE_HEADERS[kind] for kind in kinds} | {kernel.header for _, _, kernel in self.calls}
         special = sorted(needed - {""})
-        special += ["scan"] if any(_is_scan(group) for group, _, _ in self.calls) else []
         includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *special, *random, *clock))
         functions = []
         for text, name in self.functions.items():
@@ -291,10 +289,6 @@ class ProgramWriter:
             line = next((line for member in group.members[::-1] for line in member.lines), "")
             calls.append(f"{name}({', '.join(arguments)});" + (f"  // {line}" if line else ""))
         return calls
-
-
-def _is_scan(group: Group) -> bool:
-    return isinstance(group.members[0], ComputedBuffer) and isinstance(group.members[0].data, Scan)
 
 
 def _placing_functions(slots: list[list[str]], symbols: list[str]) -> str:
