@@ -42,7 +42,8 @@ class Library:
 
     path: Path
     entry: int
-    prepare: int | None
+    fold: int | None
+    pack: int | None
     arena_bytes: int
     arena_bytes_for: Callable[[ctypes.Array], int] | None
     times: int | None
@@ -124,9 +125,8 @@ def _compile(compiler: str | CompilerMissing, flags: tuple[str, ...], most: int,
         toolchain.run([link], str(source), folder)
 
 
-def _load(path: Path) -> tuple[int, int | None, int, Callable | None, int | None]:
-    """The addresses of a library's functions, its arena's size in both forms, and the address of its times; OSError when it
-    cannot be loaded."""
+def _load(path: Path) -> tuple[int, int | None, int | None, int, Callable | None, int | None]:
+    """The fields of a `Library` from `entry` to `times`; OSError when it cannot be loaded."""
     try:
         loaded = ctypes.CDLL(str(path))
     except OSError as error:
@@ -137,9 +137,8 @@ def _load(path: Path) -> tuple[int, int | None, int, Callable | None, int | None
         symbolic = getattr(loaded, "rushlight_arena_bytes_for", None)
         size = symbolic or loaded.rushlight_arena_bytes
         size.restype = ctypes.c_long
-        prepare = _address(getattr(loaded, "rushlight_prepare", None))
-        times = _address(getattr(loaded, "rushlight_times", None))
-        return _address(loaded.rushlight_entry), prepare, 0 if symbolic else size(), symbolic, times
+        fold, pack, times = (_address(getattr(loaded, f"rushlight_{name}", None)) for name in ("fold", "pack", "times"))
+        return _address(loaded.rushlight_entry), fold, pack, 0 if symbolic else size(), symbolic, times
     except AttributeError as error:
         raise BuildError(f"{path} is no compiled program: {error}") from error
 

@@ -32,11 +32,23 @@ class _Prepared:
 
     state: list[tuple[int, StorageImpl, int]]  # version, storage and its generation, of each constant
     pointers: list[int]
-    packed: list[StorageImpl]
+    memory: list[StorageImpl]  # of what was made of the constants
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """What loops made of constants of this state."""
+
+    state: list[tuple[int, StorageImpl, int]]
+    memory: list[StorageImpl]
 
 
 class CompiledGraph:
-    """Runs a program. Constants are packed at the first call and again when they were written to since.
+    """Runs a program. Its constants are packed when a second call meets them unchanged.
+
+    A call that meets them for the first time packs each into memory that all of them share, just before it is read. So a
+    model that is called once, or between two steps of training, takes no memory for its packed weights, nor the time of
+    touching that memory first.
 
     `reference` runs the same graph in eager. It takes over when native code meets an index out of range, and raises the
     error that eager raises.
@@ -57,6 +69,7 @@ class CompiledGraph:
         self.output_bytes = self._sizes_of_outputs(lowered)
         self.dtypes = {buffer.name: buffer.layout.dtype for buffer in lowered.buffers}
         self._layouts = [(buffer.layout.size, buffer.layout.stride, buffer.layout.dtype) for buffer in program.constants]
+        self._folded: _Folded | None = None
         self._prepared: _Prepared | None = None
         self._lock = threading.Lock()
         self._launch: _C.GraphLaunch | None = None
@@ -123,18 +136,28 @@ class CompiledGraph:
                 )
 
     def _prepare(self) -> _Prepared:
-        """The constants and their packed forms, which are made anew after a constant was written to or given new memory."""
+        """The constants as a call is to see them: with packed forms, or with memory in which this call packs them."""
         impls = [tensor._impl for tensor in self.constants]
         state_now = [(impl.version.value, impl.storage, impl.storage.generation) for impl in impls]
         prepared = self._prepared
-        if prepared is None or prepared.state != state_now:
-            with self._lock:
-                prepared = self._prepared = self._pack(state_now)
-                if self._launch is not None:
-                    self._launch.use_constants(tuple(self.constants), tuple(state_now), tuple(prepared.pointers), prepared)
+        if prepared is not None and prepared.state == state_now:
+            return prepared
+        with self._lock:
+            prepared, folded = self._prepared, self._folded
+            if prepared is not None and prepared.state == state_now:  # by another thread meanwhile
+                return prepared
+            is_new = folded is None or folded.state != state_now
+            if is_new:
+                self._check_constants()
+                folded = self._folded = _Folded(state_now, self._fold())
+            if is_new and self.program.packed:
+                return self._unpacked(folded)
+            prepared = self._prepared = self._pack(folded)
+            if self._launch is not None:
+                self._launch.use_constants(tuple(self.constants), tuple(state_now), tuple(prepared.pointers), prepared)
         return prepared
 
-    def _pack(self, state_now: list) -> _Prepared:
+    def _check_constants(self) -> None:
         for buffer, tensor, expected in zip(self.program.constants, self.constants, self._layouts, strict=True):
             if (tensor._impl.sizes, tensor._impl.strides, tensor._impl.dtype) != expected:
                 raise ConstantChanged(
@@ -144,13 +167,33 @@ class CompiledGraph:
             impl = tensor._impl
             if impl.storage_offset * impl.dtype.itemsize + reach(*expected) > impl.storage.nbytes:
                 raise RuntimeError(f"{buffer.target} has a storage of {impl.storage.nbytes} bytes, too small for its size")
-        pointers = [tensor._impl.data_ptr for tensor in self.constants]
-        packed = [allocate(buffer.layout.numel * buffer.layout.dtype.itemsize) for buffer in self.program.folded]
-        packed += [allocate(operand.nbytes) for operand in self.program.packed]
-        pointers += [storage.data_ptr for storage in packed]
-        if packed:
-            _C.launch(self.library.prepare, pointers)
-        return _Prepared(state_now, pointers, packed)
+
+    def _fold(self) -> list[StorageImpl]:
+        """The results of loops over constants."""
+        memory = [allocate(buffer.layout.numel * buffer.layout.dtype.itemsize) for buffer in self.program.folded]
+        if memory:
+            _C.launch(self.library.fold, self._addresses(memory))
+        return memory
+
+    def _unpacked(self, folded: _Folded) -> _Prepared:
+        """For one call, which packs each operand into the same memory."""
+        panels = allocate(max(operand.nbytes for operand in self.program.packed))
+        nothing = [0] * len(self.program.packed)
+        return _Prepared(
+            folded.state, [*self._addresses(folded.memory), *nothing, panels.data_ptr], [*folded.memory, panels]
+        )
+
+    def _pack(self, folded: _Folded) -> _Prepared:
+        """For all calls until a constant changes."""
+        memory = [*folded.memory, *(allocate(operand.nbytes) for operand in self.program.packed)]
+        pointers = self._addresses(memory)
+        if self.program.packed:
+            _C.launch(self.library.pack, pointers)
+            pointers.append(0)
+        return _Prepared(folded.state, pointers, memory)
+
+    def _addresses(self, made: list[StorageImpl]) -> list[int]:
+        return [*(tensor._impl.data_ptr for tensor in self.constants), *(storage.data_ptr for storage in made)]
 
     def _output(self, view, made: dict[str, StorageImpl], tensors: tuple[Tensor, ...]) -> object:
         if not view.buffer:

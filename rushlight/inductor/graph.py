@@ -61,7 +61,7 @@ class GraphLowering:
 
     def __init__(self, module: GraphModule):
         self.module = module
-        self.builder = GraphBuilder()
+        self.builder = self._new_builder()
         self.boxes: dict[Node, object] = {}
         self._root: dict[StorageImpl, Node] = {}
         self._placed: dict[Node, Operand] = {}
@@ -77,7 +77,10 @@ class GraphLowering:
             lowered = self._lower_all()
             if self._version() == version:
                 return lowered
-            self.builder, self.boxes, self._root, self._placed, self._owners = GraphBuilder(), {}, {}, {}, {}
+            self.builder, self.boxes, self._root, self._placed, self._owners = self._new_builder(), {}, {}, {}, {}
+
+    def _new_builder(self) -> GraphBuilder:
+        return GraphBuilder(taken=[node.name for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")])
 
     def _version(self) -> int:
         """How often sizes have been found equal."""

@@ -46,7 +46,7 @@ def make_launch(graph: CompiledGraph) -> GraphLaunch | None:
             return None
         results.append(result)
     expected = tuple((size, stride, kind, reach(size, stride, kind)) for size, stride, kind in graph.expected)
-    pointers = len(graph.constants) + len(graph.program.folded) + len(graph.program.packed)
+    pointers = graph.program.kept
     return GraphLaunch(
         graph.library.entry, expected, tuple(graph.output_bytes.values()), tuple(results), graph.library.arena_bytes, pointers,
         is_long(graph.program), graph, graph.reference,

@@ -99,12 +99,14 @@ class _Run:
         arena_bytes = library.arena_bytes_for(sizes) if library.arena_bytes_for else library.arena_bytes
         self.outputs = [allocate(nbytes) for nbytes in module.outputs]
         self._held = [*arguments, *(allocate(nbytes) for nbytes in module.kept)]
+        panels = [] if library.pack is None else [0]
         self._arena = _C.allocate(arena_bytes)
         self._entry = library.entry
         addresses = [tensor._impl.data_ptr if isinstance(tensor, Tensor) else tensor.data_ptr for tensor in self._held]
-        if library.prepare is not None:
-            _C.launch(library.prepare, addresses[len(arguments) - module.constants :])
-        self._pointers = [*addresses, *(storage.data_ptr for storage in self.outputs), self._arena.data_ptr, *module.sizes]
+        for make in filter(None, (library.fold, library.pack)):
+            _C.launch(make, addresses[len(arguments) - module.constants :])
+        outputs = [storage.data_ptr for storage in self.outputs]
+        self._pointers = [*addresses, *panels, *outputs, self._arena.data_ptr, *module.sizes]
 
     def __call__(self) -> None:
         if _C.launch(self._entry, self._pointers):

@@ -2,7 +2,9 @@
 
 `rushlight_entry(void** buffers)` runs every kernel; `buffers` holds inputs, constants, what was made of them, outputs and the
 arena, in the order of `Program.slots`, and then the values of the size symbols in place of pointers.
-`rushlight_prepare(void** buffers)` makes of the constants what is made once: results of loops over them, and packed forms.
+`rushlight_fold(void** buffers)` runs the loops over constants, and `rushlight_pack(void** buffers)` makes the packed forms of
+constants; their `buffers` begin with the constants. Where constants are packed, the slot `panels` may hold memory for the
+largest of them: the entry then packs each one there just before it is read, and leaves the slots of packed forms alone.
 `rushlight_arena_bytes()` is the size of the arena; where it depends on size symbols,
 `rushlight_arena_bytes_for(const int64_t* sizes)` is.
 """
@@ -20,7 +22,7 @@ from rushlight.inductor.codegen.ordered import ordered_kernel
 from rushlight.inductor.codegen.packing import THREADS, PackedOperand
 from rushlight.inductor.codegen.templates import TemplateKernel
 from rushlight.inductor.codegen.turning import TurningKernel, turning_of
-from rushlight.inductor.codegen.types import c_type, size_text
+from rushlight.inductor.codegen.types import CPP_WORDS, c_type, size_text
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
 from rushlight.inductor.memory import ALIGNMENT, ArenaPlan, Lifetime, SlotPlan, plan, plan_slots
@@ -30,6 +32,11 @@ from rushlight.inductor.write_backs import written_in_place
 
 # A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
 PARALLEL_WORK = 200_000
+
+PANELS = "<panels>"  # the slot of memory for what is packed in the course of a run
+
+# What the functions with C linkage call their own variables.
+_OWN_NAMES = {"buffers", "panels", "status", "status_value", "at", "clock"}
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "parallel", "checks")
 
@@ -55,6 +62,16 @@ class Program:
     groups: list[Group] = field(default_factory=list)
     calls: list[tuple[Group, str, Kernel]] = field(default_factory=list)
     timed_source: Callable[[], str] = str  # the text of a program that says in `rushlight_times` how long each call took
+
+    @property
+    def panels(self) -> tuple[str, ...]:
+        """The slot of memory for what is packed in the course of a run, if anything is packed."""
+        return (PANELS,) if self.packed else ()
+
+    @property
+    def kept(self) -> int:
+        """How many slots do not change from call to call: constants, and what is made of them."""
+        return len(self.constants) + len(self.folded) + len(self.packed) + len(self.panels)
 
 
 class ProgramWriter:
@@ -91,7 +108,7 @@ class ProgramWriter:
         program = Program(constants=constants, folded=folded, packed=packed, outputs=own_outputs, arena=arena, groups=groups)
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
-            *(buffer.name for buffer in folded), *(operand.name for operand in packed), *own_outputs,
+            *(buffer.name for buffer in folded), *(operand.name for operand in packed), *program.panels, *own_outputs,
         ]  # fmt: skip
         program.source = self._source(program)
         program.calls = [call for call in self.calls if not call[0].constant]
@@ -162,7 +179,7 @@ class ProgramWriter:
         for text, name in self.functions.items():
             comment = "".join(f"// {line}\n" for line in self._comments(name))
             functions.append(comment + text.replace("@", name, 1))
-        parts = [includes, *functions, self._prepare(program), self._entry(program, timed)]
+        parts = [includes, *functions, self._fold(program), self._pack(program), self._entry(program, timed)]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _comments(self, name: str) -> list[str]:
@@ -172,35 +189,48 @@ class ProgramWriter:
         lines = dict.fromkeys(line for member in group.members for line in member.lines)
         return [", ".join(dict.fromkeys(origins)), *lines]
 
-    def _prepare(self, program: Program) -> str:
-        if not program.packed and not program.folded:
+    def _fold(self, program: Program) -> str:
+        declared: list[str] = []
+        names = self._kept([*program.constants, *program.folded], declared)
+        return self._function("fold", declared, [line for call in self._calls(names, constant=True) for line in call])
+
+    def _pack(self, program: Program) -> str:
+        declared: list[str] = []
+        names = self._kept([*program.constants, *program.folded, *program.packed], declared)
+        return self._function("pack", declared, [self._packing(operand, names) for operand in program.packed])
+
+    def _kept(self, kept: list[Buffer | PackedOperand], lines: list[str]) -> dict[str, str]:
+        """Declare constants and what is made of them."""
+        return {item.name: self._declare(item.name, f"buffers[{index}]", lines) for index, item in enumerate(kept)}
+
+    def _function(self, name: str, declared: list[str], calls: list[str]) -> str:
+        """What makes of constants what is kept, if there is anything to make."""
+        if not calls:
             return ""
-        lines: list[str] = []
-        kept = [*program.constants, *program.folded, *program.packed]
-        names = {item.name: self._declare(item.name, f"buffers[{index}]", lines) for index, item in enumerate(kept)}
-        work = [*lines, *self._calls(names, constant=True)]
-        for operand in program.packed:
-            work.append(operand.call(f"{names[operand.source.buffer]} + {operand.source.offset}L", names[operand.name]))
-        region = [f"#pragma omp parallel num_threads({self.threads})", "{", *(f"  {line}" for line in work), "}"]
+        region = [f"#pragma omp parallel num_threads({self.threads})", "{", *(f"  {line}" for line in declared + calls), "}"]
         body = "\n".join(f"  {line}" for line in [*region, "return 0;"])
-        return f'extern "C" int rushlight_prepare(void** buffers) {{\n{body}\n}}'
+        return f'extern "C" int rushlight_{name}(void** buffers) {{\n{body}\n}}'
 
     def _entry(self, program: Program, timed: bool) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
         names: dict[str, str] = {}
         pointers: list[str] = []
+        for slot in program.panels:
+            pointers.append(f"void* panels = buffers[{program.slots.index(slot)}];")
         for index, slot in enumerate(program.slots):
-            names[slot] = self._declare(slot, f"buffers[{index}]", pointers)
+            if slot not in program.panels:
+                address = f"(panels ? panels : buffers[{index}])" if slot in self.packed else f"buffers[{index}]"
+                names[slot] = self._declare(slot, address, pointers)
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
         arena_size = self._place(program.arena, arena, names, lines, pointers)
         names |= {name: names[target] for name, target in self.in_place.items()}
-        calls, times = self._calls(names), ""
+        runs, times = self._calls(names), ""
         if timed:
-            times = f'extern "C" {{ int64_t rushlight_times[{len(calls)}]; }}\n\n'
+            times = f'extern "C" {{ int64_t rushlight_times[{len(runs)}]; }}\n\n'
             lines.append("rl::kernel_clock clock(rushlight_times);")
-            stops = [f"clock.stop({number});" for number in range(len(calls))]
-            calls = ["clock.start();", *(line for pair in zip(calls, stops, strict=True) for line in pair)]
+            runs = [["clock.start();"], *([*run, f"clock.stop({number});"] for number, run in enumerate(runs))]
+        calls = [line for run in runs for line in run]
         calls = self._in_parallel(pointers, [*calls, *self._write_backs(names)])
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
         return f'{times}{arena_size}\n\nextern "C" int rushlight_entry(void** buffers) {{\n{body}\n}}'
@@ -262,8 +292,15 @@ class ProgramWriter:
 
     def _declare(self, name: str, address: str, lines: list[str]) -> str:
         kind = self.packed[name].element if name in self.packed else c_type(self.buffers[name].layout.dtype)
-        called = f"{name}_" if name in self.symbols.names else name
+        called = self._called(name)
         lines.append(f"{kind}* {called} = ({kind}*){address};")
+        return called
+
+    def _called(self, name: str) -> str:
+        """A buffer's name in the text: that in the graph, unless it means something else there, as user's names may."""
+        taken, called = {*self.symbols.names, *self.functions.values(), *_OWN_NAMES}, name
+        while called in taken or called in CPP_WORDS or called != name and called in self.buffers:
+            called += "_"
         return called
 
     def _write_backs(self, names: dict[str, str]) -> list[str]:
@@ -276,8 +313,9 @@ class ProgramWriter:
                 copies.append(f"rl::for_each_shared({count}, [&](auto lane, long i) {{ {move} }});")
         return ["if (*status == 0) {", *(f"  {copy}" for copy in copies), "}"] if copies else []
 
-    def _calls(self, names: dict[str, str], constant: bool = False) -> list[str]:
-        """The calls of the kernels that run each time, or of those that prepare constants."""
+    def _calls(self, names: dict[str, str], constant: bool = False) -> list[list[str]]:
+        """The calls of the kernels that run each time, or of those that fold constants, each behind what packs its operand in
+        the course of a run."""
         calls = []
         for group, name, kernel in self.calls:
             if group.constant is not constant:
@@ -286,9 +324,17 @@ class ProgramWriter:
             if kernel.uses_status:
                 arguments.append("status")
             arguments += kernel.sizes
+            packed = [self.packed[argument] for argument in kernel.arguments if argument in self.packed]
             line = next((line for member in group.members[::-1] for line in member.lines), "")
-            calls.append(f"{name}({', '.join(arguments)});" + (f"  // {line}" if line else ""))
+            calls.append([
+                *(f"if (panels) {self._packing(operand, names)}" for operand in packed if operand.constant),
+                f"{name}({', '.join(arguments)});" + (f"  // {line}" if line else ""),
+            ])  # fmt: skip
         return calls
+
+    def _packing(self, operand: PackedOperand, names: dict[str, str]) -> str:
+        """The statement that packs a constant."""
+        return operand.call(f"{names[operand.source.buffer]} + {operand.source.offset}L", names[operand.name])
 
 
 def _placing_functions(slots: list[list[str]], symbols: list[str]) -> str:

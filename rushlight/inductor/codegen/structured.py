@@ -67,7 +67,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         """A piece's functions in a namespace of its own."""
         lines = [line for line in region.program.source.splitlines() if line and not line.startswith("#include")]
         text = "\n".join(lines).replace('extern "C" ', "static ").replace("static void kernel_", "static inline void kernel_")
-        for name in ("entry", "prepare", "arena_bytes"):
+        for name in ("entry", "fold", "pack", "arena_bytes"):
             text = text.replace(f"rushlight_{name}(", f"{name}(")
         return f"namespace region_{number} {{\n{text}\n}}"
 
@@ -110,10 +110,11 @@ class StructuredWriter(ListWriter, MemoryWriter):
             addresses = [f"(void*){var}" for var in region.constants]
             addresses += [f"(void*){self._allocate(int(nbytes))}" for nbytes in sizes.values()]
             yield f"void* kept_{number}[] = {{{', '.join([*addresses, 'nullptr'])}}};"
-            if sizes:
-                yield f"region_{number}::prepare(kept_{number});"
-            else:
-                yield f"(void)kept_{number};"
+            yield f"(void)kept_{number};"
+            if program.folded:
+                yield f"region_{number}::fold(kept_{number});"
+            if program.packed:
+                yield f"region_{number}::pack(kept_{number});"
 
     def _outputs(self) -> Iterator[str]:
         yield from self._apart()

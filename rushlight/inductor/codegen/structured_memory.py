@@ -85,8 +85,7 @@ class MemoryWriter(Parts):
             yield f"{SCALARS[operand.kind.name]} {name} = {self._text(operand)};"
             addresses.append(f"(void*)&{name}")
         program = region.program
-        kept = len(region.constants) + len(program.folded) + len(program.packed)
-        addresses += [f"kept_{statement.region}[{index}]" for index in range(kept)]
+        addresses += [f"kept_{statement.region}[{index}]" for index in range(program.kept)]
         places = {name: self._allocate(_bytes_of(program.groups, name)) for name in program.outputs}
         addresses += [f"(void*){place}" for place in places.values()]
         slots = self._temporary("slots")

@@ -13,6 +13,17 @@ C_TYPES = {
     "float16": "rl::half", "bfloat16": "rl::bfloat16", "float32": "float", "float64": "double",
 }  # fmt: skip
 
+# What a variable cannot be called: words of the language that a Python identifier may be, and types and macros in the text.
+CPP_WORDS = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const "
+    "const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false "
+    "float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private "
+    "protected public register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch "
+    "template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t "
+    "while xor xor_eq concept requires co_await co_return co_yield typeof restrict rl uint8_t int8_t int16_t int32_t "
+    "int64_t errno assert NAN INFINITY NULL HUGE_VAL INT64_MIN INT64_MAX".split()
+)
+
 
 def c_type(kind: dtype) -> str:
     """The type of an element in memory."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rushlight.core.algebra import Expr, Var, as_expr, bounds
 from rushlight.core.dtype import bool_, dtype, int64, of_number
@@ -105,7 +105,8 @@ def convert_number(number: bool | int | float, kind: dtype) -> bool | int | floa
 class GraphBuilder:
     """The buffers of one graph, in the order they are made, and the constructors that lowering rules use."""
 
-    def __init__(self):
+    def __init__(self, taken: Iterable[str] = ()):
+        """`taken` are names that no buffer of its own may have."""
         self.buffers: list[Buffer] = []
         self.by_name: dict[str, Buffer] = {}
         self.origin = ""
@@ -113,6 +114,7 @@ class GraphBuilder:
         self.consumers = 0  # nodes that use what is being lowered
         self.scaled_forms: dict[TensorBox, Callable[[TensorBox], TensorBox]] = {}
         self._fixed: dict[str, bool] = {}
+        self._taken = frozenset(taken)
         self._numbers = itertools.count()
         self._indirect = itertools.count()
 
@@ -126,7 +128,7 @@ class GraphBuilder:
 
     def fresh_name(self) -> str:
         """buf0, buf1, ..."""
-        return f"buf{next(self._numbers)}"
+        return next(name for number in self._numbers if (name := f"buf{number}") not in self._taken)
 
     def indirect_variable(self, size: int | SymInt) -> Var:
         """A variable for an index that is read from memory."""

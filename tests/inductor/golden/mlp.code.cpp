@@ -99,7 +99,7 @@ static void kernel_3(const float* in0, float* out0) {
   }
 }
 
-extern "C" int rushlight_prepare(void** buffers) {
+extern "C" int rushlight_pack(void** buffers) {
   #pragma omp parallel num_threads(2)
   {
     float* up_weight = (float*)buffers[0];
@@ -121,6 +121,7 @@ extern "C" long rushlight_arena_bytes() { return 16384; }
 extern "C" int rushlight_entry(void** buffers) {
   int status_value = 0;
   int* status = &status_value;
+  void* panels = buffers[9];
   float* arg0_1 = (float*)buffers[0];
   float* up_weight = (float*)buffers[1];
   float* up_bias = (float*)buffers[2];
@@ -128,14 +129,16 @@ extern "C" int rushlight_entry(void** buffers) {
   float* norm_bias = (float*)buffers[4];
   float* down_weight = (float*)buffers[5];
   float* down_bias = (float*)buffers[6];
-  float* packed_up_weight_0_1_16 = (float*)buffers[7];
-  float* packed_down_weight_0_1_64 = (float*)buffers[8];
-  float* buf12 = (float*)buffers[9];
-  float* buf1 = (float*)(((char*)buffers[10]) + 0L);
-  float* buf6 = (float*)(((char*)buffers[10]) + 8192L);
-  float* buf8 = (float*)(((char*)buffers[10]) + 0L);
+  float* packed_up_weight_0_1_16 = (float*)(panels ? panels : buffers[7]);
+  float* packed_down_weight_0_1_64 = (float*)(panels ? panels : buffers[8]);
+  float* buf12 = (float*)buffers[10];
+  float* buf1 = (float*)(((char*)buffers[11]) + 0L);
+  float* buf6 = (float*)(((char*)buffers[11]) + 8192L);
+  float* buf8 = (float*)(((char*)buffers[11]) + 0L);
+  if (panels) rl::pack_b(up_weight + 0L, 1L, 16L, 16L, 64L, packed_up_weight_0_1_16);
   kernel_0(arg0_1, packed_up_weight_0_1_16, up_bias, buf1);  // programs.py:27 in forward: hidden = F.gelu(self.up(x))
   kernel_1(buf1, norm_weight, norm_bias, buf6);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
+  if (panels) rl::pack_b(down_weight + 0L, 1L, 64L, 64L, 8L, packed_down_weight_0_1_64);
   kernel_2(buf6, packed_down_weight_0_1_64, down_bias, buf8);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
   kernel_3(buf8, buf12);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
   (void)status;
