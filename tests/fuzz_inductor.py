@@ -13,6 +13,7 @@ import warnings
 from unittest import mock
 
 import rushlight as torch
+from rushlight.inductor import plan_cache
 from rushlight.inductor.codegen import program as codegen
 from tests.inductor.differences import difference
 from tests.inductor.open_programs import outcome
@@ -23,8 +24,12 @@ def failure(program: Program, backend: str = "inductor", parallel: bool = False)
     """What is wrong with the compiled form of a program; "" if nothing is. `parallel` shares even tiny loops among threads."""
     function = program.function()
     work = 0 if parallel else codegen.PARALLEL_WORK
+    find = (lambda *_: None) if parallel else plan_cache.key_of  # kept plans know nothing of this
     try:
-        with warnings.catch_warnings(), torch.no_grad(), mock.patch.object(codegen, "PARALLEL_WORK", work):
+        with (
+            warnings.catch_warnings(), torch.no_grad(), mock.patch.object(codegen, "PARALLEL_WORK", work),
+            mock.patch.object(plan_cache, "key_of", find),
+        ):  # fmt: skip
             warnings.filterwarnings("error", message="compile")
             compiled = torch.compile(function, backend=backend)
             return difference(

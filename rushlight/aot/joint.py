@@ -175,19 +175,26 @@ def _check_primals(primals: list[Tensor], flags: list[bool]) -> None:
             raise Untraceable(f"primals_{number} is written to with a value that requires grad")
 
 
-class _ForwardRunner(Interpreter):
-    """Runs the program's nodes. Operators of the backward get the user's line of those that they come from."""
+class ProgramRunner(Interpreter):
+    """Runs the program's nodes with `attributes`, by name, in place of the tensors that the module holds."""
 
-    def __init__(self, module: GraphModule, mode: ProxyMode, attributes: dict[str, Tensor]):
+    def __init__(self, module: GraphModule, attributes: dict[str, Tensor]):
         super().__init__(module)
-        self.mode = mode
-        self.nodes = mode.graph.nodes
         self.attributes = attributes
-        self._marked: set[TapeNode] = set()
 
     def get_attr(self, target: str, args: tuple, kwargs: dict) -> Tensor:
-        """The fake of a tensor that the module holds."""
+        """What stands for a tensor of the module."""
         return self.attributes[target]
+
+
+class _ForwardRunner(ProgramRunner):
+    """Runs the program on fakes. Operators of the backward get the user's line of those that they come from."""
+
+    def __init__(self, module: GraphModule, mode: ProxyMode, attributes: dict[str, Tensor]):
+        super().__init__(module, attributes)
+        self.mode = mode
+        self.nodes = mode.graph.nodes
+        self._marked: set[TapeNode] = set()
 
     def run_node(self, node: Node) -> object:
         """The node's result."""

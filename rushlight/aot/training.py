@@ -208,7 +208,10 @@ class CompiledFunctionBackward(Node):
         if self.versions != _versions(primals):
             raise RuntimeError(TWICE.format(reason="has inputs that were modified by an inplace operation since"))
         self.owner.announce_program()
+        primals = list(primals)
         with enable_grad():
+            for position in self.owner._differentiated:  # a primal may come from another: the gradients must not go on there
+                primals[position] = aten.alias(primals[position])
             results = self.owner.program(*primals)
         outputs = {result.position: value for result, value in zip(plan.joint.results.results, results, strict=True)
                    if isinstance(result, Computed)}  # fmt: skip

@@ -10,7 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 
-from rushlight.aot.joint import Joint, trace_joint
+from rushlight.aot.joint import Joint, ProgramRunner, trace_joint
 from rushlight.aot.partition import Partition, default_partition, min_cut_partition
 from rushlight.aot.results import Untraceable
 from rushlight.aot.training import CompiledTraining, plan_run
@@ -209,10 +209,15 @@ class TrainingGraph(AtenGraph):
         parts = self._partition(joint)
         plan = plan_run(joint, parts)
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
-        count, attributes = len(inputs), tuple(self._attributes.values())
-        program = disable(lambda *primals: self.module.forward(*primals[:count]))  # a backward may run in a compiled function
+        attributes = tuple(self._attributes.values())
+        program = disable(self._run_as_captured)  # a backward may run in a compiled function
         training = CompiledTraining(plan, forward, backward, program, lambda text: self.log("graph_breaks", lambda: text))
         return lambda *tensors: training(*tensors, *attributes), joint.module, False
+
+    def _run_as_captured(self, *primals: Tensor | int) -> tuple:
+        count = len(primals) - len(self._attributes)
+        held = dict(zip(self._attributes, primals[count:], strict=True))
+        return ProgramRunner(self.module, held).run(*primals[:count])
 
     def _partition(self, joint: Joint) -> Partition:
         settings = self.log.settings

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+from rushlight.core.parallel import MOST_THREADS
 
 
 @dataclass(frozen=True)
@@ -42,31 +44,61 @@ class Settings:
     verify: bool = False
     """RUSHLIGHT_VERIFY: run the interpreter beside native code at each call, and name the first node that differs."""
 
+    def __post_init__(self) -> None:
+        """ValueError, or TypeError, for what a setting cannot be."""
+        if isinstance(self.logs, set | list | tuple):
+            object.__setattr__(self, "logs", frozenset(self.logs))
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), type(field.default))
+        unknown = self.logs - STAGES
+        if unknown:
+            raise ValueError(f"no logs are named {', '.join(map(str, unknown))}; logs are {', '.join(sorted(STAGES))}")
+        if not 0 <= self.threads <= MOST_THREADS:
+            raise ValueError(f"threads must be between 0 and {MOST_THREADS}, got {self.threads}")
+        if self.recompile_limit < 0:
+            raise ValueError(f"recompile_limit must not be negative, got {self.recompile_limit}")
+        if self.partitioner not in PARTITIONERS:
+            raise ValueError(f"partitioner must be one of {', '.join(PARTITIONERS)}, got {self.partitioner!r}")
+        if not 0 <= self.memory_budget <= 1:
+            raise ValueError(f"memory_budget must be between 0 and 1, got {self.memory_budget}")
+
 
 STAGES = frozenset((
     "graph", "guards", "graph_breaks", "recompiles", "bytecode", "joint", "partition", "autotune", "loops", "fusion", "memory",
     "code", "library", "module",
 ))  # fmt: skip
+PARTITIONERS = ("min_cut", "default")
+
+
+def _check_type(name: str, value: object, kind: type) -> None:
+    """TypeError for a value of another type; a whole number may stand for any number, but not for a truth value."""
+    fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
+    if not fits or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"the setting {name} expects {kind.__name__}, got {value!r}")
 
 
 def from_environment() -> Settings:
-    """The settings that the process's environment gives; ValueError for a log that does not exist."""
-    logs = frozenset(name.strip() for name in os.environ.get("RUSHLIGHT_LOGS", "").split(",") if name.strip())
-    unknown = logs - STAGES
-    if unknown:
-        raise ValueError(f"RUSHLIGHT_LOGS names {', '.join(sorted(unknown))}; logs are {', '.join(sorted(STAGES))}")
+    """The settings that the process's environment gives; ValueError for what a setting cannot be."""
     return Settings(
-        logs=logs,
+        logs=frozenset(name.strip() for name in os.environ.get("RUSHLIGHT_LOGS", "").split(",") if name.strip()),
         dump=os.environ.get("RUSHLIGHT_DUMP", ""),
         debug_cpp=_flag("RUSHLIGHT_DEBUG_CPP"),
-        threads=int(os.environ.get("RUSHLIGHT_THREADS") or 0),
+        threads=_number("RUSHLIGHT_THREADS", int, 0),
         max_autotune=_flag("RUSHLIGHT_MAX_AUTOTUNE"),
-        recompile_limit=int(os.environ.get("RUSHLIGHT_RECOMPILE_LIMIT") or 16),
+        recompile_limit=_number("RUSHLIGHT_RECOMPILE_LIMIT", int, 16),
         partitioner=os.environ.get("RUSHLIGHT_PARTITIONER") or "min_cut",
-        memory_budget=float(os.environ.get("RUSHLIGHT_MEMORY_BUDGET") or 1.0),
+        memory_budget=_number("RUSHLIGHT_MEMORY_BUDGET", float, 1.0),
         fallback_random=_flag("RUSHLIGHT_FALLBACK_RANDOM"),
         verify=_flag("RUSHLIGHT_VERIFY"),
     )
+
+
+def _number(name: str, kind: type, default: float) -> float:
+    given = os.environ.get(name)
+    try:
+        return kind(given) if given else default
+    except ValueError:
+        raise ValueError(f"{name} must be {'a whole number' if kind is int else 'a number'}, got {given!r}") from None
 
 
 def _flag(name: str) -> bool:

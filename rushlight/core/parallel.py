@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+MOST_THREADS = 4096  # the OpenMP library ends the process where the system refuses it a thread
+
 
 def _default() -> int:
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     if given.isdigit() and int(given) > 0:
-        return int(given)
+        return min(int(given), MOST_THREADS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -23,12 +25,15 @@ def get_num_threads() -> int:
 
 
 def set_num_threads(number: int) -> None:
-    """Set the number of threads of eager kernels and of code compiled from now on; RuntimeError unless it is positive.
+    """Set the number of threads of eager kernels and of code compiled from now on; RuntimeError unless it is positive and at
+    most MOST_THREADS.
 
     NumPy's BLAS, which computes products of float64, takes its own from OPENBLAS_NUM_THREADS when it is loaded.
     """
     if not isinstance(number, int) or number <= 0:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {number!r}")
+    if number > MOST_THREADS:
+        raise RuntimeError(f"set_num_threads expects at most {MOST_THREADS} threads, got {number}")
     _threads[0] = number
     for follower in _followers:
         follower(number)

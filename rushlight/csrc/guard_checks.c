@@ -30,7 +30,8 @@ static int has_length(PyObject *value, Py_ssize_t wanted)
     return length < 0 ? -1 : length == wanted;
 }
 
-/* Keys are compared as values of the same type: 1, 1.0 and True are different keys to a program that looks at them. */
+/* Keys are compared as values of the same type: 1, 1.0 and True are different keys to a program that looks at them. Tensors are
+   keys by what they are, not by their elements. */
 static int has_keys(PyObject *dict, PyObject *wanted)
 {
     PyObject *key, *item;
@@ -44,7 +45,7 @@ static int has_keys(PyObject *dict, PyObject *wanted)
         if (key == expected)
             continue;
         Py_INCREF(key);
-        same = Py_IS_TYPE(key, Py_TYPE(expected)) ? PyObject_RichCompareBool(key, expected, Py_EQ) : 0;
+        same = Py_IS_TYPE(key, Py_TYPE(expected)) && !is_tensor(expected) ? PyObject_RichCompareBool(key, expected, Py_EQ) : 0;
         Py_DECREF(key);
         if (same <= 0)
             return same;

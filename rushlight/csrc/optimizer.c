@@ -1,18 +1,61 @@
 /* Optimizer steps over lists of parameters in one call of a native kernel. See rushlight.optim.
 
-   A row describes one parameter: (parameter, gradient, state tensors or None..., step). The step is a tensor that counts them,
-   float32 and 0-dim, or a number. */
+   A row describes one parameter: (parameter, gradient, state tensors or None..., scalars...). Scalars are float32 tensors of no
+   dimensions, which the step moves on, or numbers; the first one counts the steps so far. */
 #include "tensor_impl.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #include "kernels/kernels.h"
 
 const RushlightKernels *native_kernels(void);
 
-/* The memory of a tensor that a step may use as it lies: contiguous, of the parameter's dtype and size. */
-static void *memory_of(PyObject *tensor, DtypeCode dtype, Py_ssize_t count, int written)
+/* How an optimizer's arguments look. `whole`: its parameters have to lie row-major, states may have other sizes. */
+typedef struct {
+    const char *name;
+    Py_ssize_t states, scalars, options;
+    int whole;
+} Kind;
+
+#define SPANS 0
+#define MATRICES 1
+#define KIND(name, options, states, scalars, class) {#name, states, scalars, sizeof(options) / sizeof(double), class},
+static const Kind kinds[RL_OPTIMIZER_COUNT] = {RL_OPTIMIZERS(KIND)};
+#undef KIND
+
+enum { MOST_OPTIONS = 8, MOST_DENSE_DIMENSIONS = 8 };
+
+/* Whether the elements fill a span of memory, in whatever order of dimensions. */
+static int lies_densely(TensorImpl *impl)
 {
-    TensorImpl *impl = impl_of(tensor);
-    if (!impl || impl->fake || dtype_code(impl->dtype) != dtype || !impl_is_contiguous(impl) || impl_numel(impl) != count)
+    Py_ssize_t rank = PyTuple_GET_SIZE(impl->sizes), filled = 1;
+    unsigned seen = 0;
+    if (impl_is_contiguous(impl))
+        return 1;
+    for (Py_ssize_t turn = 0; rank <= MOST_DENSE_DIMENSIONS && turn < rank; turn++)
+        for (Py_ssize_t i = 0; i < rank; i++) {
+            Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, i));
+            if (seen & 1u << i || (size != 1 && PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->strides, i)) != filled))
+                continue;
+            seen |= 1u << i;
+            filled *= size;
+        }
+    return seen == (1u << rank) - 1 && filled == impl_numel(impl);
+}
+
+/* Whether two dense tensors have their elements in the same places. */
+static int lie_alike(TensorImpl *one, TensorImpl *other)
+{
+    if (impl_is_contiguous(one) && impl_is_contiguous(other))
+        return 1;
+    return sizes_match(one->sizes, other->sizes) == 1 && sizes_match(one->strides, other->strides) == 1;
+}
+
+/* The memory of a tensor that is not fake, if it has this dtype and number of elements; NULL else. */
+static void *memory_of(TensorImpl *impl, DtypeCode dtype, Py_ssize_t count, int written)
+{
+    if (dtype_code(impl->dtype) != dtype || impl_numel(impl) != count)
         return NULL;
     void *data = impl_data(impl);
     if (!data)
@@ -20,138 +63,238 @@ static void *memory_of(PyObject *tensor, DtypeCode dtype, Py_ssize_t count, int 
     return data && written && ((StorageImpl *)impl->storage)->read_only ? NULL : data;
 }
 
-static void count_write(PyObject *tensor) { ((VersionCounter *)impl_of(tensor)->version)->value++; }
+static TensorImpl *part(PyObject *row, Py_ssize_t index) { return impl_of(PyTuple_GET_ITEM(row, index)); }
 
-/* The count of steps in a 0-dim float32 tensor, or NULL where the row has a number or something else. */
-static float *step_count(PyObject *row, Py_ssize_t states)
+/* The memory of a scalar that is a tensor, else NULL. */
+static float *scalar_memory(PyObject *row, Py_ssize_t index)
 {
-    return memory_of(PyTuple_GET_ITEM(row, states + 2), FLOAT32, 1, 1);
+    TensorImpl *impl = part(row, index);
+    return impl && !impl->fake && impl_is_contiguous(impl) ? memory_of(impl, FLOAT32, 1, 1) : NULL;
+}
+
+static int read_scalars(PyObject *row, const Kind *kind, RlParameter *parameter)
+{
+    for (Py_ssize_t i = 0; i < kind->scalars; i++) {
+        const float *memory = scalar_memory(row, 2 + kind->states + i);
+        PyObject *number = PyTuple_GET_ITEM(row, 2 + kind->states + i);
+        if (!memory && !PyFloat_CheckExact(number))
+            return 0;
+        parameter->scalars[i] = memory ? *memory : PyFloat_AS_DOUBLE(number);
+    }
+    return 1;
+}
+
+static Py_ssize_t size_at(TensorImpl *impl, Py_ssize_t from_end)
+{
+    Py_ssize_t rank = PyTuple_GET_SIZE(impl->sizes);
+    return rank < 2 ? 0 : PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, rank - from_end));
+}
+
+/* How many elements a state of a matrix has: as many as the parameter, as it has rows, or columns. -1: it must be None. */
+static Py_ssize_t matrix_state_count(const RlParameter *parameter, Py_ssize_t index)
+{
+    if (!parameter->columns || !parameter->rows)
+        return index ? -1 : parameter->count;
+    return index == 0 ? -1 : parameter->count / (index == 1 ? parameter->columns : parameter->rows);
+}
+
+static int read_states(PyObject *row, const Kind *kind, DtypeCode dtype, RlParameter *parameter)
+{
+    TensorImpl *own = part(row, 0);
+    for (Py_ssize_t i = 0; i < kind->states; i++) {
+        int none = PyTuple_GET_ITEM(row, 2 + i) == Py_None;
+        Py_ssize_t count = kind->whole ? matrix_state_count(parameter, i) : parameter->count;
+        if (none && (count < 0 || !kind->whole))
+            continue;
+        TensorImpl *impl = part(row, 2 + i);
+        int fits = impl && !impl->fake && (kind->whole ? impl_is_contiguous(impl) : lie_alike(own, impl));
+        if (!fits || !(parameter->states[i] = memory_of(impl, dtype, count, 1)))
+            return 0;
+    }
+    return 1;
 }
 
 /* 0 where the general way has to be taken. */
-static int read_step(PyObject *row, Py_ssize_t states, double *step)
+static int read_row(PyObject *row, const Kind *kind, RlParameter *parameter)
 {
-    const float *count = step_count(row, states);
-    PyObject *number = PyTuple_GET_ITEM(row, states + 2);
-    *step = count ? *count + 1.0 : PyFloat_CheckExact(number) ? PyFloat_AS_DOUBLE(number) : 0;
-    return count || PyFloat_CheckExact(number);
+    if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 2 + kind->states + kind->scalars)
+        return 0;
+    TensorImpl *own = part(row, 0), *gradient = part(row, 1);
+    if (!own || own->inference || own->fake || !gradient || gradient->fake)
+        return 0;
+    DtypeCode dtype = dtype_code(own->dtype);
+    if ((dtype != FLOAT32 && dtype != FLOAT64) || !(kind->whole ? impl_is_contiguous(own) : lies_densely(own)))
+        return 0;
+    Py_ssize_t count = impl_numel(own);
+    *parameter = (RlParameter){.dtype = (int)dtype, .count = count, .rows = size_at(own, 2), .columns = size_at(own, 1)};
+    parameter->parameter = memory_of(own, dtype, count, 1);
+    parameter->gradient = lie_alike(own, gradient) ? memory_of(gradient, dtype, count, 0) : NULL;
+    return parameter->parameter && parameter->gradient && read_states(row, kind, dtype, parameter) &&
+           read_scalars(row, kind, parameter);
 }
 
-static int read_row(PyObject *row, Py_ssize_t states, DtypeCode dtype, RlParameter *parameter)
+/* ---- memory that two parameters share ---- */
+
+typedef struct {
+    const char *first, *end;
+    int written;
+} Range;
+
+static int by_address(const void *one, const void *other)
 {
-    if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != states + 3)
-        return 0;
-    TensorImpl *impl = impl_of(PyTuple_GET_ITEM(row, 0));
-    if (!impl || impl->inference)
-        return 0;
-    Py_ssize_t count = impl_numel(impl);
-    void *state[3] = {NULL, NULL, NULL};
-    *parameter = (RlParameter){.count = count};
-    parameter->parameter = memory_of(PyTuple_GET_ITEM(row, 0), dtype, count, 1);
-    parameter->gradient = memory_of(PyTuple_GET_ITEM(row, 1), dtype, count, 0);
-    for (Py_ssize_t i = 0; i < states; i++) {
-        PyObject *tensor = PyTuple_GET_ITEM(row, 2 + i);
-        if (tensor != Py_None && !(state[i] = memory_of(tensor, dtype, count, 1)))
-            return 0;
+    const char *a = ((const Range *)one)->first, *b = ((const Range *)other)->first;
+    return (a > b) - (a < b);
+}
+
+static int ranges_meet(Range *ranges, size_t count)
+{
+    const char *reached = NULL, *written = NULL; /* the ends of all ranges so far, and of those that are written to */
+    qsort(ranges, count, sizeof *ranges, by_address);
+    for (size_t i = 0; i < count; i++) {
+        const Range *range = &ranges[i];
+        if (range->first < written || (range->written && range->first < reached))
+            return 1;
+        reached = range->end > reached ? range->end : reached;
+        written = range->written && range->end > written ? range->end : written;
     }
-    parameter->momentum = parameter->exp_avg = state[0];
-    parameter->exp_avg_sq = state[1];
-    parameter->max_exp_avg_sq = state[2];
-    return parameter->parameter && parameter->gradient && read_step(row, states, &parameter->step);
+    return 0;
 }
 
-static void count_writes(PyObject *rows, Py_ssize_t states)
+/* Whether something is written that another row uses, so that the rows' order matters. -1 with an exception set. */
+static int rows_meet(const RlParameter *parameters, size_t count)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(rows); i++) {
-        PyObject *row = PyTuple_GET_ITEM(rows, i);
-        count_write(PyTuple_GET_ITEM(row, 0));
-        for (Py_ssize_t k = 0; k < states; k++)
-            if (PyTuple_GET_ITEM(row, 2 + k) != Py_None)
-                count_write(PyTuple_GET_ITEM(row, 2 + k));
-        float *count = step_count(row, states);
-        if (count) {
-            *count += 1;
-            count_write(PyTuple_GET_ITEM(row, states + 2));
+    if (count < 2)
+        return 0;
+    Range *ranges = PyMem_New(Range, 2 * count);
+    if (!ranges) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        size_t bytes = (size_t)parameters[i].count * (parameters[i].dtype == RL_FLOAT64 ? 8 : 4);
+        const char *own = parameters[i].parameter, *gradient = parameters[i].gradient;
+        ranges[2 * i] = (Range){own, own + bytes, 1};
+        ranges[2 * i + 1] = (Range){gradient, gradient + bytes, 0};
+    }
+    int meet = ranges_meet(ranges, 2 * count);
+    PyMem_Free(ranges);
+    return meet;
+}
+
+/* ---- the call ---- */
+
+static void count_write(TensorImpl *impl) { ((VersionCounter *)impl->version)->value++; }
+
+/* Numbers that moved are stored, and writes are counted. */
+static void finish_row(PyObject *row, const Kind *kind, const RlParameter *parameter)
+{
+    count_write(part(row, 0));
+    for (Py_ssize_t i = 0; i < kind->states; i++)
+        if (parameter->states[i])
+            count_write(part(row, 2 + i));
+    for (Py_ssize_t i = 0; i < kind->scalars; i++) {
+        float *memory = scalar_memory(row, 2 + kind->states + i);
+        if (memory) {
+            *memory = (float)parameter->scalars[i];
+            count_write(part(row, 2 + kind->states + i));
         }
     }
 }
 
-typedef int (*Step)(const void *options, int dtype, const RlParameter *parameters, int64_t count);
-
-static int adam_step(const void *options, int dtype, const RlParameter *parameters, int64_t count)
+static int append_position(PyObject *list, Py_ssize_t position)
 {
-    return native_kernels()->adam(options, dtype, parameters, count);
+    PyObject *number = PyLong_FromSsize_t(position);
+    int failed = !number || PyList_Append(list, number) < 0;
+    Py_XDECREF(number);
+    return failed ? -1 : 0;
 }
 
-static int sgd_step(const void *options, int dtype, const RlParameter *parameters, int64_t count)
+/* Runs a step over the rows that can be taken; the positions of the others go to `left`. -1 with an exception set. */
+static int run_rows(int code, const double *options, PyObject *rows, RlParameter *parameters, PyObject **taken, PyObject *left)
 {
-    return native_kernels()->sgd(options, dtype, parameters, count);
-}
-
-/* Runs a step over `rows`, all of the dtype of the first parameter. True when it was done, else nothing was. */
-static PyObject *run_step(PyObject *list, Py_ssize_t states, Step step, const void *options)
-{
-    Py_ssize_t count = PyList_GET_SIZE(list);
-    if (!count)
-        Py_RETURN_TRUE;
-    if (!native_kernels() || modes_active(thread_record()))
-        Py_RETURN_FALSE;
-    PyObject *rows = PyList_AsTuple(list); /* nobody changes a tuple while other threads run */
-    if (!rows)
-        return NULL;
-    PyObject *first = PyTuple_GET_ITEM(rows, 0);
-    TensorImpl *impl = PyTuple_Check(first) && PyTuple_GET_SIZE(first) ? impl_of(PyTuple_GET_ITEM(first, 0)) : NULL;
-    DtypeCode dtype = impl ? dtype_code(impl->dtype) : OTHER_DTYPE;
-    RlParameter *parameters = PyMem_New(RlParameter, (size_t)count);
-    if (!parameters) {
-        Py_DECREF(rows);
-        return PyErr_NoMemory();
+    Py_ssize_t count = 0, total = PyTuple_GET_SIZE(rows);
+    int ready = native_kernels() && !modes_active(thread_record());
+    for (Py_ssize_t i = 0; i < total; i++) {
+        PyObject *row = PyTuple_GET_ITEM(rows, i);
+        if (ready && read_row(row, &kinds[code], &parameters[count]))
+            taken[count++] = row;
+        else if (append_position(left, i) < 0)
+            return -1;
     }
-    int done = dtype == FLOAT32 || dtype == FLOAT64;
-    for (Py_ssize_t i = 0; done && i < count; i++)
-        done = read_row(PyTuple_GET_ITEM(rows, i), states, dtype, &parameters[i]);
-    if (done) {
+    int meet = rows_meet(parameters, (size_t)count), done = !meet;
+    if (meet < 0)
+        return -1;
+    if (done && count) {
         Py_BEGIN_ALLOW_THREADS
-        done = step(options, dtype, parameters, count);
+        done = native_kernels()->optimizer(code, options, parameters, count);
         Py_END_ALLOW_THREADS
     }
+    if (!done) {
+        if (PyList_SetSlice(left, 0, PyList_GET_SIZE(left), NULL) < 0)
+            return -1;
+        for (Py_ssize_t i = 0; i < total; i++)
+            if (append_position(left, i) < 0)
+                return -1;
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        finish_row(taken[i], &kinds[code], &parameters[i]);
+    return 0;
+}
+
+static PyObject *run_step(int code, const double *options, PyObject *list)
+{
+    PyObject *rows = PyList_AsTuple(list); /* nobody changes a tuple while other threads run */
+    PyObject *left = rows ? PyList_New(0) : NULL;
+    size_t room = rows ? (size_t)PyTuple_GET_SIZE(rows) + 1 : 1;
+    RlParameter *parameters = PyMem_New(RlParameter, room);
+    PyObject **taken = PyMem_New(PyObject *, room);
+    if (left && (!parameters || !taken))
+        PyErr_NoMemory();
+    if (left && (!parameters || !taken || run_rows(code, options, rows, parameters, taken, left) < 0))
+        Py_CLEAR(left);
     PyMem_Free(parameters);
-    if (done)
-        count_writes(rows, states);
-    Py_DECREF(rows);
-    return PyBool_FromLong(done);
+    PyMem_Free(taken);
+    Py_XDECREF(rows);
+    return left;
 }
 
-static PyObject *adam(PyObject *Py_UNUSED(module), PyObject *arguments)
+static int kind_code(const char *name)
 {
-    PyObject *rows;
-    RlAdam options;
-    if (!PyArg_ParseTuple(arguments, "O!dddddppp:adam_step", &PyList_Type, &rows, &options.lr, &options.beta1, &options.beta2,
-                          &options.eps, &options.weight_decay, &options.decoupled_weight_decay, &options.amsgrad,
-                          &options.maximize))
-        return NULL;
-    return run_step(rows, 3, adam_step, &options);
+    for (int code = 0; code < RL_OPTIMIZER_COUNT; code++)
+        if (!strcmp(kinds[code].name, name))
+            return code;
+    PyErr_Format(PyExc_ValueError, "optimizer_step: there is no native optimizer of the name '%s'", name);
+    return -1;
 }
 
-static PyObject *sgd(PyObject *Py_UNUSED(module), PyObject *arguments)
+static PyObject *optimizer_step(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
-    PyObject *rows;
-    RlSgd options;
-    if (!PyArg_ParseTuple(arguments, "O!ddddpp:sgd_step", &PyList_Type, &rows, &options.lr, &options.momentum,
-                          &options.dampening, &options.weight_decay, &options.nesterov, &options.maximize))
+    const char *name;
+    PyObject *rows, *given;
+    double options[MOST_OPTIONS];
+    if (!PyArg_ParseTuple(arguments, "sO!O!:optimizer_step", &name, &PyList_Type, &rows, &PyTuple_Type, &given))
         return NULL;
-    return run_step(rows, 1, sgd_step, &options);
+    int code = kind_code(name);
+    if (code < 0)
+        return NULL;
+    if (PyTuple_GET_SIZE(given) != kinds[code].options)
+        return PyErr_Format(PyExc_TypeError, "optimizer_step: '%s' has %zd options, but %zd were given", name,
+                            kinds[code].options, PyTuple_GET_SIZE(given));
+    for (Py_ssize_t i = 0; i < kinds[code].options; i++) {
+        options[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(given, i));
+        if (options[i] == -1 && PyErr_Occurred())
+            return NULL;
+    }
+    return run_step(code, options, rows);
 }
 
 PyMethodDef optimizer_methods[] = {
-    {"adam_step", adam, METH_VARARGS,
-     "adam_step(rows, lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay, amsgrad, maximize, /) -> bool\n\n"
-     "One step of Adam over rows (parameter, gradient, exp_avg, exp_avg_sq, max_exp_avg_sq | None, step), which are also\n"
-     "counted. False, and nothing done, where the native kernel does not take them: all must be contiguous, of one size and\n"
-     "float32 or float64, and no dispatch mode active."},
-    {"sgd_step", sgd, METH_VARARGS,
-     "sgd_step(rows, lr, momentum, dampening, weight_decay, nesterov, maximize, /) -> bool\n\n"
-     "One step of SGD over rows (parameter, gradient, momentum | None, step: 1.0 where the momentum has no value yet). False,\n"
-     "and nothing done, as for adam_step."},
+    {"optimizer_step", optimizer_step, METH_VARARGS,
+     "optimizer_step(name: str, rows: list, options: tuple, /) -> list[int]\n\n"
+     "One step of an optimizer over rows (parameter, gradient, states or None..., scalars...), the scalars (the first one is the\n"
+     "number of steps so far) being numbers or float32 tensors, which are moved on. What states, scalars and options are is said\n"
+     "in kernels.h. Returns the positions of rows that were not taken, with which nothing was done: all of a row must be dense,\n"
+     "laid out alike, of float32 or float64; of all rows none is taken under a dispatch mode, and where memory is shared."},
     {NULL, NULL, 0, NULL},
 };

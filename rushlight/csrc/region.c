@@ -146,6 +146,11 @@ static PyObject *set_eval_frame(PyObject *Py_UNUSED(module), PyObject *callback)
     return before ? before : Py_NewRef(Py_None);
 }
 
+static PyObject *in_region(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(arguments))
+{
+    return PyBool_FromLong(current_callback() != NULL);
+}
+
 PyMethodDef region_methods[] = {
     {"set_eval_frame", set_eval_frame, METH_O,
      "set_eval_frame(callback, /)\n\nHave calls of Python functions in this thread go through `callback(frame, cache_entry,\n"
@@ -163,5 +168,7 @@ PyMethodDef region_methods[] = {
     {"begin_region", begin_region, METH_O,
      "begin_region(function, /) -> function\n\nLet calls of a function that closes over `callback` and `followed` be calls of\n"
      "`followed` while `callback` is set, without running the function's own body, which says the same."},
+    {"in_region", in_region, METH_NOARGS,
+     "in_region() -> bool\n\nWhether a callback is set in this thread: what runs was called by a compiled function."},
     {NULL, NULL, 0, NULL},
 };

@@ -64,10 +64,25 @@ static int is_sound(const SizeProgram *program, Py_ssize_t number_count)
     return depth == 1;
 }
 
+static int set_constant(SizeProgram *program, PyObject *number)
+{
+    program->length = 2;
+    program->code = PyMem_Calloc(2, sizeof *program->code);
+    if (!program->code) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    program->code[0] = PUSH_CONSTANT;
+    program->code[1] = PyLong_AsLongLong(number);
+    return program->code[1] == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
 int size_program_set(SizeProgram *program, PyObject *code, Py_ssize_t number_count)
 {
+    if (PyLong_Check(code))
+        return set_constant(program, code);
     if (!PyTuple_Check(code)) {
-        PyErr_Format(PyExc_TypeError, "code of sizes is a tuple of ints, got %R", code);
+        PyErr_Format(PyExc_TypeError, "code of sizes is an int or a tuple of ints, got %R", code);
         return -1;
     }
     program->length = PyTuple_GET_SIZE(code);

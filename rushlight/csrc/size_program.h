@@ -2,16 +2,17 @@
 #ifndef RUSHLIGHT_SIZE_PROGRAM_H
 #define RUSHLIGHT_SIZE_PROGRAM_H
 
-#include <stdint.h>
-
 #include "module.h"
+
+#include <stdint.h>
 
 typedef struct {
     int64_t *code;
     Py_ssize_t length;
 } SizeProgram;
 
-/* From a tuple of ints that may read `number_count` numbers; -1 with an exception set. Cleared or zeroed before. */
+/* From a tuple of ints that may read `number_count` numbers, or from an int, which is the value; -1 with an exception set. Cleared
+   or zeroed before. */
 int size_program_set(SizeProgram *program, PyObject *code, Py_ssize_t number_count);
 void size_program_clear(SizeProgram *program);
 /* Whether there is a value: none where it does not fit 64 bits, nor where something is divided by zero. */

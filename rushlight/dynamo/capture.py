@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight._C import GraphLaunch, skip_code, tail_call
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.dynamic import ConstraintViolationError, OpenSizes, SymbolicFailure, all_fixed
@@ -24,7 +25,6 @@ from rushlight.dynamo.guards import Guards, storages_differ
 from rushlight.dynamo.instructions import Instruction, live_locals, parameter_names
 from rushlight.dynamo.native import END, NULL_TEXT, HandledText, Native, native
 from rushlight.dynamo.program import ProgramWriter, compile_function, line_mark
-from rushlight.dynamo.resume import receiver_name, resume_code
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import FreeVariable, Local
 from rushlight.dynamo.translator import Returned, Translator, restored_grad_mode
@@ -32,6 +32,8 @@ from rushlight.dynamo.values.base import NULL, Value, has_finalizer
 from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.exceptions import HandledValue
 from rushlight.fx.graph_module import GraphModule
+
+resume = LazyModule("rushlight.dynamo.resume")  # it needs a library that is long to import
 
 
 @dataclass
@@ -266,7 +268,7 @@ class _Capture:
         """The call of the function that goes on at an instruction; with `is_plain` it is left to Python."""
         passed = self._passed(live_locals(self.code, index if live_at is None else live_at), values, cells)
         kinds = "".join("n" if text == NULL_TEXT else "h" if isinstance(text, HandledText) else "v" for text in stack)
-        code = resume_code(self.code, index, kinds, tuple(passed), bool(error), is_plain)
+        code = resume.resume_code(self.code, index, kinds, tuple(passed), bool(error), is_plain)
         if is_plain:
             skip_code(code)
         args = [*passed.values()] + [text for text in stack if text != NULL_TEXT] + ([error] if error else [])
@@ -275,7 +277,7 @@ class _Capture:
 
     def _passed(self, live: frozenset[str], values: dict[str, str], cells: list[str]) -> dict[str, str]:
         """The variables that a resume function takes: in a method that may call `super()`, the receiver first."""
-        first = receiver_name(self.code)
+        first = resume.receiver_name(self.code)
         kept = {name for name, value in self.translator.locals.items() if not name.startswith("__") and has_finalizer(value)}
         found = {name: values[name] for name in sorted(values) if name in live or name in kept or name == first}
         if first in self.code.co_cellvars:

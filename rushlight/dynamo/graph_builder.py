@@ -99,6 +99,12 @@ class GraphBuilder:
         """The node of a tensor that was met before."""
         return self._node_of.get(id(tensor))
 
+    def real(self, node: Node) -> Tensor | None:
+        """The tensor behind an input or attribute of the graph."""
+        if node.op == "get_attr":
+            return self.attributes.get(node.target)
+        return next((value for own, _, value in self.inputs if own is node and isinstance(value, Tensor)), None)
+
     def call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], stack: list) -> tuple[Node, Any]:
         """Add a node, run it on fake tensors, and return both node and result.
 

@@ -382,9 +382,12 @@ def storages_differ(*tensors: Tensor) -> bool:
 
 
 def equal_items(values: Iterable, wanted: list) -> bool:
-    """Whether iterating yields values of the same types and equal to the wanted ones."""
+    """Whether iterating yields values of the same types and equal to the wanted ones; the very tensors among them."""
     found = list(values)
-    return found == wanted and all(type(one) is type(other) for one, other in zip(found, wanted, strict=True))
+    return len(found) == len(wanted) and all(
+        one is other or (type(one) is type(other) and not isinstance(one, Tensor) and one == other)
+        for one, other in zip(found, wanted, strict=True)
+    )
 
 
 def ambient_state() -> tuple:

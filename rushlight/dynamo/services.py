@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import EnumType
 from typing import Any
 
+from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.guards import is_stable
@@ -178,7 +179,15 @@ class Services:
             return value.real
         if isinstance(value, TensorValue) and isinstance(value.source, Held):
             return self.graph.attributes.get(value.graph_node.target)
-        return None
+        return self._parameter_from_outside(value) if isinstance(value, TensorValue) else None
+
+    def _parameter_from_outside(self, value: TensorValue) -> Tensor | None:
+        """A tensor that the program trains, from now on guarded by its identity, too; None for others, which come and go."""
+        real = self.graph.real(value.graph_node) if value.source is not None else None
+        if real is None or not (real.requires_grad and real.is_leaf):
+            return None
+        self.guards.same_object(value.source, real)
+        return real
 
     def key_value(self, key: Any) -> Value:
         """The tracked value of a key."""

@@ -320,6 +320,7 @@ def _may_be_another(made: Value) -> bool:
 def is_key(value: Any) -> bool:
     """Whether an object may be a key of a followed dict: its hash and equality run no code of the program."""
     if type(value) is tuple:
-        return all(map(is_key, value))
-    callables = types.FunctionType | types.BuiltinFunctionType
-    return is_constant_value(value) or type(value) is type or isinstance(value, callables)
+        return all(is_key(item) and not isinstance(item, Tensor) for item in value)
+    if type(value) in (type, Tensor, Parameter, Buffer):
+        return True
+    return is_constant_value(value) or isinstance(value, types.FunctionType | types.BuiltinFunctionType)

@@ -103,8 +103,10 @@ class Translator(Services):
         """Follow a call of a function written in Python."""
         if function.code.co_flags & _ASYNC:
             raise GraphBreak(f"{function} is a coroutine")
-        if getattr(function.function, "_rushlight_disabled", False):
-            raise GraphBreak(f"{function} is left out by torch.compiler.disable")
+        disabled = getattr(function.function, "_rushlight_disabled", False)
+        if disabled:
+            reason = "is left out by torch.compiler.disable" if disabled is True else f"runs as it is: {disabled}"
+            raise GraphBreak(f"{function} {reason}")
         if self.session.depth >= _DEEPEST:
             raise GraphBreak(f"calls are nested more than {_DEEPEST} deep")
         child = Translator(self.session, function.code, function.globals, self)

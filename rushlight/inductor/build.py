@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import rushlight._C as _C
-from rushlight.inductor import units
+from rushlight.core.lazy_module import LazyModule
 from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache, toolchain
 from rushlight.utils.native.toolchain import BuildError, CompilerMissing
+
+units = LazyModule("rushlight.inductor.units")
 
 __all__ = ["BuildError", "CompilerMissing", "Library", "build"]
 
@@ -83,18 +85,38 @@ def build(source: str, debug: bool = False) -> Library:
     CompilerMissing, or BuildError with what the compiler said. Where the cache folder cannot be used, a warning says so,
     and a folder that lasts as long as the process takes its place.
     """
-    flags = DEBUG_FLAGS if debug else (*FLAGS, *_vector_width())
+    flags = flags_for(debug)
     portable = portable_key(source, flags)
+    compiler, keys = _keys(portable)
+    make = functools.partial(_compile, compiler, flags, 1 if debug else _units())
+    return _noted(portable, cache.obtain(keys, source, make, _load))
+
+
+def find(portable: str) -> Library | None:
+    """The library of the program that `portable_key` named so, if the cache has it."""
+    found = cache.find(_keys(portable)[1], _load)
+    return None if found is None else _noted(portable, found)
+
+
+def _keys(portable: str) -> tuple[str | CompilerMissing, tuple[str, ...]]:
+    """The compiler, or why there is none, and the names under which a library may be in the cache."""
     try:
         compiler = toolchain.compiler()
-        keys = (local_key(portable, toolchain.identity(compiler)), local_key(portable))
+        return compiler, (local_key(portable, toolchain.identity(compiler)), local_key(portable))
     except CompilerMissing as error:  # what artifacts brought needs none
-        compiler, keys = error, (local_key(portable),)
-    make = functools.partial(_compile, compiler, flags, 1 if debug else _units())
-    loaded, path, from_cache = cache.obtain(keys, source, make, _load)
+        return error, (local_key(portable),)
+
+
+def _noted(portable: str, found: tuple) -> Library:
+    loaded, path, from_cache = found
     with _lock:
         _used[portable] = path
     return Library(path, *loaded, from_cache)
+
+
+def flags_for(debug: bool = False) -> tuple[str, ...]:
+    """The compiler's flags."""
+    return DEBUG_FLAGS if debug else (*FLAGS, *_vector_width())
 
 
 def _vector_width() -> tuple[str, ...]:

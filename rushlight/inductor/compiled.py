@@ -5,21 +5,25 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import rushlight._C as _C
-from rushlight.core.algebra import Var
 from rushlight.core.device import CPU
-from rushlight.core.dispatch_key import CPU_KEYS, SPECIAL_BITS
+from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.storage import StorageImpl, allocate
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.inductor.build import Library
-from rushlight.inductor.codegen.program import Program
-from rushlight.inductor.graph import LoweredGraph
-from rushlight.inductor.launch import make_launch, reach
+from rushlight.inductor.launch import KnownSizes, Sizes, has_no_data, make_launch, reach
+from rushlight.inductor.plan import Plan
 from rushlight.inductor.profiling import Recorder, enlist
-from rushlight.inductor.sizes import Size, as_size
+from rushlight.inductor.written_inputs import noting_writes
+
+if TYPE_CHECKING:
+    from rushlight.core.algebra import Var
+    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.graph import LoweredGraph
 
 
 class ConstantChanged(RuntimeError):
@@ -51,29 +55,28 @@ class CompiledGraph:
     touching that memory first.
 
     `reference` runs the same graph in eager. It takes over when native code meets an index out of range, and raises the
-    error that eager raises.
+    error that eager raises. `details` are what the graph was made of, for those who look at its kernels.
     """
 
     def __init__(
-        self, lowered: LoweredGraph, program: Program, library: Library, constants: dict[str, Tensor],
-        reference: Callable[..., tuple],
+        self, plan: Plan, library: Library, constants: dict[str, Tensor], reference: Callable[..., tuple],
+        details: Callable[[], tuple[LoweredGraph, Program]],
     ):  # fmt: skip
-        self.program = program
+        self.plan = plan
         self.library = library
         self.reference = reference
-        self.inputs = lowered.inputs
-        self.outputs = lowered.outputs
-        self.constants = [constants[buffer.target] for buffer in program.constants]
-        self.by_name = {buffer.name: tensor for buffer, tensor in zip(program.constants, self.constants, strict=True)}
-        self.expected = [(buffer.layout.size, buffer.layout.stride, buffer.layout.dtype) for buffer in self.inputs]
-        self.output_bytes = self._sizes_of_outputs(lowered)
-        self.dtypes = {buffer.name: buffer.layout.dtype for buffer in lowered.buffers}
-        self._layouts = [(buffer.layout.size, buffer.layout.stride, buffer.layout.dtype) for buffer in program.constants]
+        self.details = details
+        self.inputs = plan.inputs
+        self.outputs = plan.views
+        self.constants = [constants[given.target] for given in plan.constants]
+        self.by_name = {given.name: tensor for given, tensor in zip(plan.constants, self.constants, strict=True)}
+        self.expected = [(given.size, given.stride, given.dtype) for given in plan.inputs]
+        self.written = plan.written
+        self._layouts = [(given.size, given.stride, given.dtype) for given in plan.constants]
         self._folded: _Folded | None = None
         self._prepared: _Prepared | None = None
         self._lock = threading.Lock()
         self._launch: _C.GraphLaunch | None = None
-        self.buffers = {buffer.name: buffer for buffer in lowered.buffers}
         self._recorder: Recorder | None = None
         enlist(self)
 
@@ -84,20 +87,24 @@ class CompiledGraph:
             self._launch.divert(recorder is not None)
 
     def callable(self) -> Callable[..., tuple]:
-        """What to call with inputs: native code as far as possible, which does the same as the graph itself."""
-        self._launch = make_launch(self)
+        """What to call with inputs: native code as far as possible, which does the same as the graph itself. Inputs that the
+        graph writes to count as written to after each call."""
+        general = noting_writes(self, self.reference, self.written) if self.written else self
+        sizes = self.sizes()
+        if sizes is not None:
+            self._launch = make_launch(self.plan, sizes, self.library, self.by_name, general, self.reference, self.written)
         self.divert(self._recorder)
-        return self._launch or self
+        return self._launch or general
 
-    def _sizes_of_outputs(self, lowered: LoweredGraph) -> dict[str, Size]:
-        layouts = {buffer.name: buffer.layout for buffer in lowered.buffers}
-        return {name: as_size(layouts[name].numel * layouts[name].dtype.itemsize) for name in self.program.outputs}
+    def sizes(self) -> Sizes | None:
+        """What native calls are told of sizes; None where they cannot be told."""
+        return KnownSizes(self.plan)
 
     def __call__(self, *tensors: Tensor) -> tuple:
         """The flat outputs for inputs of the compiled sizes, strides and dtypes; RuntimeError for any others."""
         self._check(tensors)
         prepared = self._prepare()
-        made = {name: allocate(nbytes) for name, nbytes in self.output_bytes.items()}
+        made = {name: allocate(nbytes) for name, nbytes in self.plan.outputs.items()}
         arena = _C.allocate(self.library.arena_bytes)
         pointers = [tensor._impl.data_ptr for tensor in tensors]
         pointers += prepared.pointers
@@ -124,7 +131,7 @@ class CompiledGraph:
             if impl is None:
                 raise RuntimeError(f"input {position} of the compiled graph must be a tensor, got {type(tensor).__name__}")
             size, stride, kind = expected
-            if (impl.sizes, impl.strides, impl.dtype) != expected or _has_no_data(impl):
+            if (impl.sizes, impl.strides, impl.dtype) != expected or has_no_data(impl):
                 raise RuntimeError(
                     f"input {position} of the compiled graph must be a {kind} CPU tensor of size {list(size)} and stride "
                     f"{list(stride)}, got {impl.dtype} of size {list(impl.sizes)} and stride {list(impl.strides)}"
@@ -150,7 +157,7 @@ class CompiledGraph:
             if is_new:
                 self._check_constants()
                 folded = self._folded = _Folded(state_now, self._fold())
-            if is_new and self.program.packed:
+            if is_new and self.plan.packed:
                 return self._unpacked(folded)
             prepared = self._prepared = self._pack(folded)
             if self._launch is not None:
@@ -158,37 +165,36 @@ class CompiledGraph:
         return prepared
 
     def _check_constants(self) -> None:
-        for buffer, tensor, expected in zip(self.program.constants, self.constants, self._layouts, strict=True):
+        for given, tensor, expected in zip(self.plan.constants, self.constants, self._layouts, strict=True):
             if (tensor._impl.sizes, tensor._impl.strides, tensor._impl.dtype) != expected:
                 raise ConstantChanged(
-                    f"{buffer.target} had size {list(expected[0])} and dtype {expected[2]} when the graph was compiled, and "
+                    f"{given.target} had size {list(expected[0])} and dtype {expected[2]} when the graph was compiled, and "
                     f"has now {list(tensor.shape)} and {tensor.dtype}; compile the model again"
                 )
             impl = tensor._impl
             if impl.storage_offset * impl.dtype.itemsize + reach(*expected) > impl.storage.nbytes:
-                raise RuntimeError(f"{buffer.target} has a storage of {impl.storage.nbytes} bytes, too small for its size")
+                raise RuntimeError(f"{given.target} has a storage of {impl.storage.nbytes} bytes, too small for its size")
 
     def _fold(self) -> list[StorageImpl]:
         """The results of loops over constants."""
-        memory = [allocate(buffer.layout.numel * buffer.layout.dtype.itemsize) for buffer in self.program.folded]
+        memory = [allocate(nbytes) for nbytes in self.plan.folded]
         if memory:
             _C.launch(self.library.fold, self._addresses(memory))
         return memory
 
     def _unpacked(self, folded: _Folded) -> _Prepared:
         """For one call, which packs each operand into the same memory."""
-        panels = allocate(max(operand.nbytes for operand in self.program.packed))
-        nothing = [0] * len(self.program.packed)
-        return _Prepared(
-            folded.state, [*self._addresses(folded.memory), *nothing, panels.data_ptr], [*folded.memory, panels]
-        )
+        panels = allocate(self.plan.panel_bytes)
+        pointers = [*self._addresses(folded.memory), *[0] * len(self.plan.packed), panels.data_ptr]
+        return _Prepared(folded.state, pointers, [*folded.memory, panels])
 
     def _pack(self, folded: _Folded) -> _Prepared:
         """For all calls until a constant changes."""
-        memory = [*folded.memory, *(allocate(operand.nbytes) for operand in self.program.packed)]
+        memory = [*folded.memory, *map(allocate, self.plan.packed)]
         pointers = self._addresses(memory)
-        if self.program.packed:
-            _C.launch(self.library.pack, pointers)
+        if self.plan.packed:
+            passing = allocate(self.plan.passing_bytes)
+            _C.launch(self.library.pack, [*pointers, passing.data_ptr])
             pointers.append(0)
         return _Prepared(folded.state, pointers, memory)
 
@@ -201,7 +207,7 @@ class CompiledGraph:
         storage = made.get(view.buffer)
         if storage is None:
             return self._alias(view, tensors)
-        kind = self.dtypes[view.buffer]
+        kind = self.plan.dtypes[view.buffer]
         impl = TensorImpl(storage, view.size, view.stride, view.offset, kind, CPU, CPU_KEYS)
         impl.inference = state.inference
         return wrap(impl)
@@ -210,12 +216,8 @@ class CompiledGraph:
         """An output that is a view of an input or of a constant."""
         source = self.by_name.get(view.buffer)
         if source is None:
-            names = [buffer.name for buffer in self.inputs]
+            names = [given.name for given in self.inputs]
             source = tensors[names.index(view.buffer)]
         if view.is_whole:
             return source
         return source.as_strided(view.size, view.stride, source.storage_offset() + view.offset)
-
-
-def _has_no_data(impl: TensorImpl) -> bool:
-    return bool(impl.key_set & SPECIAL_BITS) or not impl.storage.data_ptr and impl.storage.buffer is None

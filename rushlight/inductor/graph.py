@@ -20,22 +20,11 @@ from rushlight.fx.node import Node, map_arg
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, Load, Operand, buffer_text, walk
 from rushlight.inductor.lowering.builder import GraphBuilder, same_strides
 from rushlight.inductor.lowering.registry import LOWERINGS
+from rushlight.inductor.plan import OutputView
 from rushlight.inductor.size_symbols import SizeSymbols, environment_of
 from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes
 from rushlight.inductor.tensor_box import StorageBox, TensorBox
 from rushlight.inductor.write_backs import WriteBack, is_write_back
-
-
-@dataclass(frozen=True, slots=True)
-class OutputView:
-    """A graph output: a strided view of a buffer, or a plain Python value. `is_whole`: an input or constant as it is."""
-
-    buffer: str
-    size: tuple[Size, ...]
-    stride: tuple[Size, ...]
-    offset: Size
-    value: object = None
-    is_whole: bool = False
 
 
 @dataclass(slots=True)
@@ -133,10 +122,18 @@ class GraphLowering:
         builder = self.builder
         builder.origin, builder.lines, builder.consumers = node.name, source_line(node), len(node.users)
         args, kwargs = map_arg(node.args, self.boxes.__getitem__), map_arg(node.kwargs, self.boxes.__getitem__)
-        result = rule(builder, *args, **kwargs)
+        result = self._typed(node.meta["val"], rule(builder, *args, **kwargs))
         if len(node.users) > 1:
             self._realize_shared(node, result)
         return result
+
+    def _typed(self, value: object, result: object) -> object:
+        """A rule's result in the operator's dtype: rules calculate in what promotion gives, which may be another one."""
+        if isinstance(result, tuple):
+            return tuple(map(self._typed, value, result))
+        if not isinstance(result, TensorBox) or not isinstance(value, Tensor) or result.dtype is value.dtype:
+            return result
+        return self.builder.pointwise(result.size, value.dtype, result.value)
 
     def _external(self, buffer: Buffer, value: Tensor) -> TensorBox:
         self.builder.add(buffer)

@@ -89,6 +89,18 @@ class Masked(Value):
     other: Value
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Search(Value):
+    """How many of `count` sorted elements, `step` apart from where `row` loads, come before `value`: those that are less, and,
+    if `right`, equal ones."""
+
+    value: Value
+    row: Load
+    step: Size
+    count: Size
+    right: bool
+
+
 def children(value: Value) -> tuple[Value, ...]:
     """The values that `value` is made of."""
     if isinstance(value, Call):
@@ -97,6 +109,8 @@ def children(value: Value) -> tuple[Value, ...]:
         return (value.index, value.body)
     if isinstance(value, Masked):
         return (value.mask, value.body, value.other)
+    if isinstance(value, Search):
+        return (value.value, value.row)
     return (value.seed,) if isinstance(value, RandomWord) else ()
 
 
@@ -133,6 +147,8 @@ def substitute(value: Value, replacements: dict[Var, Expr]) -> Value:
             return replace(node, index=rewrite(node.index), body=rewrite(node.body))
         if isinstance(node, Masked):
             return replace(node, mask=rewrite(node.mask), body=rewrite(node.body), other=rewrite(node.other))
+        if isinstance(node, Search):
+            return replace(node, value=rewrite(node.value), row=rewrite(node.row))
         return node
 
     return rewrite(value)
@@ -315,6 +331,9 @@ def _node_text(node: Value, visit) -> str:
         return f"ops.indirect({node.variable} := {bound}, size={node.size}, {visit(node.body)})"
     if isinstance(node, Masked):
         return f"ops.masked({visit(node.mask)}, {visit(node.body)}, {visit(node.other)})"
+    if isinstance(node, Search):
+        row = f"{node.row.buffer}, {node.row.index}, step={node.step}, count={node.count}"
+        return f"ops.search({visit(node.value)}, {row}, right={node.right})"
     arguments = ", ".join(map(visit, node.arguments))
     suffix = f", {node.dtype}" if node.name == "cast" else ""
     return f"ops.{node.name}({arguments}{suffix})"

@@ -1,24 +1,142 @@
-"""Compiled graphs of fixed sizes as native callables: one step in C from tensors to tensors.
+"""Compiled graphs as native callables: one step in C from tensors to tensors.
 
-In: a `CompiledGraph`. Out: a `GraphLaunch`, which checks inputs, takes memory, runs the entry and makes the results, and which
-calls the graph itself for whatever is not as compiled for. Stage: inductor, calling.
+In: a plan, and its sizes, known (`KnownSizes`) or open (`open_launch.py`). Out: a `GraphLaunch`, which checks inputs, takes
+memory, runs the entry and makes the results, and which leaves whatever is not as compiled for to a Python callable. What it is
+told prints. Stage: inductor, calling.
+
+    input 0: torch.float32[2, 8] by [8, 1]
+    memory 0: 64 bytes
+    result 0: torch.float32[8, 2] by [1, 8] at 0 of memory 0
+    result 1: [8] by [1] at 8 of input 0
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from rushlight._C import GraphLaunch
+from rushlight.core.dispatch_key import SPECIAL_BITS
 from rushlight.core.dtype import dtype
-from rushlight.inductor.codegen.program import Program
-from rushlight.inductor.graph import OutputView
-from rushlight.inductor.sizes import product
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.inductor.build import Library
+from rushlight.inductor.plan import OutputView, Plan
+from rushlight.ops.registry import aten
 
 if TYPE_CHECKING:
-    from rushlight.inductor.compiled import CompiledGraph
+    from rushlight.inductor.sizes import Size
 
-# Steps of loops from which on other threads get the interpreter meanwhile: letting go of it costs what some thousand take.
-LONG_WORK = 20_000
+# The kinds of results, as csrc/graph_description.h numbers them.
+MADE, INPUT, OBJECT, NUMBER, ALIAS = range(5)
+
+Code = int | tuple[int, ...]  # a number, or postfix code for it
+
+
+class NoNativeForm(Exception):
+    """A size that native code cannot calculate."""
+
+
+class Sizes(Protocol):
+    """How a GraphLaunch is told sizes.
+
+    `positions` are those of the plan's inputs among all inputs, and `inputs`, `symbols`, `work` and `arena_bytes_for` what the
+    native callable takes under these names.
+    """
+
+    positions: dict[str, int]
+    inputs: tuple
+    symbols: tuple | None
+    work: Code
+    arena_bytes_for: int | None
+
+    def code(self, size: Size) -> Code:
+        """A size as native code reads it; NoNativeForm where it cannot."""
+
+    def lines(self) -> list[str]:
+        """As text: the inputs, and what is read off them."""
+
+
+class KnownSizes:
+    """Sizes of a plan in which all are known: they stand for themselves."""
+
+    symbols = arena_bytes_for = None
+
+    def __init__(self, plan: Plan):
+        self.positions = {given.name: position for position, given in enumerate(plan.inputs)}
+        self.inputs = tuple((given.dtype, given.size, given.stride) for given in plan.inputs)
+        self.work = int(plan.is_long)
+
+    def code(self, size: int) -> int:
+        """The size."""
+        return size
+
+    def lines(self) -> list[str]:
+        """The inputs."""
+        return [f"input {position}: {input_text(*given)}" for position, given in enumerate(self.inputs)]
+
+
+def make_launch(
+    plan: Plan, sizes: Sizes, library: Library | None, constants: Mapping[str, Tensor], general: Callable[..., tuple],
+    reference: Callable[..., tuple], written: Sequence[int] = (),
+) -> GraphLaunch | None:  # fmt: skip
+    """The native callable for a plan; None where a size has no native form. Without a library, a graph of views.
+
+    `general` takes over where inputs are not as compiled for, `reference` where an index is out of range. `written` are the
+    inputs that the graph writes to.
+    """
+    try:
+        results = tuple(_result(view, plan, sizes, constants) for view in plan.views)
+        made = tuple(map(sizes.code, plan.outputs.values()))
+    except NoNativeForm:
+        return None
+    entry, arena_bytes = (library.entry, library.arena_bytes) if library else (0, 0)
+    return GraphLaunch(
+        entry, sizes.inputs, made, results, general, reference, pointer_count=plan.kept, arena_bytes=arena_bytes,
+        arena_bytes_for=sizes.arena_bytes_for, work=sizes.work, symbols=sizes.symbols, written=tuple(written),
+    )  # fmt: skip
+
+
+def _result(view: OutputView, plan: Plan, sizes: Sizes, constants: Mapping[str, Tensor]) -> tuple:
+    """A result as GraphLaunch is told it."""
+    if not view.buffer:
+        is_size = type(view.value) not in (int, bool) and sizes.symbols is not None and hasattr(view.value, "free_variables")
+        return (NUMBER, sizes.code(view.value)) if is_size else (OBJECT, view.value)
+    layout = tuple(map(sizes.code, view.size)), tuple(map(sizes.code, view.stride)), sizes.code(view.offset)
+    if view.buffer in plan.outputs:
+        return MADE, list(plan.outputs).index(view.buffer), *layout, plan.dtypes[view.buffer]
+    source = sizes.positions.get(view.buffer)
+    if not view.is_whole:
+        return ALIAS, aten("as_strided"), constants[view.buffer] if source is None else source, *layout
+    return (OBJECT, constants[view.buffer]) if source is None else (INPUT, source)
+
+
+def launch_text(plan: Plan, sizes: Sizes) -> str:
+    """What a GraphLaunch is told."""
+    made = [f"memory {number}: {nbytes} bytes" for number, nbytes in enumerate(plan.outputs.values())]
+    results = [f"result {number}: {_result_text(view, plan, sizes)}" for number, view in enumerate(plan.views)]
+    return "\n".join([*sizes.lines(), *made, *results]) + "\n"
+
+
+def _result_text(view: OutputView, plan: Plan, sizes: Sizes) -> str:
+    if not view.buffer:
+        return str(view.value)
+    layout = f"{numbers_text(view.size)} by {numbers_text(view.stride)} at {view.offset} of"
+    if view.buffer in plan.outputs:
+        return f"{plan.dtypes[view.buffer]}{layout} memory {list(plan.outputs).index(view.buffer)}"
+    position = sizes.positions.get(view.buffer)
+    source = f"constant {view.buffer}" if position is None else f"input {position}"
+    return source if view.is_whole else f"{layout} {source}"
+
+
+def numbers_text(numbers: Sequence[Size]) -> str:
+    """Sizes or strides as a list."""
+    return f"[{', '.join(map(str, numbers))}]"
+
+
+def input_text(kind: dtype, size: Sequence[Size], stride: Sequence[Size]) -> str:
+    """A tensor among the inputs."""
+    return f"{kind}{numbers_text(size)} by {numbers_text(stride)}"
 
 
 def reach(size: tuple[int, ...], stride: tuple[int, ...], kind: dtype) -> int:
@@ -28,37 +146,11 @@ def reach(size: tuple[int, ...], stride: tuple[int, ...], kind: dtype) -> int:
     return (sum((count - 1) * step for count, step in zip(size, stride, strict=True)) + 1) * kind.itemsize
 
 
-def is_long(program: Program) -> bool:
-    """Whether a program of fixed sizes runs so long that other threads should go on meanwhile."""
-    groups = [group for group in program.groups if not group.constant]
-    work = sum(product(group.domain or (group.numel,)) * len(group.members) for group in groups)
-    return work > LONG_WORK or any(group.template is not None for group in groups)
+def bytes_needed(impl: TensorImpl) -> int:
+    """How many bytes a tensor's storage must have."""
+    return impl.storage_offset * impl.dtype.itemsize + reach(impl.sizes, impl.strides, impl.dtype)
 
 
-def make_launch(graph: CompiledGraph) -> GraphLaunch | None:
-    """The native callable for a graph; None where a result is a view of an input or of a constant."""
-    names = {name: number for number, name in enumerate(graph.output_bytes)}
-    inputs = {buffer.name: position for position, buffer in enumerate(graph.inputs)}
-    results = []
-    for view in graph.outputs:
-        result = _result(view, graph, names, inputs)
-        if result is None:
-            return None
-        results.append(result)
-    expected = tuple((size, stride, kind, reach(size, stride, kind)) for size, stride, kind in graph.expected)
-    pointers = graph.program.kept
-    return GraphLaunch(
-        graph.library.entry, expected, tuple(graph.output_bytes.values()), tuple(results), graph.library.arena_bytes, pointers,
-        is_long(graph.program), graph, graph.reference,
-    )  # fmt: skip
-
-
-def _result(view: OutputView, graph: CompiledGraph, names: dict[str, int], inputs: dict[str, int]) -> tuple | int | None:
-    """A result as GraphLaunch describes it: an input's position, an object, or a view of new memory."""
-    if not view.buffer:
-        return (view.value,)
-    if view.buffer in names:
-        return names[view.buffer], tuple(view.size), tuple(view.stride), view.offset, graph.dtypes[view.buffer]
-    if not view.is_whole:
-        return None
-    return inputs[view.buffer] if view.buffer in inputs else (graph.by_name[view.buffer],)
+def has_no_data(impl: TensorImpl) -> bool:
+    """Whether a tensor has no memory that native code could read."""
+    return bool(impl.key_set & SPECIAL_BITS) or not impl.storage.data_ptr and impl.storage.buffer is None

@@ -1,4 +1,4 @@
-"""Loops of the IR whose points act one after the other: scatters, which write where an index says, and scans.
+"""Loops of the IR whose points act one after the other: scatters, which write where an index says, scans and sorts.
 
 Data only, like `ir`. Each is a kernel of its own: what makes its values is part of it, what follows is not. Two points of a
 scatter may meet in one place; then they act in row-major order, as in eager, so that results do not depend on threads.
@@ -70,3 +70,21 @@ class Scan(Loop):
     def text_parts(self) -> tuple[str, str, list[str]]:
         parameters, unpack, fields = Loop.text_parts(self)
         return parameters, unpack, [*fields, f"dim={self.dim}", f"scan_type={self.scan_type}"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Sort(Loop):
+    """The first `kept` of the bodies of each row, the points along the last dimension, in order. NaN counts as greater than
+    every number; equal ones stay in the order in which they come."""
+
+    kept: Size
+    descending: bool
+
+    def text_parts(self) -> tuple[str, str, list[str]]:
+        parameters, unpack, fields = Loop.text_parts(self)
+        return parameters, unpack, [*fields, f"kept={self.kept}", f"descending={self.descending}"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SortedPlaces(Loop):
+    """Where in its row each result of a sort, the only thing that the body reads, comes from. It is made with that sort."""

@@ -15,15 +15,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rushlight.core.algebra import Var
+from rushlight.core.lazy_module import LazyModule
 from rushlight.inductor.build import BuildError, CompilerMissing, Library, build
-from rushlight.inductor.codegen.kernels import Kernel
-from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Load, Reduction, walk
-from rushlight.inductor.scheduler import Group
-from rushlight.inductor.sizes import evaluate
 
 if TYPE_CHECKING:
+    from rushlight.core.algebra import Var
+    from rushlight.inductor.codegen.program import Program
     from rushlight.inductor.compiled import CompiledGraph
+
+work = LazyModule("rushlight.inductor.work")
 
 
 @dataclass
@@ -105,73 +105,30 @@ class Recorder:
             timed = self._program(graph)
             if timed is None:
                 return
-            buffers = graph.buffers
-            for number, (group, _, kernel) in enumerate(graph.program.calls):
+            lowered, program = graph.details()
+            buffers = {buffer.name: buffer for buffer in lowered.buffers}
+            for number, (group, _, kernel) in enumerate(program.calls):
                 times = timed.kernels[number]
                 times.calls += 1
                 times.nanoseconds += timed.times[number] - timed.counted[number]
                 timed.counted[number] = timed.times[number]
-                times.bytes += bytes_of(group, buffers, sizes)
-                times.flops += flops_of(group, kernel, sizes)
+                times.bytes += work.bytes_of(group, buffers, sizes)
+                times.flops += work.flops_of(group, kernel, sizes)
 
     def _program(self, graph: CompiledGraph) -> _Timed | None:
-        source = graph.program.source
-        if source not in self._timed:
-            self._timed[source] = _build(graph)
-        return self._timed[source]
+        _, program = graph.details()
+        if program.source not in self._timed:
+            self._timed[program.source] = _build(program)
+        return self._timed[program.source]
 
 
-def _build(graph: CompiledGraph) -> _Timed | None:
+def _build(program: Program) -> _Timed | None:
     try:
-        library = build(graph.program.timed_source())
+        library = build(program.timed_source())
     except (BuildError, CompilerMissing) as error:
         warnings.warn(f"profile: a graph is not measured, because {error}", stacklevel=2)
         return None
-    calls = graph.program.calls
+    calls = program.calls
     times = (ctypes.c_int64 * max(1, len(calls))).from_address(library.times)
-    kernels = [KernelTimes(name, _operators(group), _lines(group)) for group, name, _ in calls]
+    kernels = [KernelTimes(name, work.operators_of(group), work.lines_of(group)) for group, name, _ in calls]
     return _Timed(library, kernels, times, list(times))
-
-
-def _operators(group: Group) -> tuple[str, ...]:
-    names = [member.data.origin if isinstance(member, ComputedBuffer) else member.origin for member in group.members]
-    return tuple(dict.fromkeys(names))
-
-
-def _lines(group: Group) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(line for member in group.members for line in member.lines))
-
-
-def bytes_of(group: Group, buffers: Mapping[str, Buffer], sizes: Mapping[Var, int]) -> int:
-    """The bytes that a kernel reads and writes, each once: of buffers that it reads in part, no more than it has reads."""
-    points = evaluate(group.numel, sizes)
-    total = 0
-    for name in group.reads():
-        layout = buffers[name].layout
-        count, loads = evaluate(layout.numel, sizes), _loads(group, name)
-        total += min(count, loads * points if loads else count) * layout.dtype.itemsize
-    for name in group.stored & group.names:
-        total += evaluate(buffers[name].layout.numel, sizes) * buffers[name].layout.dtype.itemsize
-    return total
-
-
-def _loads(group: Group, name: str) -> int:
-    """How often the loops of a group read a buffer per element; 0 if a template does."""
-    if group.template is not None and name in group.template.reads():
-        return 0
-    bodies = [member.data.body for member in group.members if isinstance(member, ComputedBuffer)]
-    return sum(isinstance(node, Load) and node.buffer == name for body in bodies for node in walk(body))
-
-
-def flops_of(group: Group, kernel: Kernel, sizes: Mapping[Var, int]) -> int:
-    """The operations of a kernel: those of its product, and one for each scalar function, whatever it costs."""
-    total = evaluate(kernel.work, sizes) if group.template is not None else 0
-    for member in group.members:
-        if isinstance(member, ComputedBuffer):
-            loop = member.data
-            each = sum(isinstance(node, Call) and node.name != "cast" for node in walk(loop.body))
-            count = evaluate(loop.numel, sizes)
-            if isinstance(loop, Reduction):
-                each, count = each + 1, count * evaluate(loop.reduction_numel, sizes)
-            total += each * count
-    return total

@@ -20,16 +20,18 @@ from rushlight.inductor.ir import (
     Masked,
     Pointwise,
     Reduction,
+    Search,
     TemplateBuffer,
     Value,
     substitute,
     walk,
 )
-from rushlight.inductor.ordered_loops import Scan, Scatter
+from rushlight.inductor.ordered_loops import Scan, Scatter, Sort, SortedPlaces
 from rushlight.inductor.sizes import Size, as_size, product, stride_along
 
 EPILOGUE_TEMPLATES = (
     "gemm", "byte_gemm", "bgemm", "convolution", "direct_convolution", "winograd", "convolution_input", "convolution_weight",
+    "depthwise", "depthwise_input", "depthwise_weight",
 )  # fmt: skip
 MAX_GROUP_MEMBERS = 64
 FOLDED_ELEMENTS = 1 << 26  # of a loop over parameters that is calculated once and kept, at most
@@ -115,7 +117,7 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
     homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # what is constant joins only what is, too
     for buffer in computed:
         home = homes[buffer.name in constant]
-        group = _join(buffer, home)
+        group = _join(buffer, home) or (_beside(buffer, home) if buffer.name in outputs else None)
         if group is None:
             group = _new_group(buffer, len(groups))
             group.constant = buffer.name in constant
@@ -142,7 +144,7 @@ def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
     numel = buffer.layout.numel
     if not isinstance(numel, int) or not 0 < numel <= FOLDED_ELEMENTS or not all(map(is_constant, buffer.reads())):
         return False
-    return not any(isinstance(node, Indirect) for node in walk(buffer.data.body))
+    return not any(isinstance(node, Indirect | Search) for node in walk(buffer.data.body))
 
 
 def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
@@ -166,7 +168,13 @@ def _new_group(buffer: Buffer, order: int) -> Group:
 
 def _join(buffer: Buffer, home: dict[str, Group]) -> Group | None:
     """The group that `buffer` is fused into: the last one it reads from, where the accesses allow it."""
-    if not isinstance(buffer, ComputedBuffer) or is_ordered(buffer):
+    if not isinstance(buffer, ComputedBuffer):
+        return None
+    if isinstance(buffer.data, SortedPlaces):
+        (name,) = buffer.reads()
+        home[name].members.append(buffer)
+        return home[name]
+    if is_ordered(buffer):
         return None
     producers = [home[name] for name in buffer.reads() if name in home]
     if not producers:
@@ -182,9 +190,26 @@ def _join(buffer: Buffer, home: dict[str, Group]) -> Group | None:
     return None
 
 
+def _beside(buffer: Buffer, home: dict[str, Group]) -> Group | None:
+    """The latest group of elementwise loops over as many elements that a loop over inputs shares reads with: updates of a
+    parameter and of its state. Only for what is stored anyway, since others are better calculated where they are used."""
+    if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or is_ordered(buffer):
+        return None
+    reads, fitting = buffer.reads(), []
+    if reads & home.keys():
+        return None
+    for group in {id(group): group for group in home.values()}.values():
+        if group.domain is None and group.numel == buffer.data.numel and reads & group.reads():
+            fitting.append(group)
+    group = max(fitting, key=lambda candidate: candidate.order, default=None)
+    if group is None or len(group.members) >= MAX_GROUP_MEMBERS or is_ordered(group.members[0]):
+        return None
+    return group if _append(buffer, group, (1, group.numel)) else None
+
+
 def is_ordered(buffer: Buffer) -> bool:
     """Whether a buffer is a kernel of its own, because the points of its loop act one after the other."""
-    return isinstance(buffer, ComputedBuffer) and isinstance(buffer.data, Scan | Scatter)
+    return isinstance(buffer, ComputedBuffer) and isinstance(buffer.data, Scan | Scatter | Sort | SortedPlaces)
 
 
 def _candidate_domains(buffer: ComputedBuffer, group: Group) -> list[tuple[Size, Size]]:
@@ -216,6 +241,8 @@ def _reads_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[
     x, _ = row_variables(domain)
     element = element_index(domain)
     for node in walk(body_in_domain(member, domain)):
+        if isinstance(node, Search) and node.row.buffer in rows:
+            return False
         if isinstance(node, Load) and node.buffer in rows:
             expected = x if rows[node.buffer] else element
             if node.index != expected or (is_row_value(member, domain) and not _reduces(member) and not rows[node.buffer]):
@@ -235,7 +262,7 @@ def _fits_epilogue(buffer: ComputedBuffer, group: Group) -> bool:
         return False
     _, r = row_variables(group.domain)
     for node in walk(body_in_domain(buffer, group.domain)):
-        if isinstance(node, Masked | Indirect):
+        if isinstance(node, Masked | Indirect | Search):
             return False
         index = getattr(node, "index", None)
         if isinstance(index, Expr) and stride_along(index, r) is None:

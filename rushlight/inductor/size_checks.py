@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from rushlight.core.algebra import Expr, to_python
 from rushlight.core.tensor import Tensor
+from rushlight.inductor.launch import bytes_needed, has_no_data
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 
 
@@ -19,14 +20,17 @@ def make_binder(symbols: SizeSymbols) -> Callable[[tuple], tuple[int, ...]]:
     lines.append(f"{', '.join(f'a{position}' for position in range(len(inputs)))}, = inputs")
     for position, given in enumerate(inputs):
         lines += _check_kind(position, given)
-    lines += [f"{symbol} = {text}" for symbol, text in symbols.definitions.items()]
+    lines += [f"{symbol} = {to_python(value)}" for symbol, value in symbols.definitions.items()]
     values = numbers_text(symbols.names)
     for number, condition in enumerate(reporter.conditions):
         lines += [f"if not ({condition}):", f"    raise outside({number}, {values})"]
     for position, given in enumerate(inputs):
         lines += [f"if {_mismatch(position, given)}:", f"    raise wrong(inputs, {position}, {values})"]
+        if isinstance(given, TensorInput):
+            lines += [f"if needed(i{position}) > i{position}.storage.nbytes:", f"    raise short(inputs, {position})"]
     lines.append(f"return {values}")
-    names = {"count": reporter.count, "wrong": reporter.wrong, "outside": reporter.outside}
+    names = {"count": reporter.count, "wrong": reporter.wrong, "outside": reporter.outside, "short": reporter.short}
+    names |= {"needed": bytes_needed, "has_no_data": has_no_data}
     names |= {f"d{position}": given.dtype for position, given in enumerate(inputs) if isinstance(given, TensorInput)}
     return _function("bind", "inputs", lines, names)
 
@@ -68,7 +72,7 @@ def _mismatch(position: int, given: object) -> str:
         strides = numbers_text([f"{strides}[{dim}]" for dim in given.stepped])
     return (
         f"i{position}.sizes != {numbers_text(given.size)} or {strides} != {numbers_text(wanted)} "
-        f"or i{position}.dtype is not d{position} or i{position}.storage.buffer is None"
+        f"or i{position}.dtype is not d{position} or has_no_data(i{position})"
     )
 
 
@@ -107,6 +111,13 @@ class _Reporter:
         else:
             had = repr(got)
         return RuntimeError(f"input {position} of the compiled graph must be {wanted}{where and f' with {where}'}, got {had}")
+
+    def short(self, inputs: tuple, position: int) -> RuntimeError:
+        """For an input whose memory is too small for its sizes."""
+        impl = inputs[position]._impl
+        return RuntimeError(
+            f"input {position} of the compiled graph needs a storage of {bytes_needed(impl)} bytes, got {impl.storage.nbytes}"
+        )
 
     def _values(self, values: tuple[int, ...]) -> str:
         return ", ".join(f"{name} = {value}" for name, value in zip(self.names, values, strict=False))

@@ -5,10 +5,10 @@ In: the fake values of the graph's inputs. Out: `SizeSymbols`. Stage: inductor, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rushlight.core.algebra import Var, to_python
+from rushlight.core.algebra import Expr, Var, as_expr
 from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.dtype import dtype
 from rushlight.core.symbolic import Relation, ShapeEnv, SymInt
@@ -30,18 +30,35 @@ class TensorInput:
         return [dim for dim, size in enumerate(self.size) if size != 1]
 
 
+# Where a number is read off the inputs, as csrc/guard_sizes.h numbers it.
+SIZE, STRIDE, VALUE = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call finds a number: a size or stride of an input, or the input itself. `variable` stands for it, and is named as
+    Python says it where `a0`, `a1`, ... are the inputs and `i0`, `i1`, ... the impls of tensors. `expected` is what it is in
+    the graph."""
+
+    variable: Var
+    kind: int
+    position: int
+    dim: int
+    expected: Size
+
+
 class SizeSymbols:
     """The symbols of a graph, in the order in which native code takes them. False where there are none.
 
-    `inputs` has a TensorInput or a Size for each input. `definitions` are Python expressions for the symbols' values: over
-    `a0`, `a1`, ... for numbers among the inputs, `i0`, `i1`, ... for the impls of tensors, and symbols defined before.
-    `relations` is what the capture and lowering took to hold of them.
+    `inputs` has a TensorInput or a Size for each input. `definitions` give the symbols' values, over the variables of `places`
+    and symbols defined before. `relations` is what the capture and lowering took to hold of them.
     """
 
     def __init__(self, values: Sequence[object] = ()):
         """From the inputs' fake values; UnsupportedSize where an input's size has symbols that no input defines."""
         self.inputs = [_expected(value) for value in values]
-        self.definitions: dict[Var, str] = {}
+        self.places = [place for position, given in enumerate(self.inputs) for place in _places(position, given)]
+        self.definitions: dict[Var, Expr] = {}
         self.relations: tuple[Relation, ...] = ()
         self.hints: dict[Var, int] = {}
         environment = environment_of(values)
@@ -52,7 +69,7 @@ class SizeSymbols:
         return bool(self.definitions)
 
     def __str__(self) -> str:
-        lines = (f"SizeSymbol({symbol}, {text}, hint={self.hints[symbol]})" for symbol, text in self.definitions.items())
+        lines = (f"SizeSymbol({symbol}, {value}, hint={self.hints[symbol]})" for symbol, value in self.definitions.items())
         return "\n".join(lines)
 
     @property
@@ -67,41 +84,45 @@ class SizeSymbols:
             raise UnsupportedSize(f"no input of the graph gives the value of {', '.join(sorted(map(str, missing)))}")
 
     def _define(self, environment: ShapeEnv) -> None:
-        places = list(self._places())
-        for text, size in places:
-            if isinstance(size, Var):
-                self.definitions.setdefault(size, text)
-        for text, size in places:
-            self._solve(text, size)
+        for place in self.places:
+            if isinstance(place.expected, Var):
+                self.definitions.setdefault(place.expected, place.variable)
+        for place in self.places:
+            self._solve(place)
         for symbol, expression in environment.replacements.items():
             if expression.free_variables() <= self.definitions.keys():
-                self.definitions.setdefault(symbol, to_python(expression))
-        self.require([size for _, size in places])
+                self.definitions.setdefault(symbol, expression)
+        self.require([place.expected for place in self.places])
         self.hints = {symbol: environment.hint_of(symbol) for symbol in self.definitions}
         relations = (guard.relation for guard in environment.relations())
         self.relations = tuple(
             relation for relation in relations if relation.expression.free_variables() <= self.definitions.keys()
         )
 
-    def _places(self) -> Iterator[tuple[str, Size]]:
-        """Every size and stride of the inputs, and the Python expression that reads it."""
-        for position, given in enumerate(self.inputs):
-            if not isinstance(given, TensorInput):
-                yield f"a{position}", given
-            else:
-                yield from ((f"i{position}.sizes[{dim}]", size) for dim, size in enumerate(given.size))
-                yield from ((f"i{position}.strides[{dim}]", given.stride[dim]) for dim in given.stepped)
-
-    def _solve(self, text: str, size: Size) -> None:
+    def _solve(self, place: Place) -> None:
         """Define the one unknown symbol of a size that is linear in it; that it divides is checked with the inputs."""
-        unknown = symbols_of([size]) - self.definitions.keys()
+        unknown = symbols_of([place.expected]) - self.definitions.keys()
         if len(unknown) != 1:
             return
         (symbol,) = unknown
-        scale = dict(linear_form(size)[0]).get(symbol)
-        rest = size - symbol * (scale or 0)
+        scale = dict(linear_form(place.expected)[0]).get(symbol)
+        rest = place.expected - symbol * (scale or 0)
         if scale and not rest.contains(symbol):
-            self.definitions[symbol] = f"({text} - ({to_python(rest)})) // {scale}"
+            difference = place.variable - rest if scale > 0 else rest - place.variable
+            self.definitions[symbol] = as_expr(difference // abs(scale))
+
+
+def _places(position: int, given: TensorInput | Size) -> list[Place]:
+    """Every number of an input that matters."""
+    if not isinstance(given, TensorInput):
+        return [Place(Var(f"a{position}", least=None), VALUE, position, 0, given)]
+    sizes = [
+        Place(Var(f"i{position}.sizes[{dim}]", least=None), SIZE, position, dim, size) for dim, size in enumerate(given.size)
+    ]
+    strides = [
+        Place(Var(f"i{position}.strides[{dim}]", least=None), STRIDE, position, dim, given.stride[dim]) for dim in given.stepped
+    ]
+    return sizes + strides
 
 
 def _expected(value: object) -> TensorInput | Size:

@@ -50,9 +50,10 @@ class StandaloneModule:
 
     def __init__(
         self, source: str, arguments: Sequence[Argument], constants: int, kept: Sequence[int], outputs: Sequence[int],
-        results: Sequence[Result], sizes: Sequence[int] = (),
+        results: Sequence[Result], sizes: Sequence[int] = (), passing_bytes: int = 0,
     ):  # fmt: skip
-        """`constants` of the arguments, the last ones, are parameters; `kept` are the bytes of what is made of them once."""
+        """`constants` of the arguments, the last ones, are parameters; `kept` are the bytes of what is made of them once, and
+        `passing_bytes` those of what is needed to make it."""
         self.source = source
         self.arguments = list(arguments)
         self.constants = constants
@@ -60,6 +61,7 @@ class StandaloneModule:
         self.outputs = list(outputs)
         self.results = list(results)
         self.sizes = list(sizes)
+        self.passing_bytes = passing_bytes
 
     def random_arguments(self) -> list[Tensor]:
         """Tensors like those that the graph was compiled for: normal numbers, or zeros of other dtypes."""
@@ -99,12 +101,13 @@ class _Run:
         arena_bytes = library.arena_bytes_for(sizes) if library.arena_bytes_for else library.arena_bytes
         self.outputs = [allocate(nbytes) for nbytes in module.outputs]
         self._held = [*arguments, *(allocate(nbytes) for nbytes in module.kept)]
+        passing = allocate(module.passing_bytes)
         panels = [] if library.pack is None else [0]
         self._arena = _C.allocate(arena_bytes)
         self._entry = library.entry
         addresses = [tensor._impl.data_ptr if isinstance(tensor, Tensor) else tensor.data_ptr for tensor in self._held]
         for make in filter(None, (library.fold, library.pack)):
-            _C.launch(make, addresses[len(arguments) - module.constants :])
+            _C.launch(make, [*addresses[len(arguments) - module.constants :], passing.data_ptr])
         outputs = [storage.data_ptr for storage in self.outputs]
         self._pointers = [*addresses, *panels, *outputs, self._arena.data_ptr, *module.sizes]
 

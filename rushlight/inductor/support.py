@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable
 
-from rushlight.core.dtype import bfloat16, bool_, float16, float32, int32, int64
+from rushlight.core.dtype import bfloat16, bool_, float16, float32, float64, int32, int64
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
@@ -14,7 +14,7 @@ from rushlight.inductor.lowering import LOWERINGS
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
-CONCATENATED = 16  # tensors at most
+CONCATENATED = 64  # tensors at most
 MOST_WINDOW = 400  # elements of a pool's window
 MOST_TAPS = 8  # of a convolution over volumes, in depth
 
@@ -118,6 +118,14 @@ def _index_put(node: Node) -> bool:
     return bool(indices) and all(index.dtype in (int64, int32) for index in indices)
 
 
+def _searchsorted(node: Node) -> bool:
+    return _value(node, "sorted_sequence").dtype is _value(node, "self").dtype
+
+
+def _wide_float_result(node: Node) -> bool:
+    return _first(node).dtype in (float32, float64)
+
+
 def _as_strided(node: Node) -> bool:
     source = node.args[0].meta["val"]
     return source.is_contiguous() and source.storage_offset() == 0 and source.numel() > 0
@@ -172,6 +180,11 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("scatter_add"): _scatter,
     aten("scatter_reduce.two"): _scatter_reduce,
     aten("index_put"): _index_put,
+    aten("searchsorted.Tensor"): _searchsorted,
+    aten("_cdist_forward"): _wide_float_result,
+    aten("_cdist_backward"): _wide_float_result,
+    aten("_pdist_forward"): _wide_float_result,
+    aten("_pdist_backward"): _wide_float_result,
     aten("as_strided"): _as_strided,
     aten("cat"): _few_tensors,
     aten("div.Tensor_mode"): _divides_safely,

@@ -6,7 +6,7 @@ In: a lowered graph, its program and library. Out: a callable over tensors and i
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import rushlight._C as _C
@@ -15,12 +15,13 @@ from rushlight.core.tensor import Tensor
 from rushlight.inductor.build import Library
 from rushlight.inductor.codegen.program import Program
 from rushlight.inductor.compiled import CompiledGraph
-from rushlight.inductor.graph import LoweredGraph, OutputView
+from rushlight.inductor.graph import LoweredGraph
+from rushlight.inductor.launch import NoNativeForm
+from rushlight.inductor.open_launch import LARGEST, OpenSizes, counts_of
+from rushlight.inductor.plan import OutputView, Plan
 from rushlight.inductor.size_checks import make_binder, make_function
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
-
-LARGEST = 1 << 60  # what generated code counts stays far from the limits of its integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +38,26 @@ class SymbolicGraph(CompiledGraph):
     """Runs a program for any sizes that its capture allows. RuntimeError for inputs that it does not allow."""
 
     def __init__(
-        self, lowered: LoweredGraph, program: Program, library: Library, constants: dict[str, Tensor],
-        reference: Callable[..., tuple],
+        self, plan: Plan, library: Library, constants: dict[str, Tensor], reference: Callable[..., tuple],
+        details: Callable[[], tuple[LoweredGraph, Program]],
     ):  # fmt: skip
-        super().__init__(lowered, program, library, constants, reference)
+        super().__init__(plan, library, constants, reference, details)
+        lowered, program = details()
         symbols = lowered.symbols
         self._tensors = [position for position, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
+        self.written = tuple(self._tensors[number] for number in plan.written)
         self._bind = make_binder(symbols)
-        self._work_out = _make_sizing(symbols, program, self.outputs, self.output_bytes)
+        self._work_out = _make_sizing(symbols, program, self.outputs, plan.outputs)
         self._sized: _Sized | None = None
         self._symbols = list(symbols.definitions)
 
-    def callable(self) -> Callable[..., tuple]:
-        """The graph itself."""
-        return self
+    def sizes(self) -> OpenSizes | None:
+        """What native calls are told of sizes; None where these have no native form."""
+        lowered, program = self.details()
+        try:
+            return OpenSizes(lowered.symbols, program, self.plan, self.library)
+        except NoNativeForm:
+            return None
 
     def __call__(self, *inputs: Tensor | int) -> tuple:
         """The flat outputs; RuntimeError for inputs of other dtypes, and of sizes and strides that do not fit together."""
@@ -81,16 +88,14 @@ class SymbolicGraph(CompiledGraph):
             replace(view, size=size, stride=stride, offset=offset, value=value if isinstance(view.value, Size) else view.value)
             for view, (size, stride, offset, value) in zip(self.outputs, views, strict=True)
         )
-        return _Sized(sizes, arena_bytes, dict(zip(self.output_bytes, output_bytes, strict=True)), outputs)
+        return _Sized(sizes, arena_bytes, dict(zip(self.plan.outputs, output_bytes, strict=True)), outputs)
 
 
 def _make_sizing(
-    symbols: SizeSymbols, program: Program, outputs: list[OutputView], output_bytes: dict[str, Size]
+    symbols: SizeSymbols, program: Program, outputs: Sequence[OutputView], output_bytes: dict[str, Size]
 ) -> Callable[..., tuple]:
     """The function of the symbols: bytes of outputs, their views, and the counts that must not become too large."""
     views = [
         (view.size, view.stride, view.offset, view.value if isinstance(view.value, Size) else None) for view in outputs
     ]
-    counts = [block.nbytes for slot in program.arena.slots for block in slot.blocks]
-    counts += [group.numel for group in program.groups]
-    return make_function(symbols, (tuple(output_bytes.values()), views, counts))
+    return make_function(symbols, (tuple(output_bytes.values()), views, counts_of(program)))

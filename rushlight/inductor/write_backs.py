@@ -7,14 +7,12 @@ all is calculated, so that a program that fails has written to no input.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rushlight.core.algebra import Expr
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor
-from rushlight.core.tensor_impl import TensorImpl
-from rushlight.core.thread_state import state
 from rushlight.fx.node import Node
 from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Reduction, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_ordered, is_row_value, row_variables
@@ -49,29 +47,6 @@ def _is_dense(value: Tensor) -> bool:
     if not all(isinstance(number, int) for number in numbers):
         return value.is_contiguous()
     return 0 not in value.shape and is_non_overlapping_and_dense(tuple(value.shape), value.stride())
-
-
-def noting_writes(
-    run: Callable[..., tuple], reference: Callable[..., tuple], places: list[int]
-) -> Callable[..., tuple]:
-    """`run`, after which the inputs at `places` count as written to; `reference`, which raises what is due, where one of
-    them may not be written to."""
-
-    def counted(*inputs: object) -> tuple:
-        if not all(_is_writable(inputs[place]._impl) for place in places):
-            return reference(*inputs)
-        results = run(*inputs)
-        for place in places:
-            inputs[place]._impl.version.value += 1
-        return results
-
-    return counted
-
-
-def _is_writable(impl: TensorImpl) -> bool:
-    if impl.inference and not state.inference:
-        return False
-    return impl.storage.buffer is None or impl.array.flags.writeable
 
 
 def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
 
 
 class Adadelta(PerParameterOptimizer):
@@ -46,6 +46,10 @@ class Adadelta(PerParameterOptimizer):
             "square_avg": aten.zeros_like(parameter),
             "acc_delta": aten.zeros_like(parameter),
         }
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        names = ("lr", "rho", "eps", "weight_decay", "maximize")
+        return NativeStep("adadelta", ("square_avg", "acc_delta", "step"), tuple(group[name] for name in names))
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         next_step(state)

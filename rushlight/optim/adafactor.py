@@ -5,6 +5,7 @@ Shazeer and Stern (2018), https://arxiv.org/abs/1804.04235, with torch's step si
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from rushlight.core.dtype import finfo
@@ -12,7 +13,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, check_not_negative, number
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step
 
 
 class Adafactor(PerParameterOptimizer):
@@ -50,12 +51,9 @@ class Adafactor(PerParameterOptimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
+    def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if parameter.is_complex():
             raise RuntimeError("Adafactor does not support complex parameters")
-        super()._update_parameter(parameter, group)
-
-    def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         gradient = parameter.grad
         if gradient.dim() < 2:
             return {"step": new_step_count(), "variance": aten.zeros_like(gradient)}
@@ -65,6 +63,16 @@ class Adafactor(PerParameterOptimizer):
             "row_var": gradient.new_zeros([*rest, rows, 1]),
             "col_var": gradient.new_zeros([*rest, 1, columns]),
         }
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        smallest, least_scale = group["eps"]
+        names = ("d", "weight_decay", "maximize")
+        options = (math.nan if smallest is None else smallest, least_scale, *[group[name] for name in names])
+        return NativeStep("adafactor", ("variance", "row_var", "col_var", "step"), (group["lr"], group["beta2_decay"], *options))
+
+    def _row(self, parameter: Tensor, gradient: Tensor, native: NativeStep, group: dict[str, Any]) -> tuple:
+        state = self._state_of(parameter, group)
+        return (parameter, gradient, *[state.get(name) for name in native.states])
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         step, lr = next_step(state), number(group["lr"])
@@ -79,7 +87,7 @@ class Adafactor(PerParameterOptimizer):
 
 
 def _rms(tensor: Tensor) -> float:
-    return tensor.norm(2).item() / tensor.numel() ** 0.5
+    return tensor.norm(2).item() / max(tensor.numel(), 1) ** 0.5
 
 
 def _variance(gradient: Tensor, state: dict[str, Any], weight: float, smallest: float) -> Tensor:

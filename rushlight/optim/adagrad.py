@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_implementation, check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
 from rushlight.optim.sparse_rows import indexable, places_and_values
 
 
@@ -57,6 +57,10 @@ class Adagrad(PerParameterOptimizer):
 
     def _rate(self, state: dict[str, Any], group: dict[str, Any]) -> float | Tensor:
         return hyperparameter(group, "lr") / (1 + (next_step(state) - 1) * group["lr_decay"])
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        names = ("lr", "lr_decay", "eps", "weight_decay", "maximize")
+        return NativeStep("adagrad", ("sum", "step"), tuple(group[name] for name in names))
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         rate = self._rate(state, group)

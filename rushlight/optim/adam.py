@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight._C import adam_step
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
@@ -21,7 +20,7 @@ from rushlight.optim.options import (
     hyperparameter,
     number,
 )
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
 
 
 class Adam(PerParameterOptimizer):
@@ -71,13 +70,10 @@ class Adam(PerParameterOptimizer):
             state["max_exp_avg_sq"] = aten.zeros_like(parameter)
         return state
 
-    def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> bool:
-        if group["differentiable"] or group["capturable"] or any(parameter.grad.is_sparse for parameter in parameters):
-            return False
-        rows = [_row(parameter, self._state_of(parameter, group)) for parameter in parameters]
-        (beta1, beta2), lr, decay = map(number, group["betas"]), number(group["lr"]), number(group["weight_decay"])
-        decoupled = group["decoupled_weight_decay"]
-        return adam_step(rows, lr, beta1, beta2, group["eps"], decay, decoupled, group["amsgrad"], group["maximize"])
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        states = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq" if group["amsgrad"] else None, "step")
+        names = ("eps", "weight_decay", "decoupled_weight_decay", "maximize")
+        return NativeStep("adam", states, (group["lr"], *group["betas"], *[group[name] for name in names]))
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         (beta1, beta2), lr = map(number, group["betas"]), hyperparameter(group, "lr")
@@ -100,11 +96,6 @@ class Adam(PerParameterOptimizer):
             parameter.add_(mean / (scale / correction + group["eps"]) * size)
         else:
             parameter.addcdiv_(mean, scale.div_(correction).add_(group["eps"]), value=size)
-
-
-def _row(parameter: Tensor, state: dict[str, Any]) -> tuple:
-    largest = state.get("max_exp_avg_sq")
-    return (parameter, parameter.grad, state["exp_avg"], state["exp_avg_sq"], largest, state["step"])
 
 
 class AdamW(Adam):

@@ -9,7 +9,7 @@ from rushlight.ops import aten
 from rushlight.ops.construct import tensor
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, check_not_negative, hyperparameter, number
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
 
 
 class ASGD(PerParameterOptimizer):
@@ -46,6 +46,10 @@ class ASGD(PerParameterOptimizer):
             "mu": tensor(1.0),
             "ax": aten.zeros_like(parameter),
         }
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        names = ("lr", "lambd", "alpha", "t0", "weight_decay", "maximize")
+        return NativeStep("asgd", ("ax", "step", "eta", "mu"), tuple(group[name] for name in names))
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         lr, lambd = hyperparameter(group, "lr"), group["lambd"]

@@ -12,7 +12,7 @@ from rushlight.autograd import enable_grad
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.line_search import Point, strong_wolfe
-from rushlight.optim.optimizer import Optimizer, Parameters
+from rushlight.optim.optimizer import Optimizer, Parameters, runs_as_it_is
 from rushlight.optim.options import check_learning_rate, number
 
 # A step is remembered only where the curvature along it is larger than this.
@@ -50,6 +50,7 @@ class LBFGS(Optimizer):
             raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
         self._params = self.param_groups[0]["params"]
 
+    @runs_as_it_is("its search looks at the values of losses")
     def step(self, closure: Callable[[], Any]) -> Any:
         """Up to `max_iter` iterations; returns the loss of the first evaluation of `closure`."""
         return _Step(self, enable_grad()(closure)).run()

@@ -9,7 +9,7 @@ from rushlight.ops import aten
 from rushlight.ops.construct import tensor
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_betas, check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
 
 
 class NAdam(PerParameterOptimizer):
@@ -53,6 +53,11 @@ class NAdam(PerParameterOptimizer):
             "exp_avg": aten.zeros_like(parameter),
             "exp_avg_sq": aten.zeros_like(parameter),
         }
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        names = ("eps", "weight_decay", "momentum_decay", "decoupled_weight_decay", "maximize")
+        options = (group["lr"], *group["betas"], *[group[name] for name in names])
+        return NativeStep("nadam", ("exp_avg", "exp_avg_sq", "step", "mu_product"), options)
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         (beta1, beta2), lr = group["betas"], hyperparameter(group, "lr")

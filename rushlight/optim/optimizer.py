@@ -26,6 +26,16 @@ GLOBAL_STEP_POST_HOOKS: OrderedDict[int, Callable] = OrderedDict()
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
+def runs_as_it_is(reason: str) -> Callable[[Callable], Callable]:
+    """A decorator of methods that compiled functions call and do not follow; `reason` is what logs say then."""
+
+    def decorate(function: Callable) -> Callable:
+        function._rushlight_disabled = reason
+        return function
+
+    return decorate
+
+
 class Optimizer:
     """Base class of optimizers.
 
@@ -70,6 +80,7 @@ class Optimizer:
         """Update the parameters from their gradients. `closure` computes the loss anew, which is then returned."""
         raise NotImplementedError(f"{type(self).__name__} does not define step()")
 
+    @runs_as_it_is("it sets gradients, which belong to parameters and not to a graph")
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros when `set_to_none` is False."""
         with no_grad():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._C import in_region
 from rushlight.core.tensor import Tensor
 
 
@@ -55,8 +56,9 @@ def check_implementation(*, foreach: bool | None = None, fused: bool | None = No
 
 
 def check_capturable(group: dict) -> None:
-    """AssertionError, torch's type, for a step with `capturable`: it serves graphs of accelerators, and there is none."""
-    if group.get("capturable"):
+    """AssertionError, torch's type, for a step with `capturable` that no compiled function called: there, and for graphs of
+    accelerators, the flag has a meaning, but nothing depends on it."""
+    if group.get("capturable") and not in_region():
         raise AssertionError("If capturable=True, params and state_steps must be on supported devices: an accelerator, not cpu")
 
 

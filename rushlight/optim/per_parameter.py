@@ -7,17 +7,28 @@ parameter and to the tensors of its state in place; complex parameters reach it 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from rushlight._C import optimizer_step
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.construct import tensor
-from rushlight.optim.optimizer import Optimizer, evaluate
+from rushlight.optim.optimizer import Optimizer, evaluate, runs_as_it_is
 from rushlight.optim.options import check_capturable
 
 
+class NativeStep(NamedTuple):
+    """How one native call steps all parameters of a group: an optimizer of `csrc/kernels/kernels.h`, the names of its states
+    and scalars (None for one that the options leave out), and its options."""
+
+    kernel: str
+    states: tuple[str | None, ...]
+    options: tuple
+
+
 class PerParameterOptimizer(Optimizer):
-    """Base class; see the module. A step with `capturable` raises AssertionError, one on sparse gradients RuntimeError."""
+    """Base class; see the module. A step with `capturable` outside of compiled functions raises AssertionError, as in torch,
+    and one on sparse gradients RuntimeError."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -29,19 +40,45 @@ class PerParameterOptimizer(Optimizer):
             if "step" in values and not isinstance(values["step"], Tensor):
                 values["step"] = tensor(float(values["step"]))
 
+    @runs_as_it_is("one native call updates all parameters of a group")
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update of every parameter that has a gradient; returns the loss of `closure`, if given."""
         loss = evaluate(closure)
         for group in self.param_groups:
             wanted = [parameter for parameter in group["params"] if parameter.grad is not None]
-            if not self._update_together(wanted, group):
-                for parameter in wanted:
-                    self._update_parameter(parameter, group)
+            if wanted:
+                check_capturable(group)
+            for parameter in self._update_together(wanted, group):
+                self._update_parameter(parameter, group)
         return loss
 
-    def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> bool:
-        """One step of all these parameters by a native kernel. False, and nothing done, where it does not take them."""
-        return False
+    def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+        """One step of parameters by one native call; those that it does not take, which have to go one by one."""
+        native = None if group.get("differentiable") else self._native_step(group)
+        if native is None:
+            return parameters
+        rows, sparse = [], []
+        for parameter in parameters:
+            gradient = parameter.grad
+            if gradient.is_sparse:
+                sparse.append(parameter)
+            else:
+                rows.append(self._row(parameter, gradient, native, group))
+        left = [rows[position][0] for position in optimizer_step(native.kernel, rows, native.options)]
+        self._note_stepped(rows, left)
+        return left + sparse
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep | None:
+        """How a native call steps the parameters of a group; None where there is no kernel."""
+        return None
+
+    def _row(self, parameter: Tensor, gradient: Tensor, native: NativeStep, group: dict[str, Any]) -> tuple:
+        """What the native call takes of one parameter."""
+        state = self._state_of(parameter, group)
+        return (parameter, gradient, *[None if name is None else state[name] for name in native.states])
+
+    def _note_stepped(self, rows: list[tuple], left: list[Tensor]) -> None:
+        """Called after the native call, with the parameters that it did not take."""
 
     def _state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter, made where there is none."""
@@ -51,7 +88,6 @@ class PerParameterOptimizer(Optimizer):
         return state
 
     def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        check_capturable(group)
         gradient = -parameter.grad if group.get("maximize") else parameter.grad
         if gradient.is_sparse:
             self._update_from_sparse(parameter, gradient, group)

@@ -9,7 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_betas, check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
 
 # Below this length of the approximated moving average its variance is intractable, and a plain momentum step is taken.
 _TRACTABLE = 5.0
@@ -52,6 +52,11 @@ class RAdam(PerParameterOptimizer):
             "exp_avg": aten.zeros_like(parameter),
             "exp_avg_sq": aten.zeros_like(parameter),
         }
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        names = ("eps", "weight_decay", "decoupled_weight_decay", "maximize")
+        options = (group["lr"], *group["betas"], *[group[name] for name in names])
+        return NativeStep("radam", ("exp_avg", "exp_avg_sq", "step"), options)
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         (beta1, beta2), lr = group["betas"], hyperparameter(group, "lr")

@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
 
 
 class RMSprop(PerParameterOptimizer):
@@ -49,6 +49,12 @@ class RMSprop(PerParameterOptimizer):
         if group["centered"]:
             state["grad_avg"] = aten.zeros_like(parameter)
         return state
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        velocity = "momentum_buffer" if group["momentum"] > 0 else None
+        states = ("square_avg", velocity, "grad_avg" if group["centered"] else None, "step")
+        names = ("lr", "alpha", "eps", "weight_decay", "momentum", "maximize")
+        return NativeStep("rmsprop", states, tuple(group[name] for name in names))
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         next_step(state)

@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, number
-from rushlight.optim.per_parameter import PerParameterOptimizer, new_step_count, next_step
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step
 
 
 class Rprop(PerParameterOptimizer):
@@ -47,6 +47,9 @@ class Rprop(PerParameterOptimizer):
             "prev": aten.zeros_like(parameter),
             "step_size": aten.full_like(parameter, size),
         }
+
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        return NativeStep("rprop", ("prev", "step_size", "step"), (*group["etas"], *group["step_sizes"], group["maximize"]))
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         next_step(state)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight._C import sgd_step
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_implementation, check_learning_rate, check_not_negative, hyperparameter, number
-from rushlight.optim.per_parameter import PerParameterOptimizer
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer
 from rushlight.optim.sparse_rows import indexable, places_and_values
 
 
@@ -50,23 +49,21 @@ class SGD(PerParameterOptimizer):
         super().__init__(params, defaults)
         check_implementation(foreach=foreach, fused=fused, differentiable=differentiable)
 
-    def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> bool:
-        if group["differentiable"] or any(parameter.grad.is_sparse for parameter in parameters):
-            return False
-        rows = [self._row(parameter, group["momentum"] != 0) for parameter in parameters]
-        lr, decay = number(group["lr"]), number(group["weight_decay"])
-        flags = (group["nesterov"], group["maximize"])
-        if not sgd_step(rows, lr, group["momentum"], group["dampening"], decay, *flags):
-            return False
-        for parameter, _, velocity, _ in rows:
-            if velocity is not None:
-                self.state[parameter]["momentum_buffer"] = velocity
-        return True
+    def _native_step(self, group: dict[str, Any]) -> NativeStep:
+        options = [group[name] for name in ("lr", "momentum", "dampening", "weight_decay", "nesterov", "maximize")]
+        return NativeStep("sgd", ("momentum_buffer" if group["momentum"] != 0 else None,), tuple(options))
 
-    def _row(self, parameter: Tensor, with_momentum: bool) -> tuple:
-        velocity = self.state[parameter].get("momentum_buffer") if with_momentum else None
-        missing = with_momentum and velocity is None
-        return (parameter, parameter.grad, aten.empty_like(parameter) if missing else velocity, 1.0 if missing else 2.0)
+    def _row(self, parameter: Tensor, gradient: Tensor, native: NativeStep, group: dict[str, Any]) -> tuple:
+        if native.states[0] is None:
+            return (parameter, gradient, None, 1.0)
+        velocity = self.state[parameter].get("momentum_buffer")
+        return (parameter, gradient, aten.empty_like(parameter), 0.0) if velocity is None else (parameter, gradient, velocity, 1.0)
+
+    def _note_stepped(self, rows: list[tuple], left: list[Tensor]) -> None:
+        untouched = {id(parameter) for parameter in left}
+        for parameter, _, velocity, steps in rows:
+            if velocity is not None and steps == 0 and id(parameter) not in untouched:
+                self.state[parameter]["momentum_buffer"] = velocity
 
     def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
         """One step of one parameter; all of it is linear, so complex parameters need no care of their own."""

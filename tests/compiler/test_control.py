@@ -160,6 +160,33 @@ def test_modes_and_options():
         torch.compile(helper, options={"warp": 9})
 
 
+@pytest.mark.parametrize("name, value, kind, message", [
+    ("threads", -1, ValueError, "between 0 and 4096"), ("threads", 10**6, ValueError, "between 0 and 4096"),
+    ("threads", "4", TypeError, "expects int, got '4'"), ("threads", True, TypeError, "expects int, got True"),
+    ("memory_budget", 1.5, ValueError, "between 0 and 1, got 1.5"), ("memory_budget", "1", TypeError, "expects float"),
+    ("partitioner", "best", ValueError, "one of min_cut, default"), ("recompile_limit", -1, ValueError, "not be negative"),
+    ("logs", {"tea"}, ValueError, "no logs are named tea"), ("verify", 1, TypeError, "expects bool"),
+])  # fmt: skip
+def test_what_settings_cannot_be(monkeypatch, name, value, kind, message):
+    with pytest.raises(kind, match=message):
+        torch.compile(helper, options={name: value})
+    if name != "logs" and not isinstance(value, bool | str) and kind is ValueError:
+        monkeypatch.setenv(f"RUSHLIGHT_{name.upper()}", str(value))
+        with pytest.raises(ValueError, match=message):
+            torch.compile(helper)
+
+
+def test_settings_that_are_no_numbers(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_THREADS", "two")
+    with pytest.raises(ValueError, match="RUSHLIGHT_THREADS must be a whole number, got 'two'"):
+        torch.compile(helper)
+
+
+def test_more_threads_than_any_machine_has():
+    with pytest.raises(RuntimeError, match="at most 4096 threads"):
+        torch.set_num_threads(10**6)
+
+
 class Doubler:
     """Doubles."""
 

@@ -395,6 +395,23 @@ def test_second_derivatives(backend):
     same(program(compiled(function, backend), a, b), wanted)
 
 
+def test_second_derivatives_stop_at_inputs_that_come_from_others(backend):
+    """Each input, and each parameter, has a gradient of its own, though one input was made of the others."""
+    layer = nn.Linear(4, 4)
+
+    def program(function, a):
+        hidden = layer(a).tanh()
+        inputs = [hidden, a, layer.weight]
+        first = torch.autograd.grad(function(hidden, a).sum(), inputs, create_graph=True)
+        return [*first, *torch.autograd.grad(sum((grad**2).sum() for grad in first), [a, *layer.parameters()])]
+
+    def function(hidden, a):
+        return layer(hidden).sin() * a * hidden
+
+    a = leaf(3, 4)
+    same(program(compiled(function, backend), a), program(function, a))
+
+
 def test_gradients_of_gradients_within_a_compiled_function(backend):
     def penalty(x, w):
         (first,) = torch.autograd.grad((x @ w).tanh().sum(), x, create_graph=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 
+import numpy as np
 import pytest
 
 import rushlight as torch
 from rushlight import nn
 from rushlight.nn import functional as F
+from rushlight.optim import per_parameter
+from tests.csrc.test_native_paths import native
 from tests.compiler.test_training import same
 
 
@@ -41,6 +44,7 @@ OPTIMIZERS = {
     "Adadelta": torch.optim.Adadelta, "NAdam": torch.optim.NAdam, "Rprop": torch.optim.Rprop, "ASGD": torch.optim.ASGD,
     "Adamax": lambda parameters: torch.optim.Adamax(parameters, weight_decay=0.1),
     "RAdam": lambda parameters: torch.optim.RAdam(parameters, lr=0.01),
+    "Adafactor": lambda parameters: torch.optim.Adafactor(parameters, weight_decay=0.1),
     "Lion": Lion,
 }  # fmt: skip
 
@@ -89,3 +93,121 @@ def test_the_loss_of_a_whole_step_is_one_graph():
     for _ in range(3):
         step(torch.randn(5, 8), torch.randint(0, 4, (5,)))
     assert len(graphs) == 1 and "cross_entropy" in graphs[0].code
+
+
+class WithSpareLayer(nn.Module):
+    """A model one of whose layers gets no gradients."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last, self.spare = nn.Linear(8, 16), nn.LayerNorm(16), nn.Linear(16, 4), nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.last(F.relu(self.norm(self.first(x))))
+
+
+def groups_of(model):
+    """Two groups: the second one with options of its own."""
+    parameters = [*model.parameters()]
+    return [{"params": parameters[:3]}, {"params": parameters[3:], "lr": 0.02}]
+
+
+def plain_step(model, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def step_with_closure(model, optimizer, x, y):
+    def closure():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        return loss
+
+    return optimizer.step(closure)
+
+
+def step_after_two_backwards(model, optimizer, x, y):
+    optimizer.zero_grad(set_to_none=False)
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    F.cross_entropy(model(x * 0.5), y).backward()
+    nn.utils.clip_grad_value_(model.parameters(), 0.05)
+    optimizer.step()
+    return loss
+
+
+def trained(kind, options, step, compiled, steps=10):
+    """A model and its optimizer after steps whose learning rate changes at each."""
+    torch.manual_seed(3)
+    model = WithSpareLayer()
+    optimizer = getattr(torch.optim, kind)(groups_of(model), **options)
+    run = torch.compile(step, options={"recompile_limit": 1}) if compiled else step
+    for number in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] *= 0.9 + 0.05 * (number % 2)
+        run(model, optimizer, torch.randn(5, 8), torch.randint(0, 4, (5,)))
+    return model, optimizer
+
+
+def assert_trained_alike(ours, theirs, tolerance=2e-4):
+    (one, mine), (other, yours) = ours, theirs
+    for a, b in zip(one.parameters(), other.parameters(), strict=True):
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=tolerance, atol=tolerance)
+    mine, yours = mine.state_dict(), yours.state_dict()
+    assert [{**group, "capturable": None} for group in mine["param_groups"]] == [
+        {**group, "capturable": None} for group in yours["param_groups"]
+    ]
+    assert mine["state"].keys() == yours["state"].keys()
+    for number, state in yours["state"].items():
+        assert mine["state"][number].keys() == state.keys()
+        for name, value in state.items():
+            found = mine["state"][number][name]
+            np.testing.assert_allclose(found.numpy(), value.numpy(), rtol=20 * tolerance, atol=tolerance)
+
+
+ALL = ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop", "Adafactor"]
+
+
+@native
+@pytest.mark.parametrize("step", [plain_step, step_with_closure, step_after_two_backwards])
+@pytest.mark.parametrize("kind", ALL)
+def test_ten_steps_are_one_native_call_for_each_group(kind, step, monkeypatch):
+    calls = []
+
+    @torch.compiler.disable
+    def watched(kernel, rows, options):
+        left = native_step(kernel, rows, options)
+        calls.append((kernel, len(rows), left))
+        return left
+
+    native_step = per_parameter.optimizer_step
+    monkeypatch.setattr(per_parameter, "optimizer_step", watched)
+    options = {"lr": 1e-3 if kind in ("Adam", "Rprop") else 1e-2}
+    ours = trained(kind, options, step, compiled=True)
+    assert calls == [(calls[0][0], 3, []), (calls[0][0], 3, [])] * 10
+    assert_trained_alike(ours, trained(kind, options, step, compiled=False))
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "RMSprop", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"])
+def test_capturable_steps(kind):
+    ours = trained(kind, {"capturable": True}, plain_step, compiled=True, steps=4)
+    assert_trained_alike(ours, trained(kind, {}, plain_step, compiled=False, steps=4))
+
+
+@pytest.mark.parametrize("kind", ["SGD", "NAdam", "Adafactor"])
+def test_a_compiled_step_alone(kind):
+    results = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        model = WithSpareLayer()
+        optimizer = getattr(torch.optim, kind)(groups_of(model), lr=0.05)
+        if compiled:
+            optimizer.step = torch.compile(optimizer.step)
+        for _ in range(4):
+            plain_step(model, optimizer, torch.randn(5, 8), torch.randint(0, 4, (5,)))
+        results.append((model, optimizer))
+    assert_trained_alike(*results[::-1])

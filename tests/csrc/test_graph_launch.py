@@ -11,7 +11,7 @@ import pytest
 import rushlight as torch
 from rushlight._C import GraphLaunch
 from rushlight.dynamo.frames import debug_cache_entries
-from rushlight.inductor.launch import is_long
+from rushlight.inductor.plan import LONG_WORK, work_of
 from tests.csrc.test_launch import address_of, library  # noqa: F401
 
 
@@ -251,32 +251,58 @@ def test_memory_goes_back():
 # Making one
 
 
-def make(address=64, inputs=(), made=(), outputs=(), arena=0, pointers=0, is_long=False, general=print, reference=print):
-    return GraphLaunch(address, inputs, made, outputs, arena, pointers, is_long, general, reference)
+def make(address=64, inputs=(), made=(), outputs=(), pointers=0, general=print, reference=print, work=0, symbols=None, **others):
+    arguments = {"arena_bytes": 0, "arena_bytes_for": None, "written": ()} | others
+    return GraphLaunch(
+        address, inputs, made, outputs, general, reference, pointer_count=pointers, work=work, symbols=symbols, **arguments
+    )
 
 
-ROW = ((3,), (1,), torch.float32)
+MADE, INPUT, OBJECT, NUMBER, ALIAS = range(5)
+ROW = (torch.float32, (3,), (1,))
+OPEN = (torch.float32, 1)
+NUMBERS = (((0, 0, 0),), (), ())  # the size of the first input
 
 BAD = {
-    "no address": dict(address=0),
-    "a negative arena": dict(arena=-1),
+    "a negative arena": dict(arena_bytes=-1),
+    "an arena without a function": dict(arena_bytes_for=0),
     "nothing to call": dict(general=None),
     "an input that is no tuple": dict(inputs=(1,)),
-    "an input without strides": dict(inputs=(((3,), (), torch.float32, 12),)),
-    "an input that reaches backwards": dict(inputs=((*ROW, -1),)),
-    "a result of no memory": dict(outputs=((0, (3,), (1,), 0, torch.float32),)),
-    "a result beyond its memory": dict(made=(12,), outputs=((0, (3,), (1,), 1, torch.float32),)),
-    "a result before its memory": dict(made=(12,), outputs=((0, (3,), (1,), -1, torch.float32),)),
-    "a result with huge strides": dict(made=(12,), outputs=((0, (3,), (1 << 62,), 0, torch.float32),)),
-    "an input that there is not": dict(outputs=(0,)),
+    "an input without strides": dict(inputs=((torch.float32, (3,), ()),)),
+    "an input without a dtype": dict(inputs=((3, (3,), (1,)),)),
+    "an input of negative size": dict(inputs=((torch.float32, (-3,), (1,)),)),
+    "an input of half a size": dict(inputs=((torch.float32, (1.5,), (1,)),)),
+    "an input of huge size": dict(inputs=((torch.float32, (1 << 70,), (1,)),)),
+    "an input of huge reach": dict(inputs=((torch.float32, (1 << 40, 2), (1 << 40, 1)),)),
+    "an open input without symbols": dict(inputs=(OPEN,)),
+    "an int without symbols": dict(inputs=(None,)),
+    "a result of no memory": dict(outputs=((MADE, 0, (3,), (1,), 0, torch.float32),)),
+    "a result beyond its memory": dict(made=(12,), outputs=((MADE, 0, (3,), (1,), 1, torch.float32),)),
+    "a result before its memory": dict(made=(12,), outputs=((MADE, 0, (3,), (1,), -1, torch.float32),)),
+    "a result with huge strides": dict(made=(12,), outputs=((MADE, 0, (3,), (1 << 62,), 0, torch.float32),)),
+    "a result without strides": dict(made=(12,), outputs=((MADE, 0, (3,), (), 0, torch.float32),)),
+    "a result of another kind": dict(outputs=((5, 0),)),
+    "an input that there is not": dict(outputs=((INPUT, 0),)),
+    "an input that is a tensor": dict(outputs=((INPUT, torch.ones(1)),)),
+    "a view of a number": dict(outputs=((ALIAS, print, 1.5, (), (), 0),)),
     "memory of negative size": dict(made=(-1,)),
     "a result that is a string": dict(outputs=("x",)),
+    "a symbol that there is not": dict(made=((1, 0),)),
+    "a number of no input": dict(symbols=(((0, 0, 0),), (), ())),
+    "a size that an input has not": dict(inputs=(OPEN,), symbols=(((0, 0, 1),), (), ())),
+    "the value of a tensor": dict(inputs=(OPEN,), symbols=(((2, 0, 0),), (), ())),
+    "a symbol that reads itself": dict(inputs=(OPEN,), symbols=(((0, 0, 0),), ((1, 1),), ())),
+    "a condition of no kind": dict(inputs=(OPEN,), symbols=(((0, 0, 0),), (), ((3, (1, 0)),))),
+    "a condition without code": dict(inputs=(OPEN,), symbols=(((0, 0, 0),), (), ((0,),))),
+    "symbols that are a list": dict(symbols=[]),
+    "a write to nothing": dict(written=(0,)),
+    "a write to an int": dict(inputs=(None, OPEN), symbols=(((0, 1, 0),), (), ()), written=(0,)),
 }
 
 
 @pytest.mark.parametrize("arguments", BAD.values(), ids=BAD)
 def test_nonsense_is_refused(arguments):
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises((TypeError, ValueError, AttributeError)):
         make(**arguments)
 
 
@@ -307,8 +333,8 @@ def test_without_constants_the_general_way_is_gone():
 
 def test_a_long_run_lets_other_threads_go_on(library):  # noqa: F811
     flag, results = torch.zeros(1, dtype=torch.int32), []
-    inputs = (((1,), (1,), torch.int32, 4),)
-    wait = make(address_of(library.wait_for), inputs, is_long=True, reference=lambda *given: results.append(given))
+    inputs = ((torch.int32, (1,), (1,)),)
+    wait = make(address_of(library.wait_for), inputs, work=1, reference=lambda *given: results.append(given))
     thread = threading.Thread(target=wait, args=(flag,))
     thread.start()
     flag[0] = 1
@@ -317,13 +343,13 @@ def test_a_long_run_lets_other_threads_go_on(library):  # noqa: F811
 
 
 def test_what_is_long():
-    def program_of(function, *inputs):
+    def work(function, *inputs):
         compiled = torch.compile(function, fullgraph=True)
         compiled(*inputs)
         (entry,) = debug_cache_entries(compiled)
-        return entry.guarded_code.globals["__graph"].general.program
+        return work_of(entry.guarded_code.globals["__graph"].general.details()[1])
 
-    assert not is_long(program_of(lambda x: x.sin() + 1, torch.ones(100)))
-    assert is_long(program_of(lambda x: x.sin() + 1, torch.ones(100_000)))
-    assert is_long(program_of(lambda x: (x[:, None] * x).sum(), torch.ones(1000)))
-    assert is_long(program_of(lambda x: x @ x, torch.ones(8, 8)))
+    assert work(lambda x: x.sin() + 1, torch.ones(100)) <= LONG_WORK
+    assert work(lambda x: x.sin() + 1, torch.ones(100_000)) > LONG_WORK
+    assert work(lambda x: (x[:, None] * x).sum(), torch.ones(1000)) > LONG_WORK
+    assert work(lambda x: x @ x, torch.ones(8, 8)) is None

@@ -233,16 +233,32 @@ def test_the_engine_refuses_what_are_no_nodes(arguments):
 @native
 def test_optimizer_steps_take_plain_rows_only():
     p, g, m, v, step = rl.ones(4), rl.ones(4), rl.zeros(4), rl.zeros(4), rl.tensor(0.0)
-    options = (0.1, 0.9, 0.99, 1e-8, 0.0, False, False, False)
-    for row in ((p, g), (p, 1, m, v, None, step), (p, g, m, rl.zeros(3), None, step), (p, rl.ones(4).double(), m, v, None, step),
-                (p, rl.ones(1).expand(4), m, v, None, step), (p, g, m, v, None, "x")):  # fmt: skip
-        assert _C.adam_step([row], *options) is False
+    options = (0.1, 0.9, 0.99, 1e-8, 0.0, False, False)
+    odd = [(p, g), (p, 1, m, v, None, step), (p, g, m, rl.zeros(3), None, step), (p, rl.ones(4).double(), m, v, None, step),
+           (p, rl.ones(1).expand(4), m, v, None, step), (p, g, m, v, None, "x"), (p, g, m, v, 3, step),
+           (p, g, m, v, None, rl.zeros(2)), (rl.ones(8)[::2], g, m, v, None, step), 3]  # fmt: skip
+    assert _C.optimizer_step("adam", odd, options) == list(range(len(odd)))
     assert p.tolist() == [1] * 4 and step.item() == 0 and p._version == 0
-    assert _C.adam_step([(p, g, m, v, None, step)], *options) is True
+    assert _C.optimizer_step("adam", [odd[0], (p, g, m, v, None, step)], options) == [0]
     assert p.tolist() == pytest.approx([0.9] * 4) and step.item() == 1 and (p._version, m._version) == (1, 1)
-    assert _C.sgd_step([(p, g, None, 2.0)], 0.5, 0.0, 0.0, 0.0, False, False) is True
+    plain = (0.5, 0.0, 0.0, 0.0, False, False)
+    assert _C.optimizer_step("sgd", [(p, g, None, 1.0)], plain) == []
     assert p.tolist() == pytest.approx([0.4] * 4)
     with Watch():
-        assert _C.sgd_step([(p, g, None, 2.0)], 0.5, 0.0, 0.0, 0.0, False, False) is False
-    with pytest.raises(TypeError):
-        _C.adam_step(3)
+        assert _C.optimizer_step("sgd", [(p, g, None, 1.0)], plain) == [0]
+    for wrong in (("adam", 3, options), ("adam", [], (1.0,)), ("adam", [], ("a",) * 7), ("adam",)):
+        with pytest.raises(TypeError):
+            _C.optimizer_step(*wrong)
+    with pytest.raises(ValueError, match="no native optimizer of the name 'momentum'"):
+        _C.optimizer_step("momentum", [], ())
+
+
+@native
+def test_optimizer_steps_leave_rows_that_share_memory_to_others():
+    p, g, options = rl.ones(4), rl.ones(4), (0.5, 0.0, 0.0, 0.0, False, False)
+    for other in (p, p[2:], p.view(2, 2)):
+        assert _C.optimizer_step("sgd", [(p, g, None, 1.0), (other, rl.ones(other.shape), None, 1.0)], options) == [0, 1]
+    assert _C.optimizer_step("sgd", [(p, g, None, 1.0), (rl.ones(4), p, None, 1.0)], options) == [0, 1]
+    assert p.tolist() == [1] * 4
+    assert _C.optimizer_step("sgd", [(p, g, None, 1.0), (rl.ones(4), g, None, 1.0)], options) == []
+    assert p.tolist() == [0.5] * 4

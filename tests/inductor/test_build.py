@@ -25,10 +25,17 @@ extern "C" int rushlight_entry(void**) { return 0; }
 """
 
 
+@pytest.fixture(autouse=True)
+def nothing_said_or_refused():
+    """Messages are given, and folders are tried, as in a new process."""
+    yield
+    cache.warn_once.cache_clear()
+    cache._refused.clear()
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The cache folder of one test."""
-    cache.warn_once.cache_clear()
     chosen = tmp_path / "cache"
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(chosen))
     return chosen
@@ -40,6 +47,11 @@ x = torch.arange(6.0).reshape(2, 3)
 with torch.no_grad():
     got = torch.compile(lambda x: (x * 2).softmax(-1))(x)
 assert (got - (x * 2).softmax(-1)).abs().max() < 1e-6
+"""
+
+TWO_PROGRAMS = PROGRAM + """
+with torch.no_grad():
+    assert torch.equal(torch.compile(lambda x: x + 1)(x), x + 1)
 """
 
 
@@ -155,11 +167,12 @@ def mounted(tmp_path: Path, options: str, program: str) -> subprocess.CompletedP
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare")
 @pytest.mark.parametrize("options, program, expected", [
-    ("size=4k", "full", "No space left on device"), ("noexec", "noexec", "failed to map segment"),
-    ("size=1m", "readonly", "Read-only file system"),
+    ("size=4k", "full", "No space left on device"), ("size=12k", "full", "No space left on device"),
+    ("noexec", "noexec", "failed to map segment"), ("size=1m", "readonly", "Read-only file system"),
 ])  # fmt: skip
 def test_file_systems_that_do_not_serve(tmp_path, options, program, expected):
-    done = mounted(tmp_path, options, f"kind = \"{program}\"\n{PROGRAM}")
+    """One message for several programs; of the sizes, one is too small for the source, one for what is built from it."""
+    done = mounted(tmp_path, options, f"kind = \"{program}\"\n{TWO_PROGRAMS}")
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("UserWarning: compile: compiled code is not kept") == done.stderr.count("Warning:") == 1
     assert expected in done.stderr
@@ -170,7 +183,6 @@ def test_without_a_home(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    cache.warn_once.cache_clear()
     (message,) = compiled_result()
     assert "set HOME or RUSHLIGHT_CACHE_DIR" in message and not Path("~").exists()
 
@@ -254,6 +266,34 @@ def test_a_folder_that_cannot_be_written_to(folder, monkeypatch):
                         lambda *args, **kwargs: refuse() if kwargs["dir"] == folder else original(*args, **kwargs))
     (message,) = compiled_result()
     assert "compiled code is not kept" in message and "Permission denied" in message
+
+
+def test_a_full_cache_serves_where_it_may_only_be_read(folder, monkeypatch):
+    """As in an image that was made with what it will run."""
+    build.build(SOURCE % 3)
+
+    def refuse(*args, **kwargs):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(cache.os, "utime", refuse)
+    assert build.build(SOURCE % 3).from_cache
+
+
+def test_nothing_is_built_again_where_building_failed(folder, monkeypatch, tmp_path):
+    """What is there already is still loaded from there."""
+    build.build(SOURCE % 4)
+    calls = tmp_path / "calls"
+    script = f"echo $@ >> {calls}; case \"$*\" in *{folder}*) echo 'No space left on device' >&2; exit 1; esac; exec g++ $@"
+    monkeypatch.setenv("CXX", wrapper(tmp_path / "cxx", script))
+    with pytest.warns(UserWarning, match="compiled code is not kept"):
+        build.build(SOURCE % 5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        build.build(SOURCE % 6)
+    in_folder = [line for line in calls.read_text().splitlines() if str(folder) in line]
+    assert len(in_folder) == 1
+    monkeypatch.delenv("CXX")
+    assert build.build(SOURCE % 4).from_cache
 
 
 def test_a_folder_that_is_a_file(folder):

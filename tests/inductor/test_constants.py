@@ -48,14 +48,14 @@ def test_first_call_packs_as_it_goes_and_the_second_for_good():
     with torch.inference_mode():
         wanted = model(x)
     run, graph, first = compiled(model, x)
-    assert graph.program.packed and graph.program.folded
+    assert graph.plan.packed and graph.plan.folded
     assert graph._prepared is None
     with torch.inference_mode():
         second = run(x)
         packed = graph._prepared
         third = run(x)
     close(first, wanted)
-    assert len(packed.memory) == len(graph.program.folded) + len(graph.program.packed)
+    assert len(packed.memory) == len(graph.plan.folded) + len(graph.plan.packed)
     assert graph._prepared is packed
     assert torch.equal(first, second) and torch.equal(second, third)
 

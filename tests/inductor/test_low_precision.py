@@ -84,3 +84,28 @@ def test_convolutions(kind, groups):
     image, weight, bias = torch.randn(2, 8, 9, 7), torch.randn(16, 8 // groups, 3, 3), torch.randn(16)
     operands = (operand.to(kind) for operand in (image, weight, bias))
     _check(lambda x, w, b: torch.relu(F.conv2d(x, w, b, padding=1, groups=groups)), *operands)
+
+
+NORMALISATIONS = {
+    "layer": lambda x, weight, bias: F.layer_norm(x, (32,), weight, bias),
+    "batch": lambda x, weight, bias: F.batch_norm(x, bias * 4, weight.abs() + 1, weight, bias),
+    "group": lambda x, weight, bias: F.group_norm(x, 4, weight, bias),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("weight_kind", [None, torch.float32], ids=["same", "float32"])
+@pytest.mark.parametrize("name", NORMALISATIONS)
+def test_normalisations_round_their_results_only(name, weight_kind, kind):
+    """Means are far from zero: rounded ones would show."""
+    torch.manual_seed(2)
+    x = (torch.randn(16, 32) + 9.3).to(kind)
+    weight, bias = (torch.randn(32).to(weight_kind or kind) for _ in range(2))
+    _check(NORMALISATIONS[name], x, weight, bias)
+
+
+def test_statistics_of_a_normalisation_have_their_own_type():
+    x, weight = torch.randn(4, 8).bfloat16(), torch.randn(8)
+    results = torch.compile(lambda x, weight: torch.native_layer_norm(x, [8], weight, None, 1e-5), fullgraph=True)(x, weight)
+    assert [result.dtype for result in results] == [torch.bfloat16, torch.float32, torch.float32]
+    torch.testing.assert_close(results, torch.native_layer_norm(x, [8], weight, None, 1e-5))

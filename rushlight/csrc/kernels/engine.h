@@ -29,8 +29,7 @@ constexpr int COPY = -1;  // a loop that only converts
 int rushlight_run_loop(const Loop* loop);
 int rushlight_pointwise(int code, int dtype, const void* const* inputs, unsigned scalars, void* out, int64_t count,
                         const double* parameters);
-int rushlight_adam(const RlAdam* options, int dtype, const RlParameter* parameters, int64_t count);
-int rushlight_sgd(const RlSgd* options, int dtype, const RlParameter* parameters, int64_t count);
+int rushlight_optimizer(int code, const double* options, RlParameter* parameters, int64_t count);
 
 int rushlight_choose_variant(const char* wanted);  // NULL for the best; 0 where the processor lacks it
 void rushlight_watch_forks();

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define RUSHLIGHT_KERNELS_CAPSULE "rushlight._kernels.table"
-#define RUSHLIGHT_KERNELS_VERSION 1
+#define RUSHLIGHT_KERNELS_VERSION 2
 
 /* Element types, in the order of rushlight.core.dtype.ALL. Complex numbers have no native kernels. */
 typedef enum {
@@ -57,26 +57,78 @@ typedef enum {
 
 enum { RL_MOST_INPUTS = 3, RL_MOST_PARAMETERS = 2, RL_MOST_DIMENSIONS = 32 };
 
-/* The state of one parameter of an optimizer, contiguous, all of one dtype. Pointers that an option does not need are not
-   read; parameter, exp_avg, ..., momentum are written to. */
+/* Optimizers: name, state tensors, scalars, class. SPANS work element by element, of float32 or float64 all alike; MATRICES
+   take parameters row-major and as a whole. What the states and scalars are is said below, with the options. */
+#define RL_OPTIMIZERS(X)                                                                                             \
+    X(sgd, RlSgd, 1, 1, SPANS) X(adam, RlAdam, 3, 1, SPANS) X(rmsprop, RlRmsprop, 3, 1, SPANS)                       \
+    X(adagrad, RlAdagrad, 1, 1, SPANS) X(adadelta, RlAdadelta, 2, 1, SPANS) X(adamax, RlAdamax, 2, 1, SPANS)         \
+    X(nadam, RlNadam, 2, 2, SPANS) X(radam, RlRadam, 2, 1, SPANS) X(asgd, RlAsgd, 1, 3, SPANS)                       \
+    X(rprop, RlRprop, 2, 1, SPANS) X(adafactor, RlAdafactor, 3, 1, MATRICES)
+
+typedef enum {
+#define RL_CODE(name, options, states, scalars, class) RL_OPTIMIZER_##name,
+    RL_OPTIMIZERS(RL_CODE)
+#undef RL_CODE
+        RL_OPTIMIZER_COUNT
+} RlOptimizer;
+
+enum { RL_MOST_STATES = 3, RL_MOST_SCALARS = 3 };
+
+/* One parameter of an optimizer, with its gradient and its state: all of one dtype and laid out alike. States that an option
+   does not need are NULL. The parameter, its states and its scalars are written to. */
 typedef struct {
     void *parameter;
     const void *gradient;
-    void *exp_avg, *exp_avg_sq, *max_exp_avg_sq; /* Adam; the last one with amsgrad only */
-    void *momentum;                              /* SGD; NULL without momentum */
-    int64_t count;                               /* elements */
-    double step;                                 /* Adam: number of this step, from 1; SGD: 1 where momentum is unset */
+    void *states[RL_MOST_STATES];
+    int dtype;
+    int64_t count, rows, columns; /* elements; of the last two dimensions, 0 where there are fewer (MATRICES) */
+    double scalars[RL_MOST_SCALARS]; /* the first one: the number of steps so far */
 } RlParameter;
 
+/* The options of each optimizer, as in rushlight.optim; those that are flags are 0 or 1. */
 typedef struct {
-    double lr, beta1, beta2, eps, weight_decay;
-    int decoupled_weight_decay, amsgrad, maximize;
-} RlAdam;
+    double lr, momentum, dampening, weight_decay, nesterov, maximize;
+} RlSgd; /* momentum_buffer, which has no value yet where the number of steps is 0; that number stays */
 
 typedef struct {
-    double lr, momentum, dampening, weight_decay;
-    int nesterov, maximize;
-} RlSgd;
+    double lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay, maximize;
+} RlAdam; /* exp_avg, exp_avg_sq, max_exp_avg_sq (with amsgrad) */
+
+typedef struct {
+    double lr, alpha, eps, weight_decay, momentum, maximize;
+} RlRmsprop; /* square_avg, momentum_buffer (with momentum), grad_avg (centered) */
+
+typedef struct {
+    double lr, lr_decay, eps, weight_decay, maximize;
+} RlAdagrad; /* sum */
+
+typedef struct {
+    double lr, rho, eps, weight_decay, maximize;
+} RlAdadelta; /* square_avg, acc_delta */
+
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay, maximize;
+} RlAdamax; /* exp_avg, exp_inf */
+
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay, momentum_decay, decoupled_weight_decay, maximize;
+} RlNadam; /* exp_avg, exp_avg_sq; step, mu_product */
+
+typedef struct {
+    double lr, beta1, beta2, eps, weight_decay, decoupled_weight_decay, maximize;
+} RlRadam; /* exp_avg, exp_avg_sq */
+
+typedef struct {
+    double lr, lambd, alpha, t0, weight_decay, maximize;
+} RlAsgd; /* ax; step, eta, mu */
+
+typedef struct {
+    double shrink, grow, smallest, largest, maximize;
+} RlRprop; /* prev, step_size */
+
+typedef struct {
+    double lr, beta2_decay, eps, least_scale, threshold, weight_decay, maximize;
+} RlAdafactor; /* variance, or row_var and col_var; eps NaN: that of the dtype */
 
 typedef struct {
     uint32_t version; /* RUSHLIGHT_KERNELS_VERSION; check it before anything else */
@@ -88,9 +140,9 @@ typedef struct {
     int (*pointwise)(int code, int dtype, const void *const *inputs, unsigned scalars, void *out, int64_t count,
                      const double *parameters);
 
-    /* One optimizer step over a list of parameters, float32 or float64. */
-    int (*adam)(const RlAdam *options, int dtype, const RlParameter *parameters, int64_t count);
-    int (*sgd)(const RlSgd *options, int dtype, const RlParameter *parameters, int64_t count);
+    /* One step of an optimizer over a list of parameters, none of which shares memory with another; `options` is the struct of
+       that optimizer. */
+    int (*optimizer)(int code, const double *options, RlParameter *parameters, int64_t count);
 
     /* The number of threads of every kernel, at least 1. */
     void (*set_threads)(int count);

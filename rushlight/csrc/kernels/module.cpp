@@ -10,7 +10,7 @@
 namespace {
 
 RushlightKernels table = {
-    RUSHLIGHT_KERNELS_VERSION, nullptr, rushlight_pointwise, rushlight_adam, rushlight_sgd, rushlight_set_threads,
+    RUSHLIGHT_KERNELS_VERSION, nullptr, rushlight_pointwise, rushlight_optimizer, rushlight_set_threads,
     rushlight_get_threads, rushlight_matmul,
 };
 

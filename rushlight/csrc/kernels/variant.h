@@ -113,8 +113,9 @@ struct Variant {
   // out[r * out_stride + c] = in[c][r], rows of `in` being in_stride bytes apart; items of 4 bytes.
   void (*turn)(const void* in, int64_t in_stride, int64_t rows, int64_t columns, void* out, int64_t out_stride);
   void (*stream)(void* out, const void* input, int64_t bytes);  // past the caches; both aligned to 64
-  void (*adam)(const RlAdam* options, int dtype, const RlParameter* parameter, int64_t first, int64_t last);
-  void (*sgd)(const RlSgd* options, int dtype, const RlParameter* parameter, int64_t first, int64_t last);
+  void (*optimizer)(int code, const double* options, const RlParameter* parameter, int64_t first, int64_t last);
+  // A whole parameter; `sums` has room for two values of its dtype for each column.
+  void (*adafactor)(const RlAdafactor* options, const RlParameter* parameter, void* sums);
   const RowReduction (*reduce_row)[RL_DTYPE_COUNT];        // [REDUCTION_COUNT], by the elements' type
   const ColumnReduction (*reduce_columns)[RL_DTYPE_COUNT];
   const SoftmaxRows* softmax;  // [SOFTMAX_COUNT]

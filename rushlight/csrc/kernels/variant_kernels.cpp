@@ -6,8 +6,8 @@ extern const PointwiseSpan pointwise_table[RL_POINTWISE_COUNT][NATIVE_COUNT];
 extern const CastSpan cast_table[RL_DTYPE_COUNT][RL_DTYPE_COUNT];
 void turn(const void*, int64_t, int64_t, int64_t, void*, int64_t);
 void stream(void*, const void*, int64_t);
-void adam_range(const RlAdam*, int, const RlParameter*, int64_t, int64_t);
-void sgd_range(const RlSgd*, int, const RlParameter*, int64_t, int64_t);
+void optimizer(int, const double*, const RlParameter*, int64_t, int64_t);
+void adafactor(const RlAdafactor*, const RlParameter*, void*);
 extern const RowReduction row_table[REDUCTION_COUNT][RL_DTYPE_COUNT];
 extern const ColumnReduction column_table[REDUCTION_COUNT][RL_DTYPE_COUNT];
 extern const SoftmaxRows softmax_table[SOFTMAX_COUNT];
@@ -34,7 +34,7 @@ void depthwise_weight(const Convolution*, const float*, float*, int64_t, int64_t
 #define RL_TEXT(a) RL_TEXT2(a)
 
 extern "C" const Variant RL_JOIN(rushlight_variant_, RL_VARIANT) = {
-    RL_TEXT(RL_VARIANT), rl::pointwise_table, rl::cast_table, rl::turn, rl::stream, rl::adam_range, rl::sgd_range,
+    RL_TEXT(RL_VARIANT), rl::pointwise_table, rl::cast_table, rl::turn, rl::stream, rl::optimizer, rl::adafactor,
     rl::row_table, rl::column_table, rl::softmax_table, rl::layer_norm_rows, rl::layer_norm_backward_rows, rl::product,
     rl::product_scratch, rl::convolution, rl::convolution_scratch, rl::max_pool, rl::channel_moments,
     rl::channel_products, rl::channel_affine, rl::attention_any, rl::lstm, rl::lstm_backward, rl::lstm_scratch,

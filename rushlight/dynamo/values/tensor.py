@@ -12,7 +12,7 @@ from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.sources import Held, Source
+from rushlight.dynamo.sources import Attribute, Held, Source
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, from_python, is_constant_value, raised
 from rushlight.dynamo.values.sequences import SequenceValue
@@ -90,8 +90,10 @@ class TensorValue(Value):
             raise GraphBreak("whether a tensor from outside is a leaf")
         if name in _KNOWN_ATTRIBUTES:
             return from_python(getattr(self.fake, name))
-        if name in ("grad", "data") and self.source is not None:
-            raise GraphBreak(f"attribute {name!r} of a tensor from outside")
+        if name == "grad" and self.source is not None:
+            return self._gradient(tx)
+        if name == "data" and self.source is not None:
+            raise GraphBreak("attribute 'data' of a tensor from outside")
         if name in _GRAPH_ATTRIBUTES:
             return tx.call_in_graph("call_function", getattr, [self, ConstantValue(name)], {})
         if name == "__class__":
@@ -104,6 +106,13 @@ class TensorValue(Value):
         if isinstance(getattr(Tensor, name), property):
             raise GraphBreak(f"attribute {name!r} of a tensor")
         return tx.bound_method(self, name)
+
+    def _gradient(self, tx: Translator) -> Value:
+        """`.grad` of a tensor from outside. Nothing that is captured sets it: what does so ends the graph."""
+        real = tx.graph.real(self.graph_node)
+        if real is None or not real.is_leaf:
+            raise GraphBreak("attribute 'grad' of a tensor that may be no leaf")
+        return tx.wrap(real.grad, Attribute(self.source, "grad"))
 
     def _guard_missing(self, tx: Translator, name: str) -> None:
         if self.source is not None and name.isidentifier():

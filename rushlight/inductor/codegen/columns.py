@@ -7,8 +7,10 @@ down the reduced dimension for each vector of them; reading along memory, where 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from rushlight.core.algebra import Var, unflatten_index
+from rushlight.core.algebra import Expr, Var, unflatten_index
+from rushlight.core.dtype import float32
 from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
 from rushlight.inductor.codegen.kernels import ACCUMULATORS, OPERATIONS, Kernel, KernelWriter, assign_passes, indented
 from rushlight.inductor.codegen.types import compute_type, literal, size_operand, size_text
@@ -18,6 +20,9 @@ from rushlight.inductor.sizes import Size, as_size, evaluate, quotient, rounded_
 
 BLOCK = 64  # results that a thread takes at a time
 NARROWEST = 16  # results side by side that make it worthwhile: a vector's worth
+PART = 128  # values that are added up one after the other
+ROWS_TOGETHER, VECTORS_TOGETHER = 4, 2  # of results of what is like a product
+FEW_STEPS = 24  # of a body of which so many vectors are calculated together, at most
 
 
 def column_variables(group: Group, width: Size) -> tuple[Var, Var, Var]:
@@ -41,7 +46,13 @@ def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
         return 0
     loads = [node.index for body in bodies for node in walk(body) if isinstance(node, Load)]
     along = sum(stride_along(index, c) == 1 and index.contains(r) for index in loads)
-    return width if along > sum(stride_along(index, r) == 1 for index in loads) else 0
+    rows = sum(stride_along(index, r) == 1 for index in loads)
+    return width if along > rows or (along == rows and _jumps(loads, c) < _jumps(loads, r)) else 0
+
+
+def _jumps(loads: list[Expr], variable: Var) -> int:
+    """How many reads along a variable are neither of one element nor of elements side by side."""
+    return sum(stride_along(index, variable) not in (0, 1) for index in loads)
 
 
 def _body(member: Buffer, group: Group, width: Size) -> Value:
@@ -54,6 +65,17 @@ def _body(member: Buffer, group: Group, width: Size) -> Value:
     return substitute(loop.body, replacements)
 
 
+@dataclass
+class _Results:
+    """A vector of results in run `x` from column `c` on: the members' bodies there, and the names of what is known of it."""
+
+    x: Var
+    c: Var
+    suffix: str
+    bodies: dict[str, Value]
+    known: dict[str, str] = field(default_factory=dict)
+
+
 class ColumnKernel(KernelWriter):
     """Writes a group for which `run_of_results` gave `width`."""
 
@@ -62,72 +84,127 @@ class ColumnKernel(KernelWriter):
         self.width = width
         self.x, self.c, self.r = column_variables(group, width)
         self.bodies = {member.name: _body(member, group, width) for member in group.members}
-        self.known: dict[str, str] = {}
         for body in self.bodies.values():
             self.note_status(body)
 
     def write(self) -> Kernel:
         """The kernel."""
         runs, blocks = self.x.extent, quotient(rounded_up(self.width, BLOCK), BLOCK)
-        block = f"block % {size_operand(blocks)} * {BLOCK}L" if blocks != 1 else "0L"
-        width = size_text(self.width)
+        rows = ROWS_TOGETHER if self._is_like_product() and not (isinstance(runs, int) and runs < ROWS_TOGETHER) else 1
+        parts = quotient(rounded_up(runs, rows), rows)
+        block, width = f"block % {size_operand(blocks)} * {BLOCK}L" if blocks != 1 else "0L", size_text(self.width)
+        place = f"block / {size_operand(blocks)}" + (f" * {rows}" if rows > 1 else "")
         self.kernel.body = [
             "#pragma omp for schedule(static)",
-            f"for (long block = 0; block < {size_text(as_size(runs * blocks))}; ++block) {{",
-            f"  [[maybe_unused]] const long x = block / {size_operand(blocks)}, first = {block};",
+            f"for (long block = 0; block < {size_text(as_size(parts * blocks))}; ++block) {{",
+            f"  [[maybe_unused]] const long x = {place}, first = {block};",
             f"  const long count = first + {BLOCK}L < {width} ? {BLOCK}L : {width} - first;",
-            "  rl::for_each(count, [&](auto lane, long i) {",
-            "    const long c = first + i;",
-            *indented(self._passes(), 2),
-            "  });",
+            *indented(self._in_tiles(rows) if rows > 1 else self._one_by_one("count", "first + i")),
             "}",
         ]
         self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
         return self.kernel
 
-    def _passes(self) -> list[str]:
+    def _one_by_one(self, count: str, column: str) -> list[str]:
+        """A vector of results after the other."""
+        results = _Results(self.x, self.c, "", self.bodies)
+        head = [f"rl::for_each({count}, [&](auto lane, long i) {{", f"  const long c = {column};"]
+        return [*head, *indented(self._passes([results])), "});"]
+
+    def _in_tiles(self, rows: int) -> list[str]:
+        """Several rows of vectors together, as far as there are so many, which share what they read; rows after the last are
+        the last one again."""
+        tile = []
+        for number in range(rows * VECTORS_TOGETHER):
+            x, c = Var(f"x{number // VECTORS_TOGETHER}", self.x.extent), Var(f"c{number % VECTORS_TOGETHER}", self.c.extent)
+            bodies = {name: substitute(body, {self.x: x, self.c: c}) for name, body in self.bodies.items()}
+            tile.append(_Results(x, c, str(number), bodies))
+        last = size_text(as_size(self.x.extent - 1))
+        starts = ", ".join(f"x{row} = x + {row} < {last} ? x + {row} : {last}" for row in range(rows))
+        columns = ", ".join(f"c{number} = first + done + {number} * rl::lanes" for number in range(VECTORS_TOGETHER))
+        return [
+            f"const long {starts};",
+            "long done = 0;",
+            f"for (; done + {VECTORS_TOGETHER} * rl::lanes <= count; done += {VECTORS_TOGETHER} * rl::lanes) {{",
+            "  const rl::vector_lane lane;",
+            f"  const long {columns};",
+            *indented(self._passes(tile)),
+            "}",
+            f"for (long row = x; row <= x{rows - 1}; ++row) {{",
+            "  const long x = row;",
+            *indented(self._one_by_one("count - done", "first + done + i")),
+            "}",
+        ]
+
+    def _is_like_product(self) -> bool:
+        """Whether each vector is combined with numbers that hold for all columns, in few steps."""
+        loads = [node.index for body in self.bodies.values() for node in walk(body) if isinstance(node, Load)]
+        shared = any(index.contains(self.r) and not index.contains(self.c) for index in loads)
+        return shared and sum(1 for body in self.bodies.values() for _ in walk(body)) <= FEW_STEPS
+
+    def _passes(self, parts: list[_Results]) -> list[str]:
         _, after = assign_passes(self.group.members, lambda member: True)
         lines: list[str] = []
         for number in range(-1, max(after.values()) + 1):
             members = [member for member in self.group.members if after[member.name] == number]
             reductions = [member for member in members if isinstance(member.data, Reduction)]
-            lines += self._reduce(reductions) if reductions else []
+            lines += self._reduce(reductions, parts) if reductions else []
             for member in members:
                 if member not in reductions:
-                    lines += self._row_value(member)
+                    lines += [line for results in parts for line in self._row_value(member, results)]
         return lines
 
-    def _reduce(self, members: list[Buffer]) -> list[str]:
+    def _reduce(self, members: list[Buffer], parts: list[_Results]) -> list[str]:
         """One walk down the reduced dimension, for all reductions that can share it."""
-        writer = self._writer("tmp")
-        names = {member.name: f"total_{len(self.known) + position}" for position, member in enumerate(members)}
-        for member in members:
-            result = writer.write(self.bodies[member.name])
-            at = ", lane.broadcast((int64_t)r)" if member.data.reduction_type in ("argmax", "argmin") else ""
-            writer.lines.append(f"{names[member.name]}.add({result}{at});")
-        lines = [_accumulator(member.data, names[member.name]) for member in members]
-        lines += [f"for (long r = 0; r < {size_text(self.r.extent)}; ++r) {{", *indented(writer.lines), "}"]
-        for member in members:
-            lines += self._finish(member, f"{names[member.name]}.finish()")
-        return lines
+        lines, inner, after, finish = [], [], [], []
+        for results in parts:
+            writer = self._writer("tmp", results)
+            for position, member in enumerate(members):
+                name = f"total{results.suffix}_{len(results.known) + position}"
+                lines.append(_accumulator(member.data, name))
+                in_parts = len(parts) > 1 and member.data.reduction_type == "sum" and member.data.dtype is float32
+                found = writer.write(results.bodies[member.name])
+                at = ", lane.broadcast((int64_t)r)" if member.data.reduction_type in ("argmax", "argmin") else ""
+                writer.lines.append(f"{name}.{'put' if in_parts else 'add'}({found}{at});")
+                after += [f"{name}.end_part();"] if in_parts else []
+                finish.append((member, f"{name}.finish()", results))
+            inner += writer.lines
+        lines += _walk(size_text(self.r.extent), inner, after)
+        return [*lines, *(line for each in finish for line in self._finish(*each))]
 
-    def _row_value(self, member: Buffer) -> list[str]:
-        writer = self._writer(f"value_{len(self.known)}_")
-        result = writer.write(self.bodies[member.name])
-        return [*writer.lines, *self._finish(member, result)]
+    def _row_value(self, member: Buffer, results: _Results) -> list[str]:
+        writer = self._writer(f"value{results.suffix}_{len(results.known)}_", results)
+        result = writer.write(results.bodies[member.name])
+        return [*writer.lines, *self._finish(member, result, results)]
 
-    def _finish(self, member: Buffer, value: str) -> list[str]:
-        name = self.known[member.name] = f"value_{len(self.known)}"
+    def _finish(self, member: Buffer, value: str, results: _Results) -> list[str]:
+        name = results.known[member.name] = f"value{results.suffix}_{len(results.known)}"
         lines = [f"const auto {name} = {value};"]
         if member.name in self.stored:
-            place = f"c + {size_operand(self.width)}*x" if self.x.extent != 1 else "c"
+            place = f"{results.c} + {size_operand(self.width)}*{results.x}" if self.x.extent != 1 else str(results.c)
             lines.append(f"lane.store({self.pointer(member.name, True)} + {place}, {name});")
         return lines
 
-    def _writer(self, prefix: str) -> StatementWriter:
-        writer = StatementWriter(self.c, self.pointer, self.element_type, self.stream, prefix=prefix)
-        writer.local = dict(self.known)
+    def _writer(self, prefix: str, results: _Results) -> StatementWriter:
+        start = f"{prefix}{results.suffix}_" if prefix == "tmp" and results.suffix else prefix
+        writer = StatementWriter(results.c, self.pointer, self.element_type, self.stream, prefix=start)
+        writer.local = dict(results.known)
         return writer
+
+
+def _walk(count: str, inner: list[str], after: list[str]) -> list[str]:
+    """The loop down the reduced dimension, with what is to be done after each part of it."""
+    if not after:
+        return [f"for (long r = 0; r < {count}; ++r) {{", *indented(inner), "}"]
+    return [
+        f"for (long part = 0; part < {count}; part += {PART}) {{",
+        f"  const long end = part + {PART} < {count} ? part + {PART} : {count};",
+        "  for (long r = part; r < end; ++r) {",
+        *indented(inner, 2),
+        "  }",
+        *indented(after),
+        "}",
+    ]
 
 
 def _accumulator(loop: Reduction, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Convolutions as C++: calls of conv.h, image.h and winograd.h."""
+"""Convolutions and their gradients as C++: calls of conv.h, image.h, winograd.h, depthwise.h and the gradients' headers."""
 
 from __future__ import annotations
 
@@ -81,6 +81,28 @@ class ConvolutionWriter:
         addresses = f"{self.pointer_to(source)}, {image_strides(source)}, {self.pointer_to(grad)}, {image_strides(grad)}"
         call = f"rl::conv2d_weight_gradient<{outputs if isinstance(outputs, int) else 0}L>({addresses}"
         return self._convolve(call, "rl::weight_gradient_scratch_bytes", template.columns)
+
+    def _depthwise(self) -> list[str]:
+        return self._channelwise("input", "rl::conv2d_channelwise", "rl::depthwise_scratch_bytes")
+
+    def _depthwise_input(self) -> list[str]:
+        return self._channelwise("grad", "rl::channelwise_input_gradient", "rl::depthwise_input_scratch_bytes")
+
+    def _channelwise(self, source_name: str, function: str, scratch_bytes: str) -> list[str]:
+        template, parameters = self.template, self.template.parameters
+        source, weight = template.operands[source_name], template.operands["weight"]
+        address, channels, taps = self.pointer_to(source), template.columns, parameters["depth"]
+        name = f"channelwise_{weight.buffer}_{weight.offset}"
+        lines = self.pack(
+            PackedOperand(name, weight, taps, channels, parameters["packed_once"], "rl::pack_depthwise", texts(channels, taps))
+        )  # fmt: skip
+        return [*lines, *self._convolve(f"{function}({address}, {image_strides(source)}, panels", scratch_bytes, channels)]
+
+    def _depthwise_weight(self) -> list[str]:
+        source, grad = self.template.operands["input"], self.template.operands["grad"]
+        addresses = f"{self.pointer_to(source)}, {image_strides(source)}, {self.pointer_to(grad)}, {image_strides(grad)}"
+        call = f"rl::channelwise_weight_gradient({addresses}"
+        return self._convolve(call, "rl::depthwise_weight_scratch_bytes", self.template.columns)
 
     def _convolve(self, call: str, scratch_bytes: str, outputs: Size) -> list[str]:
         """A call, of which shape, scratch memory and epilogue are missing; rows of results have `outputs` columns."""

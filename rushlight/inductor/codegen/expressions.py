@@ -7,7 +7,19 @@ from collections.abc import Callable
 from rushlight.core.algebra import Var, to_cpp
 from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.types import c_type, compute_type, literal, size_text
-from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Load, Masked, RandomWord, Value, substitute, walk
+from rushlight.inductor.ir import (
+    Call,
+    Constant,
+    IndexValue,
+    Indirect,
+    Load,
+    Masked,
+    RandomWord,
+    Search,
+    Value,
+    substitute,
+    walk,
+)
 from rushlight.inductor.sizes import stride_along
 
 SCALAR = "rl::scalar_lane{}"
@@ -33,6 +45,8 @@ def needs_branches(body: Value, column: Var) -> bool:
         if isinstance(node, IndexValue) and stride_along(node.index, column) is None:
             return True
         if isinstance(node, Masked) and depends_on(node.mask, column):
+            return True
+        if isinstance(node, Search) and node.row.index.contains(column):
             return True
     return False
 
@@ -104,6 +118,8 @@ class StatementWriter:
             return self._indirect(value)
         if isinstance(value, Masked):
             return self._masked(value)
+        if isinstance(value, Search):
+            return self._search(value)
         return self._call(value)
 
     def _scalar(self, value: Value) -> str:
@@ -154,6 +170,12 @@ class StatementWriter:
         place = self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size_text(value.size)}, status)")
         # One variable can stand for several positions in a body that was made from several elements.
         return self.write(substitute(value.body, {value.variable: Var(place, value.size)}))
+
+    def _search(self, value: Search) -> str:
+        row = f"{self.pointer(value.row.buffer)} + {to_cpp(value.row.index)}"
+        sizes = f"{size_text(value.step)}, {size_text(value.count)}"
+        side = "true" if value.right else "false"
+        return self.bind(f"rl::search<{side}>({self.lane}, {row}, {sizes}, {self.write(value.value)}, status)")
 
     def _masked(self, value: Masked) -> str:
         mask = self._scalar(value.mask)

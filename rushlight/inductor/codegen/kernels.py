@@ -6,14 +6,15 @@ groups that calculate the same share one function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, needs_branches, needs_scalar
+from rushlight.inductor.codegen.segments import cuts_of
 from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
-from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Indirect, Load, Reduction, Value, substitute, walk
+from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Indirect, Load, Reduction, Search, Value, substitute, walk
 from rushlight.inductor.memory import ALIGNMENT
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
 from rushlight.inductor.sizes import Size, as_size, product, quotient, rounded_up
@@ -24,6 +25,7 @@ ACCUMULATORS = {
 }  # fmt: skip
 STACK_BYTES = 1 << 18  # of rows that a thread keeps between two passes over them; more go to the arena
 OPERATIONS = 8  # what an element of a loop is counted as, in floating-point operations of a product
+MANY_ROWS = 64  # of which all threads have some
 CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 
 
@@ -94,9 +96,12 @@ class KernelWriter:
         return self.kernel.streams.setdefault(key, f"stream{len(self.kernel.streams)}")
 
     def note_status(self, body: Value) -> None:
-        """Remember that the body may report an index error."""
-        if any(isinstance(node, Indirect) for node in walk(body)):
-            self.kernel.uses_status = True
+        """Remember that the body may report an index error, and what header it needs."""
+        for node in walk(body):
+            if isinstance(node, Indirect | Search):
+                self.kernel.uses_status = True
+            if isinstance(node, Search):
+                self.kernel.header = "search"
 
 
 def assign_passes(members: list[Buffer], is_row: Callable[[Buffer], bool]) -> tuple[dict[str, int], dict[str, int]]:
@@ -216,39 +221,48 @@ class LoopKernel(KernelWriter):
         members = self._in_pass(number)
         if not members:
             return []
-        bodies = [self.bodies[member.name] for member in members]
-        places = _is_worth_places(bodies, self.r)
-        scalar = not places and any(needs_scalar(body, self.r) for body in bodies)
-        writer = self._writer(scalars)
-        writer.places = places
         lines, accumulators = [], {}
         for member in members:
             if isinstance(member.data, Reduction):
                 accumulators[member.name] = f"total_{len(scalars) + len(accumulators)}"
                 lines.append(_accumulator(member.data, accumulators[member.name]))
-        for member in members:
-            self._element(member, writer, accumulators, scratch, number)
-        head, tail = self._loop(scalar)
-        lines += [head, *indented(writer.lines), tail]
+        for first, end, bodies in self._segments(number, [self.bodies[member.name] for member in members], lines):
+            places = _is_worth_places(bodies, self.r)
+            scalar = not places and any(needs_scalar(body, self.r) for body in bodies)
+            writer = self._writer(scalars)
+            writer.places = places
+            for member, body in zip(members, bodies, strict=True):
+                self._element(member, body, writer, accumulators, scratch)
+            head, tail = _loop(scalar, first, end)
+            lines += [head, *indented(writer.lines), tail]
         for name, accumulator in accumulators.items():
             scalars[name] = f"value_{len(scalars)}"
             lines.append(f"const auto {scalars[name]} = {accumulator}.finish();")
             lines += self._store_row_value(name, scalars[name])
         return lines
 
-    def _loop(self, scalar: bool) -> tuple[str, str]:
+    def _segments(self, number: int, bodies: Sequence[Value], lines: list[str]) -> list[tuple[str, str, Sequence[Value]]]:
+        """The segments of a pass, from a first column to an end, with the bodies there. `lines` get what says where."""
         count = "columns" if self.flat else size_text(self.domain[1])
-        if scalar:
-            return f"for (long r = 0; r < {count}; ++r) {{ const rl::scalar_lane lane;", "}"
-        return f"rl::for_each({count}, [&](auto lane, long r) {{", "});"
+        cuts = cuts_of(bodies, self.r)
+        if cuts is None:
+            return [("0L", count, bodies)]
+        width = None if self.flat or not isinstance(self.domain[1], int) else self.domain[1]
+        if width is not None and all(isinstance(place, int) for place in cuts.places):
+            edges = [0, *(min(max(place, 0), width) for place in cuts.places), width]
+            found = zip(edges, edges[1:], cuts.bodies, strict=False)
+            return [(f"{first}L", f"{end}L", settled) for first, end, settled in found if first < end]
+        names = [f"cut{number}_{position}" for position in range(len(cuts.places))]
+        for name, place in zip(names, cuts.places, strict=True):
+            lines.append(f"const long {name} = rl::within({size_text(place)}, {count});")
+        return list(zip(["0L", *names], [*names, count], cuts.bodies, strict=True))
 
     def _writer(self, scalars: dict[str, str]) -> StatementWriter:
         writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
         writer.row_values = scalars
         return writer
 
-    def _element(self, member, writer: StatementWriter, accumulators: dict, scratch: dict[str, str], number: int) -> None:
-        body = self.bodies[member.name]
+    def _element(self, member, body: Value, writer: StatementWriter, accumulators: dict, scratch: dict[str, str]) -> None:
         self.note_status(body)
         for node in walk(body):
             if isinstance(node, Load) and node.buffer in scratch and node.buffer not in writer.local:
@@ -286,7 +300,16 @@ class LoopKernel(KernelWriter):
         return [f"rl::scalar_lane{{}}.store({self.pointer(name, True)} + x, {value});"]
 
 
-def _is_worth_places(bodies: list[Value], column: Var) -> bool:
+def _loop(scalar: bool, first: str, end: str) -> tuple[str, str]:
+    """The head and the tail of a loop over columns, in vectors or one by one."""
+    if scalar:
+        return f"for (long r = {first.removesuffix('L')}; r < {end}; ++r) {{ const rl::scalar_lane lane;", "}"
+    if first == "0L":
+        return f"rl::for_each({end}, [&](auto lane, long r) {{", "});"
+    return f"rl::for_each({end} - {first}, [&](auto lane, long column) {{ const long r = {first} + column;", "});"
+
+
+def _is_worth_places(bodies: Sequence[Value], column: Var) -> bool:
     """Whether some reads alone have no stride, and vectors are worth gathering those: something is calculated from them."""
     if any(needs_branches(body, column) for body in bodies) or not any(needs_scalar(body, column) for body in bodies):
         return False
@@ -318,7 +341,18 @@ def choose_domain(group: Group) -> tuple[Size, Size]:
     candidates = [(product(ranges[:start]), product(ranges[start:])) for start in range(len(ranges))] or [(1, 1)]
     for domain in candidates:
         _, r = row_variables(domain)
-        if not any(needs_scalar(body_in_domain(member, domain), r) for member in group.members):
+        bodies = [body_in_domain(member, domain) for member in group.members]
+        if not any(needs_scalar(body, r) for body in bodies) or (_is_shared(domain) and _is_even_in_segments(bodies, r)):
             return domain
     return candidates[-1]
+
+
+def _is_shared(domain: tuple[Size, Size]) -> bool:
+    """Whether threads can share the rows of a domain, or its columns are cut into chunks for them."""
+    return domain[0] == 1 or not _is_at_most(domain[0], MANY_ROWS - 1)
+
+
+def _is_even_in_segments(bodies: list[Value], column: Var) -> bool:
+    cuts = cuts_of(bodies, column)
+    return cuts is not None and not any(needs_scalar(body, column) for segment in cuts.bodies for body in segment)
 

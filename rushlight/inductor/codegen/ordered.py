@@ -13,9 +13,10 @@ from rushlight.core.algebra import Expr, Var, to_cpp, unflatten_index
 from rushlight.core.dtype import bool_
 from rushlight.inductor.codegen.expressions import INFIX, SCALAR, StatementWriter, depends_on, needs_scalar
 from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, LoopKernel, indented
+from rushlight.inductor.codegen.sorted_rows import SortKernel
 from rushlight.inductor.codegen.types import literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, ComputedBuffer, Value, substitute
-from rushlight.inductor.ordered_loops import Position, Scan, Scatter
+from rushlight.inductor.ordered_loops import Position, Scan, Scatter, Sort
 from rushlight.inductor.scheduler import Group
 from rushlight.inductor.sizes import as_size, product, quotient, rounded_up, stride_along
 
@@ -26,9 +27,9 @@ COMBINE_BOOLEANS = {"sum": "logical_or", "prod": "logical_and", "max": "logical_
 
 
 def ordered_kernel(group: Group, buffers: dict[str, Buffer]) -> KernelWriter:
-    """The writer for a group that consists of a scatter or a scan."""
-    kind = ScatterKernel if isinstance(group.members[0].data, Scatter) else ScanKernel
-    return kind(group, buffers)
+    """The writer for a group of a scatter, a scan or a sort."""
+    kinds = {Scatter: ScatterKernel, Scan: ScanKernel, Sort: SortKernel}
+    return kinds[type(group.members[0].data)](group, buffers)
 
 
 class ScatterKernel(LoopKernel):

@@ -3,8 +3,9 @@
 `rushlight_entry(void** buffers)` runs every kernel; `buffers` holds inputs, constants, what was made of them, outputs and the
 arena, in the order of `Program.slots`, and then the values of the size symbols in place of pointers.
 `rushlight_fold(void** buffers)` runs the loops over constants, and `rushlight_pack(void** buffers)` makes the packed forms of
-constants; their `buffers` begin with the constants. Where constants are packed, the slot `panels` may hold memory for the
-largest of them: the entry then packs each one there just before it is read, and leaves the slots of packed forms alone.
+constants, or of what loops over constants make for them alone; their `buffers` begin with the constants. Where constants are
+packed, the slot `panels` may hold `Program.panel_bytes` of memory: the entry then packs each one there just before it is read,
+and leaves the slots of packed forms alone. `rushlight_pack` has `Program.passing_bytes` in that slot.
 `rushlight_arena_bytes()` is the size of the arena; where it depends on size symbols,
 `rushlight_arena_bytes_for(const int64_t* sizes)` is.
 """
@@ -12,6 +13,7 @@ largest of them: the entry then packs each one there just before it is read, and
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -45,6 +47,7 @@ TEMPLATE_HEADERS = {
     "gemm": "gemm", "bgemm": "gemm", "byte_gemm": "byte_gemm", "attention": "attention", "convolution": "conv",
     "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
     "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
+    "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise",
 }  # fmt: skip
 
 
@@ -57,6 +60,7 @@ class Program:
     constants: list[ConstantBuffer] = field(default_factory=list)
     folded: list[Buffer] = field(default_factory=list)
     packed: list[PackedOperand] = field(default_factory=list)
+    passing: list[Buffer] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
@@ -67,6 +71,17 @@ class Program:
     def panels(self) -> tuple[str, ...]:
         """The slot of memory for what is packed in the course of a run, if anything is packed."""
         return (PANELS,) if self.packed else ()
+
+    @property
+    def passing_bytes(self) -> int:
+        """The largest of what is made of constants only to be packed."""
+        sizes = [buffer.layout.numel * buffer.layout.dtype.itemsize for buffer in self.passing]
+        return -(-max(sizes, default=0) // ALIGNMENT) * ALIGNMENT
+
+    @property
+    def panel_bytes(self) -> int:
+        """What packing in the course of a run needs: room for one operand before and after it is packed."""
+        return self.passing_bytes + max((operand.nbytes for operand in self.packed), default=0)
 
     @property
     def kept(self) -> int:
@@ -89,6 +104,7 @@ class ProgramWriter:
         self.functions: dict[str, str] = {}
         self.calls: list[tuple[Group, str, Kernel]] = []
         self.in_place: dict[str, str] = {}
+        self.passing: dict[str, tuple[str, Kernel]] = {}
 
     def write(self) -> Program:
         """The program."""
@@ -103,9 +119,13 @@ class ProgramWriter:
         arena = plan_slots(lifetimes, self.symbols.hints) if self.symbols else plan(lifetimes)
         constants = self._used_constants()
         packed = [operand for operand in self.packed.values() if operand.constant]
-        kept = [group for group in groups if group.constant]
-        folded = [member for group in kept for member in group.members if member.name in group.stored]
-        program = Program(constants=constants, folded=folded, packed=packed, outputs=own_outputs, arena=arena, groups=groups)
+        self.passing = self._only_packed()
+        made = [member for group in groups if group.constant for member in group.members if member.name in group.stored]
+        folded = [member for member in made if member.name not in self.passing]
+        passing = [member for member in made if member.name in self.passing]
+        program = Program(
+            constants=constants, folded=folded, packed=packed, passing=passing, outputs=own_outputs, arena=arena, groups=groups
+        )
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
             *(buffer.name for buffer in folded), *(operand.name for operand in packed), *program.panels, *own_outputs,
@@ -114,6 +134,15 @@ class ProgramWriter:
         program.calls = [call for call in self.calls if not call[0].constant]
         program.timed_source = partial(self._source, program, timed=True)
         return program
+
+    def _only_packed(self) -> dict[str, tuple[str, Kernel]]:
+        """The calls that make of constants what is only packed, by the names of their results."""
+        sources = {operand.source.buffer for operand in self.packed.values() if operand.constant}
+        uses = Counter(name for _, _, kernel in self.calls for name in kernel.arguments)
+        return {
+            name: (called, kernel) for group, called, kernel in self.calls if group.constant and len(group.stored) == 1
+            for name in group.stored if name in sources and uses[name] == 1
+        }  # fmt: skip
 
     def _kernel(self, group: Group) -> None:
         if group.template is not None:
@@ -197,7 +226,12 @@ class ProgramWriter:
     def _pack(self, program: Program) -> str:
         declared: list[str] = []
         names = self._kept([*program.constants, *program.folded, *program.packed], declared)
-        return self._function("pack", declared, [self._packing(operand, names) for operand in program.packed])
+        names |= self._passing(program, f"buffers[{program.kept - 1}]", declared)
+        return self._function("pack", declared, [line for operand in program.packed for line in self._packing(operand, names)])
+
+    def _passing(self, program: Program, address: str, lines: list[str]) -> dict[str, str]:
+        """Declare what is made of constants only to be packed: all of it lies where the slot `panels` begins."""
+        return {buffer.name: self._declare(buffer.name, address, lines) for buffer in program.passing}
 
     def _kept(self, kept: list[Buffer | PackedOperand], lines: list[str]) -> dict[str, str]:
         """Declare constants and what is made of them."""
@@ -219,8 +253,10 @@ class ProgramWriter:
             pointers.append(f"void* panels = buffers[{program.slots.index(slot)}];")
         for index, slot in enumerate(program.slots):
             if slot not in program.panels:
-                address = f"(panels ? panels : buffers[{index}])" if slot in self.packed else f"buffers[{index}]"
+                place = f"(char*)panels + {program.passing_bytes}L" if program.passing else "panels"
+                address = f"(panels ? {place} : buffers[{index}])" if slot in self.packed else f"buffers[{index}]"
                 names[slot] = self._declare(slot, address, pointers)
+        names |= self._passing(program, "panels", pointers)
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
         arena_size = self._place(program.arena, arena, names, lines, pointers)
@@ -318,23 +354,29 @@ class ProgramWriter:
         the course of a run."""
         calls = []
         for group, name, kernel in self.calls:
-            if group.constant is not constant:
+            if group.constant is not constant or group.stored & self.passing.keys():
                 continue
-            arguments = [names[argument] for argument in kernel.arguments]
-            if kernel.uses_status:
-                arguments.append("status")
-            arguments += kernel.sizes
             packed = [self.packed[argument] for argument in kernel.arguments if argument in self.packed]
             line = next((line for member in group.members[::-1] for line in member.lines), "")
             calls.append([
-                *(f"if (panels) {self._packing(operand, names)}" for operand in packed if operand.constant),
-                f"{name}({', '.join(arguments)});" + (f"  // {line}" if line else ""),
+                *(f"if (panels) {step}" for operand in packed if operand.constant for step in self._packing(operand, names)),
+                _call(name, kernel, names) + (f"  // {line}" if line else ""),
             ])  # fmt: skip
         return calls
 
-    def _packing(self, operand: PackedOperand, names: dict[str, str]) -> str:
-        """The statement that packs a constant."""
-        return operand.call(f"{names[operand.source.buffer]} + {operand.source.offset}L", names[operand.name])
+    def _packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
+        """The statements that pack a constant, or what a loop makes for it."""
+        source = operand.source.buffer
+        made = [_call(*self.passing[source], names)] if source in self.passing else []
+        return [*made, operand.call(f"{names[source]} + {operand.source.offset}L", names[operand.name])]
+
+
+def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
+    """The statement that runs a kernel."""
+    arguments = [names[argument] for argument in kernel.arguments]
+    if kernel.uses_status:
+        arguments.append("status")
+    return f"{name}({', '.join([*arguments, *kernel.sizes])});"
 
 
 def _placing_functions(slots: list[list[str]], symbols: list[str]) -> str:

@@ -114,7 +114,10 @@ class StructuredWriter(ListWriter, MemoryWriter):
             if program.folded:
                 yield f"region_{number}::fold(kept_{number});"
             if program.packed:
+                last = program.kept - 1
+                yield f"kept_{number}[{last}] = (void*){self._allocate(program.passing_bytes)};"
                 yield f"region_{number}::pack(kept_{number});"
+                yield f"kept_{number}[{last}] = nullptr;"
 
     def _outputs(self) -> Iterator[str]:
         yield from self._apart()

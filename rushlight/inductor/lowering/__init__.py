@@ -6,6 +6,7 @@ from rushlight.inductor.lowering import (
     convolution_gradients,
     convolutions,
     creation,
+    distances,
     fallbacks,
     indexing,
     normalization,
@@ -17,13 +18,14 @@ from rushlight.inductor.lowering import (
     reductions,
     scans,
     scatters,
+    sorting,
     spatial,
     views,
 )
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolution_gradients", "convolutions", "creation", "fallback",
-    "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products", "random",
-    "reductions", "scans", "scatters", "spatial", "views",
+    "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolution_gradients", "convolutions", "creation", "distances",
+    "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products",
+    "random", "reductions", "scans", "scatters", "sorting", "spatial", "views",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from rushlight.core.dtype import float32
 from rushlight.inductor.ir import Operand
-from rushlight.inductor.lowering.convolutions import contiguous_operand, is_product
+from rushlight.inductor.lowering.convolutions import as_channels_first, contiguous_operand, is_depthwise, is_product
 from rushlight.inductor.lowering.indexing import cat, constant_pad_nd
 from rushlight.inductor.lowering.products import in_float32, in_type
 from rushlight.inductor.lowering.reductions import sum_
@@ -63,12 +63,13 @@ def convolution_backward(
 
 def input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     """The gradient of the input of `size` of a plain convolution."""
-    if geometry.groups == 1 and len(weight.size) == 3:
-        image = _as_images(grad)
-        made = _image_input(graph, image, _as_images(weight), (*size[:2], 1, size[2]), geometry.of_images)
-        return made.reshape(size)
-    if geometry.groups == 1 and len(weight.size) == 4:
+    if len(weight.size) == 3:
+        image, filters = _as_images(grad), _as_images(weight)
+        return input_gradient(graph, image, filters, (*size[:2], 1, size[2]), geometry.of_images).reshape(size)
+    if len(weight.size) == 4 and geometry.groups == 1:
         return _image_input(graph, grad, weight, size, geometry)
+    if len(weight.size) == 4 and is_depthwise(graph, grad, weight, geometry.groups):
+        return _depthwise_input(graph, grad, weight, size, geometry)
     return _by_transposing(graph, grad, weight, size, geometry)
 
 
@@ -97,7 +98,18 @@ def _image_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometr
             "convolution_input", layout, float32, rows, channels, {"grad": source, "weight": filters}, shape=shape,
             depth=outputs * kernel[0] * kernel[1], packed_once=constant, phase_width=phase if isinstance(phase, int) else 0,
         )  # fmt: skip
-    return made.view(size, lambda index: [index[0], index[2], index[3], index[1]])
+    return as_channels_first(made)
+
+
+def _depthwise_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+    images, channels, height, width = size
+    filters = contiguous_operand(graph, weight)
+    made = graph.template(
+        "depthwise_input", (images, height, width, channels), float32, images * height * width, channels,
+        {"grad": graph.operand(grad, grad.size), "weight": filters}, shape=_shape(size, weight.size, geometry),
+        depth=weight.size[2] * weight.size[3], packed_once=graph.is_constant_buffer(filters.buffer),
+    )  # fmt: skip
+    return as_channels_first(made)
 
 
 def _operand(graph, box: TensorBox) -> Operand:
@@ -153,14 +165,22 @@ def weight_gradient(graph, source: TensorBox, grad: TensorBox, size: tuple, geom
 
 def _image_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     outputs, channels, *kernel = size
-    if channels == 1 and geometry.groups > 1:
+    kind = "convolution_weight"
+    if outputs == geometry.groups > 1 and _lies_channels_last(graph, source):
+        kind, operands = "depthwise_weight", {"input": _operand(graph, source), "grad": _channels_last(graph, grad)}
+    elif channels == 1 and geometry.groups > 1:
         operands = {"input": contiguous_operand(graph, source), "grad": contiguous_operand(graph, grad)}
     else:
         operands = {"input": _operand(graph, source), "grad": _channels_last(graph, grad)}
     each = channels * kernel[0] * kernel[1]
     pixels = grad.size[0] * grad.size[2] * grad.size[3]
     shape = _shape(source.size, size, geometry)
-    return graph.template("convolution_weight", size, float32, outputs, each, operands, shape=shape, depth=pixels)
+    return graph.template(kind, size, float32, outputs, each, operands, shape=shape, depth=pixels)
+
+
+def _lies_channels_last(graph, box: TensorBox) -> bool:
+    found = graph.operand(box, box.size)
+    return found is not None and found.strides[1] == 1
 
 
 def _channels_last(graph, box: TensorBox) -> Operand:

@@ -22,7 +22,9 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
     out_height = (height + 2 * padding[0] - reach_height) // stride[0] + 1
     out_width = (width + 2 * padding[1] - reach_width) // stride[1] + 1
     shape = (images, channels, height, width, outputs, kernel_height, kernel_width, *stride, *padding, *dilation, groups)
-    if groups > 1:
+    if is_depthwise(graph, input, weight, groups):
+        made = _depthwise(graph, input, weight, shape, (images, out_height, out_width, outputs))
+    elif groups > 1:
         made = _grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
     else:
         made = _channels_last(graph, input, weight, shape, (images, out_height, out_width, outputs))
@@ -40,6 +42,30 @@ def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
     if bias is not None:
         bias = graph.realize(mul_boxes(graph, bias, scale.reshape(bias.size)))
     return convolution(graph, input, weight, bias, *rest)
+
+
+def is_depthwise(graph, image: TensorBox, weight: TensorBox, groups: int) -> bool:
+    """Whether every channel of a channels-last image has a filter of its own."""
+    if groups == 1 or weight.size[0] != groups or weight.size[1] != 1:
+        return False
+    found = graph.operand(image, image.size)
+    return found is not None and found.strides[1] == 1
+
+
+def _depthwise(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+    filters = contiguous_operand(graph, weight)
+    operands = {"input": graph.operand(input, input.size), "weight": filters}
+    made = graph.template(
+        "depthwise", size, input.dtype, size[0] * size[1] * size[2], size[3], operands, shape=shape,
+        depth=weight.size[2] * weight.size[3], packed_once=graph.is_constant_buffer(filters.buffer),
+    )  # fmt: skip
+    return as_channels_first(made)
+
+
+def as_channels_first(made: TensorBox) -> TensorBox:
+    """Images [N, H, W, C] as [N, C, H, W]."""
+    images, height, width, channels = made.size
+    return made.view((images, channels, height, width), lambda index: [index[0], index[2], index[3], index[1]])
 
 
 def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
@@ -80,7 +106,7 @@ def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
             "winograd" if fast else "direct_convolution", size, input.dtype, rows, outputs, operands, shape=shape, depth=depth,
             packed_once=constant, out_width=out_width,
         )  # fmt: skip
-    return made.view((images, outputs, out_height, out_width), lambda index: [index[0], index[2], index[3], index[1]])
+    return as_channels_first(made)
 
 
 def is_product(source: Operand, shape: tuple) -> bool:

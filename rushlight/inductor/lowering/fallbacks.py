@@ -13,12 +13,11 @@ fallback("draws random numbers from the eager generator", "randperm", "native_dr
 fallback("its result is uninitialised memory", "empty.memory_format", "empty_strided")
 fallback("reads the bytes of a buffer as elements of another dtype", "view.dtype")
 fallback("its value or size depends on data", "_local_scalar_dense", "equal", "nonzero")
-fallback("needs a sort", "sort.stable", "topk")
 fallback("part of a backward pass, which runs in eager", "gelu_backward", "_softmax_backward_data",
          "_log_softmax_backward_data", "native_layer_norm_backward",
          "native_batch_norm_backward", "nll_loss_forward",
          "nll_loss_backward")  # fmt: skip
-fallback("needs a sort or a search", "median", "nanmedian", "mode", "searchsorted.Tensor")
+fallback("selects among all values", "median", "nanmedian", "mode")
 fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecutive")
 fallback("works on regions of images", *(f"torchvision::{name}" for name in (
     "nms", "box_iou_rotated", "roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward", "ps_roi_align",
@@ -28,7 +27,6 @@ fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_fa
          "linalg_qr", "geqrf", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd",
          "linalg_solve_ex", "linalg_solve_triangular", "cholesky_solve", "linalg_ldl_solve", "linalg_lstsq", "linalg_inv_ex",
          "linalg_pinv.atol_rtol_tensor", "linalg_det", "linalg_slogdet", "linalg_matrix_exp")  # fmt: skip
-fallback("holds differences of all pairs", "_cdist_forward", "_cdist_backward", "_pdist_forward", "_pdist_backward")
 fallback("draws random numbers from the eager generator", "cauchy_", "exponential_", "geometric_", "log_normal_", "random_",
          "bernoulli_.Tensor", "multinomial", "poisson", "binomial", "_standard_gamma", "_sample_dirichlet")  # fmt: skip
 fallback("integrates numerically", "_standard_gamma_grad", "_dirichlet_grad")

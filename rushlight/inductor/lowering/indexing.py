@@ -7,9 +7,11 @@ from rushlight.core.strides import broadcast_shapes, wrap_dim
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Indirect, Value
 from rushlight.inductor.lowering.builder import call, cast, index_value, masked, number_value
+from rushlight.inductor.lowering.positions import position_of
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.lowering.slices import slice_bounds
-from rushlight.inductor.sizes import as_size
+from rushlight.inductor.sizes import as_size, as_sizes
+from rushlight.inductor.tensor_box import loop_variables
 
 
 def _read(graph, source, index, position, dim, wrap=False):
@@ -33,10 +35,15 @@ def embedding(graph, weight, indices, padding_idx=-1, scale_grad_by_freq=False, 
 
 @lowering("index_select")
 def index_select(graph, self, dim, index):
-    graph.realize(self)
     dim = wrap_dim(dim, len(self.size))
     positions = index.reshape((index.size[0],)) if index.size else index.reshape((1,))
     size = (*self.size[:dim], positions.size[0], *self.size[dim + 1 :])
+    (variable,) = loop_variables(as_sizes(positions.size), "place")
+    place = None if positions.is_realized else position_of(positions.value([variable]), as_size(self.size[dim]))
+    if place is not None:
+        graph.prepare(self, size)
+        return self.view(size, lambda at: [*at[:dim], place.substitute({variable: at[dim]}), *at[dim + 1 :]])
+    graph.realize(self)
     return graph.pointwise(
         size, self.dtype, lambda at: _read(graph, self, list(at), positions.value([at[dim]]), dim)
     )
@@ -103,16 +110,16 @@ def cat(graph, tensors, dim=0):
         starts.append(starts[-1] + box.size[dim])
     size = (*tensors[0].size[:dim], starts[-1], *tensors[0].size[dim + 1 :])
 
+    def part(index, first: int, end: int) -> Value:
+        """What lies at `index`, which is in one of the tensors from `first` to before `end`."""
+        if end - first == 1:
+            moved = [*index[:dim], index[dim] - starts[first], *index[dim + 1 :]]
+            return cast(tensors[first].value(moved), kind)
+        middle = (first + end) // 2
+        return masked(kind, _below(index[dim], starts[middle]), part(index, first, middle), part(index, middle, end))
+
     def inner(index):
-        result = None
-        for box, start in reversed(list(zip(tensors, starts, strict=False))):
-            value = cast(box.value([*index[:dim], index[dim] - start, *index[dim + 1 :]]), kind)
-            if result is None:
-                result = value
-            else:
-                inside = _below(index[dim], start + box.size[dim])
-                result = masked(kind, inside, value, result)
-        return result
+        return part(index, 0, len(tensors))
 
     return graph.realize(graph.pointwise(size, kind, inner))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import float32
+from rushlight.core.dtype import bfloat16, float16, float32
 from rushlight.core.strides import wrap_dim
 from rushlight.inductor.lowering.pointwise import add, div, mul_boxes, sub
 from rushlight.inductor.lowering.reductions import reduce_box
@@ -26,6 +26,11 @@ def _rows(graph, self, dim, half_to_float):
     if box.reindex is None:
         graph.realize(box)  # it is read twice
     return box, wrap_dim(dim, len(box.size))
+
+
+def _in_full_precision(graph, box):
+    """A box of half precision as float32, any other as it is: eager rounds results to a half type, and nothing before them."""
+    return graph.pointwise(box.size, float32, box.value) if box.dtype in (bfloat16, float16) else box
 
 
 @lowering("_softmax")
@@ -50,13 +55,14 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
     rank, inner = len(self.size), len(normalized_shape)
     dims = tuple(range(rank - inner, rank))
     count = math.prod(normalized_shape)
-    graph.realize(self)
-    mean = graph.realize(div(graph, reduce_box(graph, self, dims, "sum", self.dtype, True), count))
-    centred = sub(graph, self, mean)
+    values = _in_full_precision(graph, graph.realize(self))
+    kind = values.dtype
+    mean = graph.realize(div(graph, reduce_box(graph, values, dims, "sum", kind, True), count))
+    centred = sub(graph, values, mean)
     squares = mul_boxes(graph, centred, centred)
-    variance = div(graph, reduce_box(graph, squares, dims, "sum", self.dtype, True), count)
+    variance = div(graph, reduce_box(graph, squares, dims, "sum", kind, True), count)
     deviation = add(graph, variance, eps)
-    rstd = graph.realize(graph.elementwise("rsqrt", self.dtype, self.dtype, deviation))
+    rstd = graph.realize(graph.elementwise("rsqrt", kind, kind, deviation))
     result = mul_boxes(graph, centred, rstd)
     result = result if weight is None else mul_boxes(graph, result, weight)
     return (result if bias is None else add(graph, result, bias)), mean, rstd
@@ -65,9 +71,8 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
 @lowering("_native_batch_norm_legit_no_training")
 def batch_norm(graph, self, weight, bias, running_mean, running_var, momentum, eps):
     shape = (1, self.size[1], *(1,) * (len(self.size) - 2))
-    invstd = graph.elementwise(
-        "rsqrt", running_var.dtype, running_var.dtype, add(graph, running_var.reshape(shape), eps)
-    )
+    variance = _in_full_precision(graph, running_var)
+    invstd = graph.elementwise("rsqrt", variance.dtype, variance.dtype, add(graph, variance.reshape(shape), eps))
     scale = invstd if weight is None else mul_boxes(graph, invstd, weight.reshape(shape))
     graph.realize(scale)
     empty = running_mean.view((0,), lambda index: index)

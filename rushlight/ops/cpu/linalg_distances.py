@@ -63,6 +63,7 @@ def _euclidean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Distances of the rows from |a|^2 - 2ab + |b|^2, in float64 because the difference cancels digits."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     centre = a.mean(0, keepdims=True)
+    centre[~np.isfinite(centre)] = 0  # one point must not spoil the distances of the others
     a, b = a - centre, b - centre
     squares = (-2 * a) @ b.T
     squares += (a * a).sum(1)[:, None]

@@ -6,6 +6,7 @@ include, of our headers, the flags, the compiler and the Python version.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import shutil
@@ -92,7 +93,8 @@ def _complete_key(first: str, job: Job, compiler: str) -> str:
             return key
     headers = _dependencies(job, compiler)
     if manifest is not None:
-        cache.write_atomically(manifest, json.dumps(headers).encode())
+        with contextlib.suppress(OSError):  # the library will say that nothing can be kept
+            cache.write_atomically(manifest, json.dumps(headers).encode())
     return _key_with(first, headers)
 
 
@@ -127,7 +129,10 @@ def _dependencies(job: Job, compiler: str) -> list[str]:
     found: set[str] = set()
     for path, text in job.sources:
         command = [compiler, *job.compile_flags(), "-MM", "-MT", "x", "-x", "c++", _on_disk(folder, path, text)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=toolchain.time_limit())
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=toolchain.time_limit())
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise BuildError(f"the C++ compiler could not read {path}: {error}") from error
         if done.returncode:
             raise BuildError(f"the C++ compiler failed on {path}\n{done.stderr.strip()[-4000:]}")
         words = done.stdout.replace("\\\n", " ").replace("\\ ", "\0").split()[1:]

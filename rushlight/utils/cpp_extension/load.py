@@ -15,6 +15,7 @@ from pathlib import Path
 from rushlight.utils.cpp_extension.build import Job, copy_to, library_of
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_imported: dict[str, types.ModuleType] = {}
 _lock = threading.RLock()
 
 
@@ -139,8 +140,8 @@ def _load(job: Job, is_python_module: bool, build_directory: str | None) -> type
     with _lock:
         load_one = _import_library if is_python_module else _register_library
         loaded, path = library_of(job, lambda library: load_one(job.name, library))
-        if is_python_module:
-            sys.modules[job.name] = loaded
+        if is_python_module and sys.modules.get(job.name) is _imported.get(job.name):  # else another module has that name
+            sys.modules[job.name] = _imported[job.name] = loaded
     if build_directory is not None:
         copy_to(build_directory, job.name, path)
     return loaded

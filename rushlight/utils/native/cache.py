@@ -14,15 +14,16 @@ import fcntl
 import functools
 import hashlib
 import os
-import shutil
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.utils.native.toolchain import BuildError
+
+shutil, tempfile = map(LazyModule, ("shutil", "tempfile"))
 
 T = TypeVar("T")
 
@@ -32,6 +33,7 @@ WAIT_SECONDS = 120  # for another process that builds the same entry
 _TEMPORARY = ".tmp-"
 _LOCK = ".lock-"
 _DIGEST_BYTES = hashlib.sha256().digest_size
+_refused: dict[Path, str] = {}  # why nothing can be built in a folder; `setdefault` is atomic
 
 
 class CacheUnusable(OSError):
@@ -92,16 +94,40 @@ def obtain(
 
     If it was not, `make(source, folder, output)` builds the source, a file that holds `text`, into `output`, with `folder` for
     its temporary files; it is kept under the first key. Where the cache folder cannot be used, a warning says so, and a folder
-    that lasts as long as the process takes its place. BuildError when that cannot be used either.
+    that lasts as long as the process takes its place; nothing further is built in the first one then. BuildError when the
+    second cannot be used either.
     """
     try:
-        return _obtain_in(open_folder(default_folder()), keys, text, make, load)
+        return _try_in(open_folder(default_folder()), keys, text, make, load)
     except OSError as error:
         warn_once(f"compile: compiled code is not kept, because {error}")
     try:
-        return _obtain_in(process_folder(), keys, text, make, load)
+        return _try_in(process_folder(), keys, text, make, load)
     except OSError as error:
         raise BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
+
+
+def find(keys: tuple[str, ...], load: Callable[[Path], T]) -> tuple[T, Path, bool] | None:
+    """What `obtain` gives for a library that is in the cache folder; None for any other."""
+    try:
+        return _load_intact(open_folder(default_folder()), keys, load)
+    except OSError:
+        return None
+
+
+def _try_in(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
+    """`_obtain_in`; OSError with the first reason for a folder in which that failed before, unless the library is there."""
+    reason = _refused.get(folder)
+    if reason is None:
+        try:
+            return _obtain_in(folder, keys, text, make, load)
+        except OSError as error:
+            raise CacheUnusable(_refused.setdefault(folder, str(error))) from error
+    with contextlib.suppress(OSError):
+        found = _load_intact(folder, keys, load)
+        if found is not None:
+            return found
+    raise CacheUnusable(reason)
 
 
 def _obtain_in(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
@@ -156,9 +182,10 @@ def read(library: Path) -> bytes | None:
     """The bytes of an intact library without its digest; None for any other."""
     try:
         data = library.read_bytes()
-        os.utime(library)  # the least recently used entries are the first to go
     except OSError:
         return None
+    with contextlib.suppress(OSError):  # a cache that may only be read is as good
+        os.utime(library)  # the least recently used entries are the first to go
     content = data[:-_DIGEST_BYTES]
     return content if _seal(library, content) == data[-_DIGEST_BYTES:] else None
 
@@ -171,8 +198,14 @@ def add(folder: Path, key: str, text: bytes, content: bytes) -> None:
 
 
 def keep(path: Path, content: bytes) -> None:
-    """Write a small file that `read` takes only if it is whole."""
-    write_atomically(path, content + _seal(path, content))
+    """Write a small file that `read` takes only if it is whole; a warning says where nothing can be written."""
+    if path.parent in _refused:
+        return
+    try:
+        write_atomically(path, content + _seal(path, content))
+    except OSError as error:
+        reason = _refused.setdefault(path.parent, str(error))
+        warn_once(f"compile: compiled code is not kept, because {reason}")
 
 
 def _seal(library: Path, content: bytes) -> bytes:
@@ -234,7 +267,7 @@ def trim(folder: Path, limit: int) -> None:
     for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
         if total <= limit:
             break
-        for suffix in (".so", ".cpp", ".choice"):
+        for suffix in (".so", ".cpp", ".choice", ".plan", ".headers"):
             (folder / (stem + suffix)).unlink(missing_ok=True)
         total -= size
 

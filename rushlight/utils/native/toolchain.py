@@ -7,18 +7,22 @@ g++, or clang++.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
-import shutil
 import signal
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from typing import IO
+
+from rushlight.core.lazy_module import LazyModule
+
+shutil, subprocess, tempfile = map(LazyModule, ("shutil", "subprocess", "tempfile"))
 
 DEFAULT_TIME_LIMIT = 300.0  # seconds
 _MESSAGE_LENGTH = 4000  # of a compiler's output, the end, which is kept
+_DISK_FULL = {"No space left on device": errno.ENOSPC, "Disk quota exceeded": errno.EDQUOT}  # as LC_ALL=C says it
 _hung: set[str] = set()
 _lock = threading.Lock()
 
@@ -78,13 +82,20 @@ def run(commands: Sequence[Sequence[str]], what: str, folder: str | os.PathLike)
             process.finish(deadline)
 
 
+def _scratch_file(folder: str | os.PathLike) -> IO[bytes]:
+    """A file without a name for what a compiler says: in memory if possible, since the disk may be full."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("compiler output"), "w+b")
+    return tempfile.TemporaryFile(dir=folder)
+
+
 class _Running:
     """A compiler at work, in a process group of its own."""
 
     def __init__(self, command: Sequence[str], what: str, folder: str | os.PathLike):
         self.command = list(command)
         self.what = what
-        self.said = tempfile.TemporaryFile(dir=folder)
+        self.said = _scratch_file(folder)
         environment = {**os.environ, "TMPDIR": os.fspath(folder), "LC_ALL": "C"}
         try:
             self.process = subprocess.Popen(
@@ -117,8 +128,9 @@ class _Running:
             ) from None
         if status:
             said = self._message() or f"(no message; exit status {status})"
-            if "No space left on device" in said:
-                raise OSError(28, "No space left on device", str(self.what))
+            for reason, number in _DISK_FULL.items():
+                if reason in said:
+                    raise OSError(number, reason, str(self.what))
             raise BuildError(f"the C++ compiler failed on {self.what}\n$ {' '.join(self.command)}\n{said}")
 
     def _message(self) -> str:

@@ -1,4 +1,4 @@
-// Checks that generated kernels make on data: an index read from memory must lie inside what it indexes.
+// Checks that generated kernels make on data: an index read from memory must lie inside what it indexes. And of places.
 #pragma once
 
 #include <rushlight/vec.h>
@@ -14,5 +14,8 @@ template <bool Wrap> RL_INLINE long checked_index(long index, long size, int* st
   __atomic_store_n(status, index_error, __ATOMIC_RELAXED);
   return 0;
 }
+
+// `place` where it is one of 0..count, else the nearer of those.
+RL_INLINE long within(long place, long count) { return place < 0 ? 0 : place < count ? place : count; }
 
 }  // namespace rl

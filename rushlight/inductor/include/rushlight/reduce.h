@@ -101,6 +101,16 @@ template <class V> struct cascade_sum {
       middle = V{};
     }
   }
+  // The same where several sums take turns: at most 128 times `put`, then `end_part`.
+  RL_INLINE void put(V v) { next += v; }
+  RL_INLINE void end_part() {
+    middle += next;
+    next = V{};
+    if ((++count & 127) == 0) {
+      top += middle;
+      middle = V{};
+    }
+  }
   RL_INLINE V finish() const { return (next + other) + middle + top; }
 };
 template <> struct column_accumulator<sum, float> : cascade_sum<float> {};

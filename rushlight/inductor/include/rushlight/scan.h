@@ -25,6 +25,19 @@ template <class Op, class V> struct scan {
   RL_INLINE V add(V v) { return total = Op::combine(total, v); }
 };
 
+// Of one row, extrema seldom change: a branch that is foreseen waits for nothing.
+template <class Op, class V> struct extremum_scan {
+  V total = splat<V>(Op::template identity<element<V>>);
+  RL_INLINE V add(V v) {
+    if constexpr (!is_vector<V>) {
+      if (__builtin_expect(same<Op, max> ? v <= total : v >= total, 1)) return total;
+    }
+    return total = Op::combine(total, v);
+  }
+};
+template <class V> struct scan<max, V> : extremum_scan<max, V> {};
+template <class V> struct scan<min, V> : extremum_scan<min, V> {};
+
 template <class Op, class V> struct wide_scan {
   using wide = like<V, typename running_type<element<V>>::type>;
   wide total = splat<wide>(Op::template identity<element<wide>>);
@@ -40,6 +53,9 @@ template <class Op, class V> struct scan_place {
   I place{};
 
   RL_INLINE I add(V v, I index) {
+    if constexpr (!is_vector<V>) {
+      if (__builtin_expect(Op::better(best, v), 1)) return place;
+    }
     auto replace = logical_or(Op::better(v, best), eq(v, best));
     if constexpr (is_floating<element<V>>) replace = logical_or(replace, isnan(v));
     if constexpr (is_floating<element<V>>) replace = logical_and(replace, logical_or(logical_not(isnan(best)), isnan(v)));

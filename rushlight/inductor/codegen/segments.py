@@ -1,0 +1,124 @@
+"""Loops over columns as several, one after the other, in each of which it is settled what its masks are.
+
+In: the bodies of one pass over columns. Out: where the columns are to be cut, and the bodies of each segment. A concatenation
+becomes a copy of each of its parts, and the inside of what is padded needs no test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rushlight.core.algebra import Expr, FloorDiv, Var, as_expr
+from rushlight.core.algebra.nodes import linear_form
+from rushlight.core.dtype import bool_, int64
+from rushlight.inductor.codegen.expressions import needs_branches
+from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Masked, Search, Value, walk
+from rushlight.inductor.lowering.builder import call, masked
+from rushlight.inductor.sizes import Size, as_size, stride_along
+
+MOST_STEPS = 1024  # of the bodies of all segments together
+LESS = {"lt": True, "ge": False}
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Segment `n` has the columns from `places[n - 1]` on that lie before `places[n]`; places are in order, and may lie outside
+    of the columns. `bodies` are those of each segment."""
+
+    places: tuple[Size, ...]
+    bodies: tuple[tuple[Value, ...], ...]
+
+
+def cuts_of(bodies: Sequence[Value], column: Var) -> Cuts | None:
+    """Where to cut so that no segment has masks that change along its columns; None where there are none, or that does not
+    do."""
+    if not any(needs_branches(body, column) for body in bodies):
+        return None
+    found = {_cut(node, column) for body in bodies for node in walk(body)} - {None}
+    places = _in_order(found) if found and not _depend_on_data(found, bodies) else None
+    if places is None or (len(places) + 1) * len(bodies) > MOST_STEPS:
+        return None
+    settled = [_Settled(places, number, column) for number in range(len(places) + 1)]
+    made = tuple(tuple(map(each.of, bodies)) for each in settled)
+    every = [body for segment in made for body in segment]
+    if any(needs_branches(body, column) for body in every) or sum(1 for body in every for _ in walk(body)) > MOST_STEPS:
+        return None
+    return Cuts(places, made)
+
+
+def _depend_on_data(places: set[Size], bodies: Sequence[Value]) -> bool:
+    """Whether places are known only where an index has been read."""
+    read = [node.variable for body in bodies for node in walk(body) if isinstance(node, Indirect)]
+    return any(isinstance(place, Expr) and place.contains(variable) for place in places for variable in read)
+
+
+def _cut(node: Value, column: Var) -> Size | None:
+    """The first column at which a comparison is no longer what it was before, where it changes once."""
+    if not isinstance(node, Call) or node.name not in LESS:
+        return None
+    if not all(isinstance(argument, IndexValue | Constant) and argument.dtype is int64 for argument in node.arguments):
+        return None
+    position, bound = node.arguments
+    if not isinstance(position, IndexValue) or not position.index.contains(column):
+        return None
+    if isinstance(bound, IndexValue) and bound.index.contains(column):
+        return None
+    return _crossing(position.index, as_expr(bound.number) if isinstance(bound, Constant) else bound.index, column)
+
+
+def _crossing(index: Expr, bound: Expr, column: Var) -> Size | None:
+    """The column from which on `index` is not below `bound`: for indices that grow by one per column, or per run of columns."""
+    if stride_along(index, column) == 1:
+        return as_size(bound - index.substitute({column: 0}))
+    inside = [(term, scale) for term, scale in linear_form(index)[0] if term.contains(column)]
+    if len(inside) != 1 or inside[0][1] != 1 or not isinstance(inside[0][0], FloorDiv):
+        return None
+    quotient = inside[0][0]
+    if quotient.divisor.contains(column) or stride_along(quotient.dividend, column) != 1:
+        return None
+    return as_size((bound - (index - quotient)) * quotient.divisor - quotient.dividend.substitute({column: 0}))
+
+
+def _in_order(places: set[Size]) -> tuple[Size, ...] | None:
+    """Places in order, where that is known."""
+    first = next(iter(places))
+    distances = {place: as_size(as_expr(place) - as_expr(first)) for place in places}
+    if not all(isinstance(distance, int) for distance in distances.values()):
+        return None
+    return tuple(sorted(places, key=distances.__getitem__))
+
+
+class _Settled:
+    """Bodies as they are in one segment."""
+
+    def __init__(self, places: tuple[Size, ...], number: int, column: Var):
+        self.places = places
+        self.number = number
+        self.column = column
+        self._made: dict[int, Value] = {}
+
+    def of(self, value: Value) -> Value:
+        """The value without the comparisons that are settled; shared nodes stay shared."""
+        found = self._made.get(id(value))
+        if found is None:
+            found = self._made[id(value)] = self._make(value)
+        return found
+
+    def _make(self, value: Value) -> Value:
+        if isinstance(value, Call):
+            place = _cut(value, self.column)
+            if place is not None:
+                before = self.number <= self.places.index(place)
+                return Constant(bool_, before is LESS[value.name])
+            return call(value.name, value.dtype, *map(self.of, value.arguments))
+        if isinstance(value, Masked):
+            mask = self.of(value.mask)
+            if isinstance(mask, Constant):
+                return self.of(value.body if mask.number else value.other)
+            return masked(value.dtype, mask, self.of(value.body), self.of(value.other))
+        if isinstance(value, Indirect):
+            return replace(value, index=self.of(value.index), body=self.of(value.body))
+        if isinstance(value, Search):
+            return replace(value, value=self.of(value.value))
+        return value

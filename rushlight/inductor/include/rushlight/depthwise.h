@@ -1,0 +1,296 @@
+// Depthwise convolution of channels-last images, fp32, and its gradients: lanes along the channels. Results go to an
+// epilogue as in image.h; those of the weight's gradient as in convolution_weight.h.
+//
+// The channels go by a panel's width at a time. The rows that the taps of a result's row read are copied, with the zeros
+// around them, into a ring where the pixels of these channels lie side by side: each row once, and from there it is read
+// from the first-level cache. The gradient of the input is the same with other rows and columns: positions whose taps are
+// the same, a phase of convolution_input.h, take the place of all.
+#pragma once
+
+#include <rushlight/convolution_input.h>
+
+namespace rl {
+
+constexpr int depthwise_pixels = tile_rows == 12 ? 8 : 4;  // of a tile
+
+// A row of the source in the ring, and the weights of the taps that read it.
+struct tap_row {
+  const float *at, *weight;
+};
+
+// Results of a row that take the same taps: `width` of them, the first at `out`, each from `columns` columns of the ring.
+// Steps and places are in floats.
+struct depthwise_line {
+  long first, columns, column_step, weight, weight_step, pixel, width, out, out_pixel;
+};
+
+// Row y of the results is read by tap row k at row (y * stride + offset + k * spread) / divisor of the source, if that is
+// whole. Of the columns of the source, the ring holds `columns` after `margin` zeros have been put before them.
+struct depthwise_geometry {
+  long rows, columns, height, width;  // of the results, and of the source
+  long stride, offset, spread, divisor, reach;  // a row of the results reads `reach` rows of the source at most
+  long margin, across, lines;
+
+  // -1 where there is none.
+  RL_INLINE long source_row(long y, long k) const {
+    const long at = y * stride + offset + k * spread;
+    return at < 0 || at % divisor || at / divisor >= height ? -1 : at / divisor;
+  }
+};
+
+constexpr depthwise_geometry depthwise_forward(const conv_shape& s) {
+  const long reach_down = s.dilation_height * (s.kernel_height - 1), reach = s.dilation_width * (s.kernel_width - 1);
+  return {s.out_height(), s.out_width(), s.height, s.width, s.stride_height, -s.pad_height, s.dilation_height, 1,
+          reach_down + 1, s.pad_width, (s.out_width() - 1) * s.stride_width + reach + 1, 1};
+}
+constexpr depthwise_geometry depthwise_backward(const conv_shape& s) {
+  const gradient_window window = window_across(s);
+  const long reach = s.dilation_height * (s.kernel_height - 1) / s.stride_height;
+  return {s.height, s.width, s.out_height(), s.out_width(), 1, s.pad_height, -s.dilation_height, s.stride_height,
+          reach + 1, -window.low, window.count, s.stride_width};
+}
+
+RL_INLINE depthwise_line forward_line(const conv_shape& s) {
+  return {0, s.kernel_width, s.dilation_width * tile_columns, 0, tile_columns, s.stride_width * tile_columns,
+          s.out_width(), 0, tile_columns};
+}
+RL_INLINE depthwise_line backward_line(const conv_shape& s, long phase) {
+  const gradient_phase p = phase_across(s, phase);
+  return {p.taps ? (p.from - window_across(s).low) * tile_columns : 0, p.taps, p.spread * tile_columns,
+          p.taps ? (p.first + (p.taps - 1) * p.step) * tile_columns : 0, -p.step * tile_columns, tile_columns, p.count,
+          p.begin * tile_columns, s.stride_width * tile_columns};
+}
+
+// Scratch memory of a thread in floats: the ring, a row of results, and tables of rows and lines.
+constexpr long depthwise_floats(const depthwise_geometry& g, const conv_shape& s) {
+  const long tables = s.kernel_height * (long)sizeof(tap_row) + g.reach * (long)sizeof(long) +
+                      g.lines * (long)sizeof(depthwise_line);
+  return (g.reach * g.across + g.columns) * tile_columns + (tables + 63) / 64 * 16;
+}
+constexpr long depthwise_scratch_bytes(const conv_shape& s, long threads) {
+  return threads * depthwise_floats(depthwise_forward(s), s) * (long)sizeof(float);
+}
+constexpr long depthwise_input_scratch_bytes(const conv_shape& s, long threads) {
+  return threads * depthwise_floats(depthwise_backward(s), s) * (long)sizeof(float);
+}
+
+// The weight [C, 1, kh, kw], contiguous, as [ceil(C / NR)][kh][kw][NR]. Called by all threads of a region, or by one.
+inline void pack_depthwise(const float* weight, long channels, long taps, float* packed) {
+  const long halves = (channels + tile_columns - 1) / tile_columns * 2;
+#pragma omp for schedule(static)
+  for (long half = 0; half < halves; ++half) {
+    const long first = half * lanes, left = channels - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
+    pack_transposed(weight + (rows ? first * taps : 0), taps, rows, taps,
+                    packed + half / 2 * tile_columns * taps + half % 2 * lanes, tile_columns);
+  }
+}
+
+// ---- rows ----------------------------------------------------------------------------------------------------------
+
+// `wide` channels of `count` pixels after `before` zeros, and zeros up to `total` pixels.
+__attribute__((noinline)) inline void fill_row(const float* from, long pixel, long wide, long before, long count, long total,
+                                               float* to) {
+  if (before > total) before = total;
+  if (count > total - before) count = total - before;
+  __builtin_memset(to, 0, before * tile_columns * sizeof(float));
+  to += before * tile_columns;
+  if (wide == tile_columns) {
+    for (long i = 0; i < count; ++i, from += pixel, to += tile_columns) {
+      vector_lane{}.store(to, vector_lane{}.load(from));
+      vector_lane{}.store(to + lanes, vector_lane{}.load(from + lanes));
+    }
+  } else {
+    for (long i = 0; i < count; ++i, from += pixel, to += tile_columns)
+      for_each(wide, [&](auto lane, long c) { lane.store(to + c, lane.load(from + c)); });
+  }
+  __builtin_memset(to, 0, (total - before - count) * tile_columns * sizeof(float));
+}
+
+// Rows of a source, channels-last by strides, of the channels from x on.
+struct row_ring {
+  const float* x;
+  image_strides at;
+  long wide;
+  float* rows;
+  long* held;
+
+  RL_INLINE void clear(const depthwise_geometry& g) {
+    for (long i = 0; i < g.reach; ++i) held[i] = -1;
+  }
+  RL_INLINE const float* row(const depthwise_geometry& g, long y) {
+    const long slot = y % g.reach;
+    float* to = rows + slot * g.across * tile_columns;
+    if (held[slot] != y) {
+      fill_row(x + y * at.row, at.column, wide, g.margin, g.width, g.across, to);
+      held[slot] = y;
+    }
+    return to;
+  }
+};
+
+template <int Pixels, int Vectors>
+__attribute__((noinline)) void depthwise_tile(const tap_row* rows, long count, const depthwise_line& line, long x, float* out) {
+  vec<float> sum[Pixels][Vectors] = {};
+  const long pixel = line.pixel, column = line.column_step, tap = line.weight_step;
+  for (long i = 0; i < count; ++i) {
+    const float *at = rows[i].at + line.first + x * pixel, *weight = rows[i].weight + line.weight;
+    for (long k = 0; k < line.columns; ++k, at += column, weight += tap)
+      RL_UNROLL for (int v = 0; v < Vectors; ++v) {
+        const vec<float> factor = load_bytes<vec<float>>(weight + v * lanes);
+        RL_UNROLL for (int p = 0; p < Pixels; ++p)
+          sum[p][v] += load_bytes<vec<float>>(at + p * pixel + v * lanes) * factor;
+      }
+  }
+  out += line.out + x * line.out_pixel;
+  RL_UNROLL for (int p = 0; p < Pixels; ++p)
+    RL_UNROLL for (int v = 0; v < Vectors; ++v) vector_lane{}.store(out + p * line.out_pixel + v * lanes, sum[p][v]);
+}
+
+// Short ends are covered by a tile that begins within the one before.
+template <int Vectors>
+RL_INLINE void depthwise_results(const tap_row* rows, long count, const depthwise_line& line, float* out) {
+  const long width = line.width;
+  for (long x = 0; x < width;) {
+    const long left = width - x;
+    if (left >= depthwise_pixels || (left > 4 && width >= depthwise_pixels)) {
+      depthwise_tile<depthwise_pixels, Vectors>(rows, count, line, left < depthwise_pixels ? width - depthwise_pixels : x, out);
+      x += depthwise_pixels;
+    } else if (left >= 4 || (left == 3 && width >= 4)) {
+      depthwise_tile<4, Vectors>(rows, count, line, left < 4 ? width - 4 : x, out);
+      x += 4;
+    } else if (left >= 2) {
+      depthwise_tile<2, Vectors>(rows, count, line, x, out);
+      x += 2;
+    } else {
+      depthwise_tile<1, Vectors>(rows, count, line, x++, out);
+    }
+  }
+}
+
+// ---- the convolution and the gradient of its input -----------------------------------------------------------------
+
+// Rows of results that go by together, so that what they read of the source stays in the second-level cache.
+RL_INLINE long depthwise_band(const depthwise_geometry& g, long channels) {
+  const long row = g.width * channels * g.stride / g.divisor, fit = (1L << 17) / (row ? row : 1);
+  const long most = fit < 8 ? 8 : fit, bands = (g.rows + most - 1) / most;
+  return (g.rows + bands - 1) / bands;
+}
+
+__attribute__((noinline)) inline void depthwise_images(const float* x, const image_strides& at, const float* packed,
+                                                       const conv_shape& s, const depthwise_geometry& g, bool forward,
+                                                       float* scratch, epilogue emit) {
+  scratch += thread_index() * depthwise_floats(g, s);
+  float* results = scratch + g.reach * g.across * tile_columns;
+  tap_row* rows = (tap_row*)(results + g.columns * tile_columns);
+  depthwise_line* lines = (depthwise_line*)(rows + s.kernel_height);
+  row_ring ring = {x, at, 0, scratch, (long*)(lines + g.lines)};
+  for (long i = 0; i < g.lines; ++i) lines[i] = forward ? forward_line(s) : backward_line(s, i);
+  const long blocks = (s.channels + tile_columns - 1) / tile_columns, taps = s.kernel_height * s.kernel_width;
+  const long band = depthwise_band(g, s.channels), bands = (g.rows + band - 1) / band;
+#pragma omp for schedule(static)
+  for (long task = 0; task < s.images * bands * blocks; ++task) {
+    const long channel = task % blocks * tile_columns, image = task / blocks / bands, left = s.channels - channel;
+    const long first = task / blocks % bands * band, last = first + band < g.rows ? first + band : g.rows;
+    ring.wide = left < tile_columns ? left : tile_columns;
+    ring.x = x + image * at.image + channel;
+    ring.clear(g);
+    for (long y = first; y < last; ++y) {
+      long count = 0;
+      for (long k = 0; k < s.kernel_height; ++k) {
+        const long row = g.source_row(y, k);
+        if (row >= 0) rows[count++] = {ring.row(g, row), packed + (channel * taps + k * s.kernel_width * tile_columns)};
+      }
+      for (long i = 0; i < g.lines; ++i) {
+        if (ring.wide > lanes) depthwise_results<2>(rows, count, lines[i], results);
+        else depthwise_results<1>(rows, count, lines[i], results);
+      }
+      emit(results, (image * g.rows + y) * g.columns, g.columns, channel, ring.wide);
+    }
+  }
+}
+
+// x channels-last by strides, packed: pack_depthwise's. scratch: depthwise_scratch_bytes. Ends with a barrier.
+RL_INLINE void conv2d_channelwise(const float* x, const image_strides& at, const float* packed, const conv_shape& s,
+                                  void* scratch, epilogue emit) {
+  depthwise_images(x, at, packed, s, depthwise_forward(s), true, (float*)scratch, emit);
+}
+
+// grad: that of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
+RL_INLINE void channelwise_input_gradient(const float* grad, const image_strides& at, const float* packed,
+                                          const conv_shape& s, void* scratch, epilogue emit) {
+  depthwise_images(grad, at, packed, s, depthwise_backward(s), false, (float*)scratch, emit);
+}
+
+// ---- the gradient of the weight ------------------------------------------------------------------------------------
+
+// A thread's scratch memory: besides what a convolution takes, the sums of a panel's channels and one filter.
+constexpr long depthwise_weight_floats(const conv_shape& s) {
+  const long taps = s.kernel_height * s.kernel_width;
+  return depthwise_floats(depthwise_forward(s), s) + taps * tile_columns + (taps + 15) / 16 * 16;
+}
+constexpr long depthwise_weight_scratch_bytes(const conv_shape& s, long threads) {
+  return threads * depthwise_weight_floats(s) * (long)sizeof(float);
+}
+
+// Adds a row's products to the sums of `Taps` taps side by side, `spread` apart.
+template <int Taps>
+__attribute__((noinline)) void depthwise_sums(const float* x, long pixel, long spread, const float* grad, long width, float* sums) {
+  vec<float> sum[Taps][2];
+  RL_UNROLL for (int t = 0; t < Taps; ++t)
+    RL_UNROLL for (int v = 0; v < 2; ++v) sum[t][v] = load_bytes<vec<float>>(sums + t * tile_columns + v * lanes);
+  for (long i = 0; i < width; ++i, x += pixel, grad += tile_columns)
+    RL_UNROLL for (int v = 0; v < 2; ++v) {
+      const vec<float> factor = load_bytes<vec<float>>(grad + v * lanes);
+      RL_UNROLL for (int t = 0; t < Taps; ++t) sum[t][v] += load_bytes<vec<float>>(x + t * spread + v * lanes) * factor;
+    }
+  RL_UNROLL for (int t = 0; t < Taps; ++t)
+    RL_UNROLL for (int v = 0; v < 2; ++v) vector_lane{}.store(sums + t * tile_columns + v * lanes, sum[t][v]);
+}
+
+RL_INLINE void depthwise_row_sums(const conv_shape& s, const float* x, const float* grad, float* sums) {
+  const long pixel = s.stride_width * tile_columns, spread = s.dilation_width * tile_columns, width = s.out_width();
+  for (long k = 0; k < s.kernel_width;) {
+    const long left = s.kernel_width - k, take = left == 1 || left == 2 ? left : left == 4 || left > 6 ? 4 : 3;
+    const auto add = take == 4 ? depthwise_sums<4> : take == 3 ? depthwise_sums<3> : take == 2 ? depthwise_sums<2>
+                                                                                               : depthwise_sums<1>;
+    add(x + k * spread, pixel, spread, grad, width, sums + k * tile_columns);
+    k += take;
+  }
+}
+
+// x and grad channels-last by strides. Every thread has channels of its own. Ends with a barrier.
+__attribute__((noinline)) inline void channelwise_weight_gradient(const float* x, const image_strides& at, const float* grad,
+                                                                  const image_strides& grad_at, const conv_shape& s,
+                                                                  void* memory, epilogue emit) {
+  const depthwise_geometry g = depthwise_forward(s);
+  const long taps = s.kernel_height * s.kernel_width;
+  float* scratch = (float*)memory + thread_index() * depthwise_weight_floats(s);
+  float* of_grad = scratch + g.reach * g.across * tile_columns;
+  float *sums = scratch + depthwise_floats(g, s), *filter = sums + taps * tile_columns;
+  row_ring ring = {x, at, 0, scratch, (long*)(of_grad + g.columns * tile_columns)};
+  __builtin_memset(scratch, 0, (g.reach * g.across + g.columns) * tile_columns * sizeof(float));
+#pragma omp for schedule(static)
+  for (long channel = 0; channel < s.channels; channel += tile_columns) {
+    ring.wide = s.channels - channel < tile_columns ? s.channels - channel : tile_columns;
+    __builtin_memset(sums, 0, taps * tile_columns * sizeof(float));
+    for (long image = 0; image < s.images; ++image) {
+      ring.x = x + image * at.image + channel;
+      ring.clear(g);
+      for (long y = 0; y < g.rows; ++y) {
+        fill_row(grad + image * grad_at.image + y * grad_at.row + channel, grad_at.column, ring.wide, 0, g.columns, g.columns,
+                 of_grad);
+        for (long k = 0; k < s.kernel_height; ++k) {
+          const long row = g.source_row(y, k);
+          if (row >= 0) depthwise_row_sums(s, ring.row(g, row), of_grad, sums + k * s.kernel_width * tile_columns);
+        }
+      }
+    }
+    for (long c = 0; c < ring.wide; ++c) {
+      for (long tap = 0; tap < taps; ++tap) filter[tap] = sums[tap * tile_columns + c];
+      for (long j = 0; j < taps; j += tile_columns)
+        emit(filter + j, channel + c, 1, j, taps - j < tile_columns ? taps - j : tile_columns);
+    }
+  }
+}
+
+}  // namespace rl

@@ -1,0 +1,108 @@
+"""Calculated positions as index expressions: what reads at them is then a view, which needs no check and fuses with all else.
+
+In: the value that says where to read, made of loop variables alone, as in upsampling and adaptive pooling. Out: an index
+expression that has the same values, and that is certain to lie inside of what it indexes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+import numpy as np
+
+from rushlight.core.algebra import Expr, Var, as_expr, bounds
+from rushlight.core.dtype import int64
+from rushlight.inductor.ir import Call, Constant, IndexValue, Value, walk
+from rushlight.inductor.sizes import Size
+
+MOST_TRIED = 1 << 14  # values of a variable, for which a position is compared with an expression
+EXACT = 1 << 53
+ARITHMETIC: dict[str, Callable] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
+TABLED = ARITHMETIC | {"div": operator.truediv, "floor": np.floor, "ceil": np.ceil, "minimum": np.minimum, "maximum": np.maximum}
+
+
+def position_of(value: Value, size: Size) -> Expr | None:
+    """The index expression that a position in [0, size) is; None where there is none, or it may lie elsewhere."""
+    found = _expression(value) or _tried(value)
+    if found is None or not isinstance(size, int):
+        return None
+    low, high = bounds(found)
+    return found if low is not None and high is not None and 0 <= low and high < size else None
+
+
+def _expression(value: Value) -> Expr | None:
+    """A position that is calculated in integers."""
+    if value.dtype is not int64:
+        return None
+    if type(value) is IndexValue:
+        return value.index
+    if isinstance(value, Constant):
+        return as_expr(value.number)
+    if not isinstance(value, Call) or value.name not in (*ARITHMETIC, "floor_div", "minimum", "maximum"):
+        return None
+    parts = list(map(_expression, value.arguments))
+    if None in parts:
+        return None
+    made = _combined(value.name, *parts)
+    return made if made is not None and _is_exact(made) else None
+
+
+def _combined(name: str, left: Expr, right: Expr) -> Expr | None:
+    if name in ARITHMETIC:
+        return ARITHMETIC[name](left, right)
+    low, high = bounds(right)
+    if name == "floor_div":
+        return left // right if low == high and low is not None and low > 0 else None
+    low, high = bounds(left - right)
+    if high is not None and high <= 0:
+        return left if name == "minimum" else right
+    if low is not None and low >= 0:
+        return right if name == "minimum" else left
+    return None
+
+
+def _is_exact(expression: Expr) -> bool:
+    low, high = bounds(expression)
+    return low is not None and high is not None and -EXACT < low and high < EXACT
+
+
+# Positions that are calculated in floating point, of one variable: those of nearest neighbours
+
+
+def _tried(value: Value) -> Expr | None:
+    """An expression that agrees with a position for every value of its variable."""
+    indices = {node.index for node in walk(value) if isinstance(node, IndexValue)}
+    if value.dtype is not int64 or len(indices) != 1:
+        return None
+    variable = next(iter(indices))
+    if not isinstance(variable, Var) or not isinstance(variable.extent, int) or not 0 < variable.extent <= MOST_TRIED:
+        return None
+    count = variable.extent
+    with np.errstate(all="ignore"):
+        places = _table(value, np.arange(count))
+    if places is None or places.shape != (count,) or places.dtype != np.int64:
+        return None
+    sources = int(places[-1]) + 1
+    for scale, start in ((1, 0), (2, 1)):
+        if np.array_equal((np.arange(count) * scale + start) * sources // (scale * count), places):
+            return (variable * scale + start) * sources // (scale * count)
+    return None
+
+
+def _table(value: Value, given: np.ndarray) -> np.ndarray | None:
+    """A value for each of the variable's, as native code calculates it."""
+    if type(value) is IndexValue:
+        return given.astype(np.int64)
+    if isinstance(value, Constant):
+        return np.asarray(value.number, value.dtype.numpy)
+    if not isinstance(value, Call):
+        return None
+    parts = [_table(argument, given) for argument in value.arguments]
+    if any(part is None for part in parts):
+        return None
+    if value.name == "cast":
+        return parts[0].astype(value.dtype.numpy)
+    if value.name not in TABLED or any(part.dtype != value.dtype.numpy for part in parts):
+        return None
+    return TABLED[value.name](*parts)

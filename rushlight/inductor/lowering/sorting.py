@@ -1,0 +1,71 @@
+"""Lowering of sorts, of the largest and smallest of rows, and of places in sorted rows."""
+
+from __future__ import annotations
+
+from rushlight.core.algebra import as_expr
+from rushlight.core.dtype import int32, int64
+from rushlight.core.strides import wrap_dim
+from rushlight.core.symbolic import SymInt
+from rushlight.inductor.ir import ComputedBuffer, Constant, Load, Search, contiguous_layout
+from rushlight.inductor.lowering.builder import GraphBuilder, cast
+from rushlight.inductor.lowering.indexing import gather
+from rushlight.inductor.lowering.pointwise import clone
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.ordered_loops import Sort, SortedPlaces
+from rushlight.inductor.sizes import as_size, as_sizes
+from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
+
+
+def _sorted(
+    graph: GraphBuilder, self: TensorBox, kept: int | SymInt | None, dim: int, descending: bool
+) -> tuple[TensorBox, TensorBox]:
+    """The first `kept` values along `dim`, or all, in order, and where they stand. Both are made by one kernel."""
+    if not self.size:
+        return clone(graph, self), graph.pointwise((), int64, lambda at: Constant(int64, 0))
+    axis = wrap_dim(dim, len(self.size))
+    kept = self.size[axis] if kept is None else kept
+    others = [size for position, size in enumerate(self.size) if position != axis]
+    rows = self.view((*others, self.size[axis]), lambda at: [*at[:axis], at[-1], *at[axis:-1]])
+    if axis != len(others):
+        rows = graph.copy(rows)  # each row together
+    ranges, found = as_sizes(rows.size), as_sizes((*others, kept))
+    variables = loop_variables(ranges)
+    loop = Sort(self.dtype, ranges, variables, rows.value(variables), graph.origin, as_size(kept), descending)
+    layout = contiguous_layout(self.dtype, found)
+    values = graph.add(ComputedBuffer(graph.fresh_name(), layout, graph.lines, data=loop))
+    result_variables = loop_variables(found)
+    box = TensorBox(StorageBox(None, values), (*others, kept), self.dtype)
+    body = box.value(result_variables)
+    places = SortedPlaces(int64, found, result_variables, body, graph.origin)
+    buffer = graph.add(ComputedBuffer(graph.fresh_name(), contiguous_layout(int64, found), graph.lines, data=places))
+    size = (*others[:axis], kept, *others[axis:])
+    made = (box, TensorBox(StorageBox(None, buffer), box.size, int64))
+    return tuple(each.view(size, lambda at: [*at[:axis], *at[axis + 1 :], at[axis]]) for each in made)
+
+
+@lowering("sort.stable")
+def sort(graph, self, *, stable, dim=-1, descending=False):
+    return _sorted(graph, self, None, dim, bool(descending))
+
+
+@lowering("topk")
+def topk(graph, self, k, dim=-1, largest=True, sorted=True):
+    return _sorted(graph, self, k, dim, bool(largest))
+
+
+@lowering("searchsorted.Tensor")
+def searchsorted(graph, sorted_sequence, self, *, out_int32=False, right=False, side=None, sorter=None):
+    kind, row = int32 if out_int32 else int64, sorted_sequence
+    if 0 in (*row.size, *self.size):
+        return graph.pointwise(self.size, kind, lambda at: Constant(kind, 0))
+    if sorter is not None:
+        row = gather(graph, row, -1, sorter)
+    found = graph.operand(row, row.size) or graph.operand(graph.copy(row), row.size)
+    *steps, step = found.strides
+
+    def inner(at):
+        first = sum((place * stride for place, stride in zip(at, steps, strict=False)), start=as_expr(found.offset))
+        place = Load(row.dtype, found.buffer, first)
+        return cast(Search(int64, self.value(at), place, step, as_size(row.size[-1]), right or side == "right"), kind)
+
+    return graph.realize(graph.pointwise(self.size, kind, inner))

@@ -1,0 +1,149 @@
+"""Graphs that no kept plan fits: cut around what stays eager, lowered, written and built.
+
+In: a GraphModule of aten operators. Out: a callable over flat tensors. Nodes without native rules stay eager: each piece
+between them is compiled and called on its own. Stage: inductor, the whole way from a graph to its library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rushlight.core.tensor import Tensor
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter
+from rushlight.fx.node import Node
+from rushlight.fx.passes.split import split_by_support
+from rushlight.inductor import plan_cache
+from rushlight.inductor.autotune import tune
+from rushlight.inductor.build import build, flags_for, portable_key
+from rushlight.inductor.codegen.module import module_text
+from rushlight.inductor.codegen.program import Program, ProgramWriter
+from rushlight.inductor.compile_fx import Observer, Options, interpreter_of, runner, show
+from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.graph import GraphLowering, LoweredGraph
+from rushlight.inductor.plan import plan_of
+from rushlight.inductor.size_checks import make_binder
+from rushlight.inductor.size_symbols import SizeSymbols
+from rushlight.inductor.support import is_supported
+from rushlight.inductor.symbolic_graph import SymbolicGraph
+from rushlight.inductor.write_backs import is_write_back
+
+
+def compile_anew(module: GraphModule, options: Options, observe: Observer, key: str | None) -> Callable[..., tuple]:
+    """The callable that runs `module`, whose plan is kept under `key` if it is one piece."""
+    unsupported = [node for node in module.graph.nodes if node.op == "call_function" and not is_supported(node)]
+    if all(map(is_write_back, unsupported)):
+        return _compile_piece(module, options, observe, key)
+    observe("graph_breaks", lambda: "run as eager kernels:\n" + "\n".join(f"  {n.format_node()}" for n in unsupported))
+    pieces = split_by_support(module, is_supported)
+    for node in pieces.graph.nodes:
+        if node.op == "call_module":
+            _compile_call(pieces, node, options, observe)
+    pieces.recompile()
+    symbols = SizeSymbols([node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"])
+    return _checked(Pieces(pieces), symbols) if symbols else Pieces(pieces)
+
+
+class Pieces:
+    """A cut graph: compiled pieces and eager kernels, in order."""
+
+    def __init__(self, module: GraphModule):
+        self.module = module
+
+    def __call__(self, *tensors: Tensor) -> tuple:
+        return tuple(_PieceInterpreter(self.module).run(*tensors))
+
+
+class _PieceInterpreter(Interpreter):
+    """Calls the compiled form of each piece."""
+
+    def call_module(self, target, args, kwargs):
+        piece = self.module.compiled_pieces[target]
+        results = piece.run(*[args[position] for position in piece.positions])
+        return results if piece.is_tuple else results[0]
+
+
+@dataclass
+class _Piece:
+    run: Callable[..., tuple]
+    positions: list[int]
+    is_tuple: bool
+
+
+def _compile_call(pieces: GraphModule, node: Node, options: Options, observe: Observer) -> None:
+    """Compile the submodule that `node` calls; arguments that are attributes become its constants."""
+    part = pieces.get_submodule(node.target)
+    placeholders = [inner for inner in part.graph.nodes if inner.op == "placeholder"]
+    positions = []
+    for position, (inner, outer) in enumerate(zip(placeholders, node.args, strict=True)):
+        inner.meta.setdefault("val", outer.meta.get("val"))
+        if outer.op == "get_attr":
+            _make_constant(part, inner, getattr(pieces, outer.target), outer.target)
+        else:
+            positions.append(position)
+    output = part.graph.output_node()
+    is_tuple = isinstance(output.args[0], tuple | list)
+    if not is_tuple:
+        output.args = ((output.args[0],),)
+    part.recompile()
+    if not hasattr(pieces, "compiled_pieces"):
+        object.__setattr__(pieces, "compiled_pieces", {})
+    pieces.compiled_pieces[node.target] = _Piece(_compile_piece(part, options, observe, None), positions, is_tuple)
+
+
+def _make_constant(part: GraphModule, placeholder: Node, tensor: Tensor, name: str) -> None:
+    setattr(part, name, tensor)
+    with part.graph.inserting_before(placeholder):
+        attribute = part.graph.create_node("get_attr", name, name=name)
+    attribute.meta = dict(placeholder.meta)
+    placeholder.replace_all_uses_with(attribute)
+    part.graph.erase_node(placeholder)
+
+
+def lower(module: GraphModule, options: Options, observe: Observer) -> tuple[LoweredGraph, Program]:
+    """A graph in the loops IR, and its program."""
+    lowered = GraphLowering(module).run()
+    if options.autotune:
+        tune(lowered, options.threads, observe)
+    return lowered, ProgramWriter(lowered, options.threads).write()
+
+
+def text_of(stage: str, lowered: LoweredGraph, program: Program) -> str:
+    """What a stage made: "loops", "fusion", "memory", "code" or "module"."""
+    if stage == "loops":
+        return str(lowered)
+    if stage == "fusion":
+        return "\n\n".join(map(str, program.groups))
+    if stage == "memory":
+        return str(program.arena)
+    return program.source if stage == "code" else module_text(lowered, program)
+
+
+def _compile_piece(module: GraphModule, options: Options, observe: Observer, key: str | None) -> Callable[..., tuple]:
+    lowered, program = lower(module, options, observe)
+
+    def details() -> tuple[LoweredGraph, Program]:
+        return lowered, program
+
+    if not program.groups:  # only views: nothing to calculate
+        show(observe, details, stages=("loops", "fusion", "memory"))
+        reference = interpreter_of(module)
+        return _checked(reference, lowered.symbols) if lowered.symbols else reference
+    library = build(program.source, options.debug)
+    show(observe, details, library)
+    plan = plan_of(lowered, program)
+    if key is not None:
+        plan_cache.keep(key, plan, portable_key(program.source, flags_for()))
+    return runner(SymbolicGraph if lowered.symbols else CompiledGraph, module, plan, library, details)
+
+
+def _checked(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
+    """`reference` for inputs of the sizes that the graph was captured for."""
+    bind = make_binder(symbols)
+
+    def run(*inputs: Tensor | int) -> tuple:
+        bind(inputs)
+        return reference(*inputs)
+
+    return run

@@ -1,0 +1,61 @@
+"""What a kernel does, whatever its code: the bytes and floating-point operations that it cannot do without, and for whom.
+
+In: a group of buffers, and the values of the size symbols. Out: counts, names of operators, the user's lines. Stage: inductor,
+measuring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rushlight.core.algebra import Var
+from rushlight.inductor.codegen.kernels import Kernel
+from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Load, Reduction, walk
+from rushlight.inductor.scheduler import Group
+from rushlight.inductor.sizes import evaluate
+
+
+def operators_of(group: Group) -> tuple[str, ...]:
+    """The operators behind a kernel."""
+    names = [member.data.origin if isinstance(member, ComputedBuffer) else member.origin for member in group.members]
+    return tuple(dict.fromkeys(names))
+
+
+def lines_of(group: Group) -> tuple[str, ...]:
+    """The user's lines behind a kernel."""
+    return tuple(dict.fromkeys(line for member in group.members for line in member.lines))
+
+
+def bytes_of(group: Group, buffers: Mapping[str, Buffer], sizes: Mapping[Var, int]) -> int:
+    """The bytes that a kernel reads and writes, each once: of buffers that it reads in part, no more than it has reads."""
+    points = evaluate(group.numel, sizes)
+    total = 0
+    for name in group.reads():
+        layout = buffers[name].layout
+        count, loads = evaluate(layout.numel, sizes), _loads(group, name)
+        total += min(count, loads * points if loads else count) * layout.dtype.itemsize
+    for name in group.stored & group.names:
+        total += evaluate(buffers[name].layout.numel, sizes) * buffers[name].layout.dtype.itemsize
+    return total
+
+
+def _loads(group: Group, name: str) -> int:
+    """How often the loops of a group read a buffer per element; 0 if a template does."""
+    if group.template is not None and name in group.template.reads():
+        return 0
+    bodies = [member.data.body for member in group.members if isinstance(member, ComputedBuffer)]
+    return sum(isinstance(node, Load) and node.buffer == name for body in bodies for node in walk(body))
+
+
+def flops_of(group: Group, kernel: Kernel, sizes: Mapping[Var, int]) -> int:
+    """The operations of a kernel: those of its product, and one for each scalar function, whatever it costs."""
+    total = evaluate(kernel.work, sizes) if group.template is not None else 0
+    for member in group.members:
+        if isinstance(member, ComputedBuffer):
+            loop = member.data
+            each = sum(isinstance(node, Call) and node.name != "cast" for node in walk(loop.body))
+            count = evaluate(loop.numel, sizes)
+            if isinstance(loop, Reduction):
+                each, count = each + 1, count * evaluate(loop.reduction_numel, sizes)
+            total += each * count
+    return total
