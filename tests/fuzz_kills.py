@@ -2,8 +2,9 @@
 
     python -m tests.fuzz_kills --kills 200
 
-A clean first run says how long one takes. Each round starts a process on a cache folder that is cold or holds what earlier rounds left, kills it (with or without the
-compiler that it started), checks that every entry in the folder is whole, and runs the program again: it must be right.
+A clean first run says how long one takes. Each round starts a process on a cache folder that is cold or holds what earlier
+rounds left, kills it (with or without the compiler that it started), checks that every entry in the folder is whole, and runs
+the program again: it must be right.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def kill_at(folder: Path, seconds: float, number: int = 3, with_compiler: bool =
     for compiler in compilers:
         _kill(compiler)
     process.communicate()
-    broken = [path for path in folder.glob("[!.]*.so") if not cache.is_intact(path)]
+    broken = [path for path in folder.glob("[!.]*.*") if path.suffix in (".so", ".plan") and not cache.is_intact(path)]
     assert not broken, f"{broken} after a kill at {seconds} s"
     process = start(folder, number)
     _, said = process.communicate(timeout=300)

@@ -296,13 +296,8 @@ def _repeats(size: Sequence[int | SymInt], wide: Sequence[int | SymInt]) -> bool
     return math.prod(map(hint, size)) < math.prod(map(hint, wide))
 
 
-_CHEAP_OF_INDICES = ("cast", "add", "sub", "mul", "floor_div", "minimum", "maximum", "ge", "lt", "floor")
-
-
 def _is_work(body: Value) -> bool:
-    nodes = list(walk(body))
-    cheap = ("cast", "add", "sub", "mul") if any(isinstance(node, Load) for node in nodes) else _CHEAP_OF_INDICES
-    return any(isinstance(node, Call) and node.name not in cheap for node in nodes)
+    return any(isinstance(node, Call) and node.name not in ("cast", "add", "sub", "mul") for node in walk(body))
 
 
 def index_value(expression: Expr | SymInt | int, kind: dtype = int64) -> IndexValue:

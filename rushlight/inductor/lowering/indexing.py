@@ -39,7 +39,7 @@ def index_select(graph, self, dim, index):
     positions = index.reshape((index.size[0],)) if index.size else index.reshape((1,))
     size = (*self.size[:dim], positions.size[0], *self.size[dim + 1 :])
     (variable,) = loop_variables(as_sizes(positions.size), "place")
-    place = None if positions.is_realized else position_of(positions.value([variable]), as_size(self.size[dim]))
+    place = position_of(positions.value([variable]), as_size(self.size[dim]), graph.by_name)
     if place is not None:
         graph.prepare(self, size)
         return self.view(size, lambda at: [*at[:dim], place.substitute({variable: at[dim]}), *at[dim + 1 :]])

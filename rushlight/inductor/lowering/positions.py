@@ -7,28 +7,60 @@ expression that has the same values, and that is certain to lie inside of what i
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from rushlight.core.algebra import Expr, Var, as_expr, bounds
+from rushlight.core.algebra import Expr, Var, as_expr, bounds, unflatten_index
 from rushlight.core.dtype import int64
-from rushlight.inductor.ir import Call, Constant, IndexValue, Value, walk
+from rushlight.inductor.ir import (
+    Buffer,
+    Call,
+    ComputedBuffer,
+    Constant,
+    IndexValue,
+    Load,
+    Pointwise,
+    Value,
+    contiguous_layout,
+    substitute,
+    walk,
+)
 from rushlight.inductor.sizes import Size
 
 MOST_TRIED = 1 << 14  # values of a variable, for which a position is compared with an expression
 EXACT = 1 << 53
 ARITHMETIC: dict[str, Callable] = {"add": operator.add, "sub": operator.sub, "mul": operator.mul}
-TABLED = ARITHMETIC | {"div": operator.truediv, "floor": np.floor, "ceil": np.ceil, "minimum": np.minimum, "maximum": np.maximum}
+TABLED = ARITHMETIC | {"div": np.divide, "minimum": np.minimum, "maximum": np.maximum, "floor": np.floor, "ceil": np.ceil}
 
 
-def position_of(value: Value, size: Size) -> Expr | None:
+def position_of(value: Value, size: Size, buffers: Mapping[str, Buffer]) -> Expr | None:
     """The index expression that a position in [0, size) is; None where there is none, or it may lie elsewhere."""
-    found = _expression(value) or _tried(value)
-    if found is None or not isinstance(size, int):
+    value = _expanded(value, buffers) if isinstance(size, int) else None
+    if value is None:
+        return None
+    found = _expression(value)
+    found = _tried(value) if found is None else found
+    if found is None:
         return None
     low, high = bounds(found)
     return found if low is not None and high is not None and 0 <= low and high < size else None
+
+
+def _expanded(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
+    """A value made of loop variables alone, with what buffers hold in place of the reads; None for any other."""
+    if isinstance(value, Load):
+        buffer = buffers[value.buffer]
+        loop = buffer.data if isinstance(buffer, ComputedBuffer) else None
+        if type(loop) is not Pointwise or buffer.layout != contiguous_layout(loop.dtype, loop.ranges):
+            return None
+        places = unflatten_index(value.index, loop.ranges)
+        return _expanded(substitute(loop.body, dict(zip(loop.variables, places, strict=True))), buffers)
+    if isinstance(value, Call):
+        arguments = [_expanded(argument, buffers) for argument in value.arguments]
+        return None if None in arguments else replace(value, arguments=tuple(arguments))
+    return value if isinstance(value, Constant) or type(value) is IndexValue else None
 
 
 def _expression(value: Value) -> Expr | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import colorsys
 import subprocess
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -324,6 +326,32 @@ def test_files_are_built_again_when_a_header_changes(tmp_path):
     assert cpp_extension.load(**arguments).f() == 12
     with pytest.raises(FileNotFoundError):
         cpp_extension.load("rl_files", str(tmp_path / "three.cpp"))
+
+
+def test_files_are_built_where_nothing_can_be_kept(tmp_path, monkeypatch):
+    (tmp_path / "answer.h").write_text("#pragma once\n#define ANSWER 42\n")
+    source = tmp_path / "answer.cpp"
+    source.write_text('#include <torch/extension.h>\n#include "answer.h"\nint answer() { return ANSWER; }\n'
+                      'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("answer", &answer); }\n')  # fmt: skip
+    folder, original = tmp_path / "cache", cache.tempfile.mkstemp
+
+    def refuse(*args, dir=None, **kwargs):
+        if dir is not None and Path(dir) == folder:
+            raise OSError(28, "No space left on device")
+        return original(*args, dir=dir, **kwargs)
+
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(folder))
+    monkeypatch.setattr(cache.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(cache, "_refused", {})
+    cache.warn_once.cache_clear()
+    with pytest.warns(UserWarning, match="not kept, because .*No space left"):
+        assert cpp_extension.load("answer_kept_nowhere", source).answer() == 42
+
+
+def test_a_name_that_another_module_has():
+    """It stays that module's."""
+    made = cpp_extension.load_inline("colorsys", "int one() { return 1; }", functions="one")
+    assert made.one() == 1 and sys.modules["colorsys"] is colorsys
 
 
 def test_without_a_compiler(monkeypatch):
