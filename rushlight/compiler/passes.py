@@ -24,9 +24,9 @@ def eliminate_dead_code(module: GraphModule) -> None:
 
 
 def check(module: GraphModule) -> None:
-    """Lint the graph and generate its code."""
+    """Lint the graph. Its code is generated if someone runs it as Python."""
     module.graph.lint()
-    module.recompile()
+    module.discard_code()
 
 
 def depends_on_placement(module: GraphModule) -> bool:

@@ -78,8 +78,7 @@ class GraphModule(Module):
             raise TypeError(f"GraphModule.graph must be a Graph, got {type(graph).__name__}")
         self._graph = graph
         graph.owning_module = self
-        self._code: PythonCode | None = None
-        type(self).forward = _UncompiledForward()
+        self.discard_code()
 
     @property
     def code(self) -> str:
@@ -87,6 +86,11 @@ class GraphModule(Module):
         if self._code is None:
             self.recompile()
         return self._code.src
+
+    def discard_code(self) -> None:
+        """Have the code generated again, from the graph as it is then, when it is next needed."""
+        self._code: PythonCode | None = None
+        type(self).forward = _UncompiledForward()
 
     def recompile(self) -> PythonCode:
         """Generate and compile `forward` from the graph as it is now, and return the code."""
