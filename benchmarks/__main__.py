@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import compileall
 import sys
 import tempfile
 from pathlib import Path
@@ -12,7 +13,7 @@ from benchmarks.contenders import CONTENDERS
 from benchmarks.machine import description, import_costs
 from benchmarks.quiet import Patience
 from benchmarks.report import report
-from benchmarks.rounds import Outcome, run_workload
+from benchmarks.rounds import ROOT, Outcome, run_workload
 from benchmarks.workload import choose
 from benchmarks.workloads import WORKLOADS
 
@@ -80,6 +81,8 @@ def main(arguments: list[str]) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    for folder in ("rushlight", "benchmarks", "examples"):
+        compileall.compile_dir(ROOT / folder, quiet=1)  # as an installer does
     results, patience = [], Patience(options.patience)
     for workload in workloads:
         with tempfile.TemporaryDirectory(prefix="rushlight-bench-") as folder:

@@ -10,24 +10,23 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 
-from rushlight.aot.joint import Joint, ProgramRunner, trace_joint
-from rushlight.aot.partition import Partition, default_partition, min_cut_partition
 from rushlight.aot.results import Untraceable
-from rushlight.aot.training import CompiledTraining, plan_run
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.open_inputs import Opened, open_inputs
-from rushlight.compiler.passes import BY_OPERATOR, Pipelines, check, depends_on_placement
+from rushlight.compiler.passes import BY_OPERATOR, Pipelines, depends_on_placement
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
-from rushlight.dynamo.regions import disable
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.compiled import ConstantChanged
 from rushlight.utils.pytree import tree_flatten
+
+training = LazyModule("rushlight.compiler.training")
 
 Builder = Callable[[GraphModule, list[Tensor]], Callable]
 _PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this runs in eager for the others
@@ -42,7 +41,7 @@ def compile_to_aten(
     Sizes that dynamo left open stay open.
     """
     opened = open_inputs(module)
-    kind = TrainingGraph if needs_gradients(module) else AtenGraph
+    kind = training.TrainingGraph if needs_gradients(module) else AtenGraph
     graph = kind(module, build, names, log, passes, opened)
     try:
         graph.compile(inputs)
@@ -189,43 +188,3 @@ class AtenGraph:
             (first.setdefault(id(tensor._impl.storage), position), tensor._impl.storage_offset)
             for position, tensor in enumerate((*tensors, *self._attributes.values())) if isinstance(tensor, Tensor)
         ])  # fmt: skip
-
-
-class TrainingGraph(AtenGraph):
-    """Runs a module whose gradients are needed: a forward graph, and a backward graph in the history of its results.
-
-    Parameters are inputs of both, so that an optimizer's steps leave what was compiled as it is.
-    """
-
-    def _make(self, inputs: list[Tensor]) -> tuple[Callable, GraphModule, bool]:
-        self.log("graph", lambda: self.module.print_readable(print_output=False))
-        joint = trace_joint(self.module, inputs, self._attributes, self.opened)
-        for graph_pass in self.passes.joint:
-            graph_pass(joint.module)
-        reason = joint.module.meta.get("keep_eager")
-        if reason:
-            raise Untraceable(reason)
-        self.log("joint", lambda: joint.module.print_readable(print_output=False))
-        parts = self._partition(joint)
-        plan = plan_run(joint, parts)
-        forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
-        attributes = tuple(self._attributes.values())
-        program = disable(self._run_as_captured)  # a backward may run in a compiled function
-        training = CompiledTraining(plan, forward, backward, program, lambda text: self.log("graph_breaks", lambda: text))
-        return lambda *tensors: training(*tensors, *attributes), joint.module, False
-
-    def _run_as_captured(self, *primals: Tensor | int) -> tuple:
-        count = len(primals) - len(self._attributes)
-        held = dict(zip(self._attributes, primals[count:], strict=True))
-        return ProgramRunner(self.module, held).run(*primals[:count])
-
-    def _partition(self, joint: Joint) -> Partition:
-        settings = self.log.settings
-        if settings.partitioner == "default":
-            parts = default_partition(joint)
-        else:
-            parts = min_cut_partition(joint, settings.memory_budget)
-        for module in (parts.forward, parts.backward):
-            check(module)
-            self.log("partition", lambda module=module: module.print_readable(print_output=False))
-        return parts

@@ -7,6 +7,7 @@ for one that does not hold, which it was and the value found.
 from __future__ import annotations
 
 import builtins
+import re
 import types
 import weakref
 from collections import defaultdict
@@ -48,8 +49,14 @@ from rushlight.nn.modules.module import Module
 
 
 def is_referred_to_weakly(value: object) -> bool:
-    """Whether a capture must not keep an object alive: the program's own modules, functions, their code, and classes."""
+    """Whether a capture must not keep an object alive: the program's own modules, functions, their code, classes, and tensors
+    that are trained."""
+    if isinstance(value, Tensor):
+        return value.requires_grad and value.is_leaf
     return isinstance(value, Module | types.CodeType) or (isinstance(value, types.FunctionType | type) and not is_stable(value))
+
+
+_ILLEGAL = re.compile(r"\W")
 
 
 @dataclass(frozen=True)
@@ -97,7 +104,7 @@ class Guards:
         known = self._texts.get(id(value))
         if known is not None:
             return known[1]
-        hint = "".join(character if character.isalnum() else "_" for character in hint)
+        hint = _ILLEGAL.sub("_", hint)
         name = f"__{hint.strip('_')}_{len(self.names)}"
         is_weak = not is_owned and is_referred_to_weakly(value)
         self.names[name] = weakref.ref(value, _Farewell(self._died)) if is_weak else value
@@ -170,12 +177,13 @@ class Guards:
 
     def same_items(self, source: Source, values: list, reason: str, kind: type = set) -> None:
         """The same keys of a dict, or items of a set, in the same order; 1, 1.0 and True differ."""
-        checks = (Check(source, KEYS, tuple(values)),) if kind in (dict, defaultdict) else ()
+        wanted = [weakref.ref(value) if is_referred_to_weakly(value) else value for value in values]
+        checks = (Check(source, KEYS, tuple(wanted)),) if kind in (dict, defaultdict) else ()
         if all(type(value) is str for value in values):
             self.add(f"list({source}) == {values!r}", source, reason, checks)
         else:
-            text = f"{self.name(equal_items, 'equal_items')}({source}, {self.name(values, reason)})"
-            self.add(text, source, reason, checks if not any(map(is_referred_to_weakly, values)) else ())
+            text = f"{self.name(equal_items, 'equal_items')}({source}, {self.name(wanted, reason)})"
+            self.add(text, source, reason, checks)
 
     def same_place(self, source: Source, other: Source) -> None:
         """One object in two places."""
@@ -382,8 +390,10 @@ def storages_differ(*tensors: Tensor) -> bool:
 
 
 def equal_items(values: Iterable, wanted: list) -> bool:
-    """Whether iterating yields values of the same types and equal to the wanted ones; the very tensors among them."""
+    """Whether iterating yields values of the same types and equal to the wanted ones; the very tensors among them. Weak
+    references stand for what they refer to."""
     found = list(values)
+    wanted = [item() if isinstance(item, weakref.ref) else item for item in wanted]
     return len(found) == len(wanted) and all(
         one is other or (type(one) is type(other) and not isinstance(one, Tensor) and one == other)
         for one, other in zip(found, wanted, strict=True)

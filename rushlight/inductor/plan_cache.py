@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rushlight.inductor.compile_fx import Options
 
 # Folders with what decides about the text of a program.
-_SOURCES = [Path(__file__).parent, *(Path(__file__).parents[1] / name for name in ("core", "ops"))]
+_SOURCES = [Path(__file__).parents[1] / name for name in ("inductor", "core", "ops/meta")]
 
 
 class _Unknown(ValueError):
