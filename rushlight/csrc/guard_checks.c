@@ -31,7 +31,7 @@ static int has_length(PyObject *value, Py_ssize_t wanted)
 }
 
 /* Keys are compared as values of the same type: 1, 1.0 and True are different keys to a program that looks at them. Tensors are
-   keys by what they are, not by their elements. */
+   keys by what they are, not by their elements. Weak references stand for what they refer to. */
 static int has_keys(PyObject *dict, PyObject *wanted)
 {
     PyObject *key, *item;
@@ -42,6 +42,9 @@ static int has_keys(PyObject *dict, PyObject *wanted)
         if (index >= count)
             return 0;
         PyObject *expected = PyTuple_GET_ITEM(wanted, index);
+        expected = meant(expected, PyWeakref_CheckRef(expected));
+        if (!expected)
+            return 0;
         if (key == expected)
             continue;
         Py_INCREF(key);

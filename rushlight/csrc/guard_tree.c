@@ -82,7 +82,11 @@ static PyObject *reach(const Node *node, PyObject *parent)
     switch (node->access) {
     case ACCESS_ATTRIBUTE: return PyObject_GetAttr(parent, node->key);
     case ACCESS_OWN: return PyObject_GenericGetDict(parent, NULL);
-    case ACCESS_ITEM: return item_of(parent, node->key);
+    case ACCESS_ITEM: {
+        PyObject *key = Py_XNewRef(meant(node->key, node->is_weak)), *item = key ? item_of(parent, key) : NULL;
+        Py_XDECREF(key);
+        return item;
+    }
     case ACCESS_TYPE: return Py_NewRef(Py_TYPE(parent));
     case ACCESS_CELL: return PyCell_Check(parent) ? Py_XNewRef(PyCell_GET(parent)) : NULL;
     case ACCESS_MEMBER: return PyType_Check(parent) ? Py_XNewRef(_PyType_Lookup((PyTypeObject *)parent, node->key)) : NULL;
@@ -224,7 +228,7 @@ static int set_node(GuardTree *tree, Py_ssize_t index, PyObject *description, Py
         PyErr_Format(PyExc_ValueError, "node %zd of a guard tree is wrong: %R", index, description);
         return -1;
     }
-    node->is_weak = node->access == ACCESS_HELD && PyWeakref_CheckRef(key);
+    node->is_weak = (node->access == ACCESS_HELD || node->access == ACCESS_ITEM) && PyWeakref_CheckRef(key);
     node->key = Py_NewRef(key);
     if (PyUnicode_CheckExact(key))
         PyUnicode_InternInPlace(&node->key);

@@ -65,11 +65,14 @@ static void *memory_of(TensorImpl *impl, DtypeCode dtype, Py_ssize_t count, int 
 
 static TensorImpl *part(PyObject *row, Py_ssize_t index) { return impl_of(PyTuple_GET_ITEM(row, index)); }
 
+/* Whether a step may write to a tensor; into those of inference mode only eager may, or refuse to. */
+static int is_writable(const TensorImpl *impl) { return impl && !impl->fake && !impl->inference; }
+
 /* The memory of a scalar that is a tensor, else NULL. */
 static float *scalar_memory(PyObject *row, Py_ssize_t index)
 {
     TensorImpl *impl = part(row, index);
-    return impl && !impl->fake && impl_is_contiguous(impl) ? memory_of(impl, FLOAT32, 1, 1) : NULL;
+    return is_writable(impl) && impl_is_contiguous(impl) ? memory_of(impl, FLOAT32, 1, 1) : NULL;
 }
 
 static int read_scalars(PyObject *row, const Kind *kind, RlParameter *parameter)
@@ -107,7 +110,7 @@ static int read_states(PyObject *row, const Kind *kind, DtypeCode dtype, RlParam
         if (none && (count < 0 || !kind->whole))
             continue;
         TensorImpl *impl = part(row, 2 + i);
-        int fits = impl && !impl->fake && (kind->whole ? impl_is_contiguous(impl) : lie_alike(own, impl));
+        int fits = is_writable(impl) && (kind->whole ? impl_is_contiguous(impl) : lie_alike(own, impl));
         if (!fits || !(parameter->states[i] = memory_of(impl, dtype, count, 1)))
             return 0;
     }
@@ -120,7 +123,7 @@ static int read_row(PyObject *row, const Kind *kind, RlParameter *parameter)
     if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 2 + kind->states + kind->scalars)
         return 0;
     TensorImpl *own = part(row, 0), *gradient = part(row, 1);
-    if (!own || own->inference || own->fake || !gradient || gradient->fake)
+    if (!is_writable(own) || !gradient || gradient->fake)
         return 0;
     DtypeCode dtype = dtype_code(own->dtype);
     if ((dtype != FLOAT32 && dtype != FLOAT64) || !(kind->whole ? impl_is_contiguous(own) : lies_densely(own)))

@@ -227,6 +227,12 @@ static void write_integers(const Fill *fill)
     }
 }
 
+static void write_words(const Fill *fill)
+{
+    for (Py_ssize_t i = 0; i < fill->count; i++)
+        ((uint64_t *)fill->data)[i] = draw64(fill->twister);
+}
+
 static void write_bernoulli(const Fill *fill)
 {
     for (Py_ssize_t i = 0; i < fill->count; i++)
@@ -302,6 +308,12 @@ static PyObject *twister_integers(Twister *self, PyObject *arguments)
         Py_RETURN_FALSE;
     }
     return read_target(tensor, &fill) && is_stored(fill.dtype) && fill.dtype != BOOL ? fill_with(write_integers, &fill) : Py_NewRef(Py_False);
+}
+
+static PyObject *twister_words(Twister *self, PyObject *tensor)
+{
+    Fill fill = {.twister = self};
+    return read_target(tensor, &fill) && fill.dtype == INT64 ? fill_with(write_words, &fill) : Py_NewRef(Py_False);
 }
 
 static PyObject *twister_raw(Twister *self, PyObject *target)
@@ -383,6 +395,8 @@ static PyMethodDef methods[] = {
      "bernoulli(tensor, p, /) -> bool\n\nFill with 1 with probability p; False for tensors that this does not take."},
     {"integers", (PyCFunction)twister_integers, METH_VARARGS,
      "integers(tensor, low, span, /) -> bool\n\nFill with integers in [low, low + span); False for what this does not take."},
+    {"words", (PyCFunction)twister_words, METH_O,
+     "words(tensor, /) -> bool\n\nFill with 64-bit draws; False for tensors that are not row-major of dtype int64."},
     {"raw", (PyCFunction)twister_raw, METH_O, "raw(target, /) -> None\n\nFill a buffer of uint64 with 32-bit draws."},
     {"standard_normal", (PyCFunction)twister_standard_normal, METH_O,
      "standard_normal(target, /) -> None\n\nFill a buffer of float64 with normal numbers, made in pairs."},

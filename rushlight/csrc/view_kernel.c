@@ -197,12 +197,33 @@ static int unsqueeze(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *
     return 1;
 }
 
+/* The general kernel says what is wrong with a view beyond its memory. */
+static int as_strided(TensorImpl *impl, Geometry *geometry, PyObject *const *arguments, Py_ssize_t count)
+{
+    Py_ssize_t rank, last, step, itemsize = itemsize_of(impl->dtype), room = ((StorageImpl *)impl->storage)->nbytes;
+    if (itemsize < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (count < 2 || count > 3 || !read_ints(arguments[0], geometry->sizes, &geometry->rank) ||
+        !read_ints(arguments[1], geometry->strides, &rank) || rank != geometry->rank ||
+        (count == 3 && arguments[2] != Py_None && !read_int(arguments[2], &geometry->offset)) || geometry->offset < 0)
+        return 0;
+    last = geometry->offset;
+    for (Py_ssize_t dim = 0; dim < rank; dim++)
+        if (geometry->sizes[dim] <= 0 || geometry->strides[dim] < 0 ||
+            __builtin_mul_overflow(geometry->sizes[dim] - 1, geometry->strides[dim], &step) ||
+            __builtin_add_overflow(last, step, &last))
+            return 0;
+    return last < room / itemsize;
+}
+
 static const struct {
     const char *name;
     View view;
 } views[] = {
     {"alias", alias},         {"permute", permute}, {"view", view},           {"expand", expand},
-    {"select", select_index}, {"slice", slice},     {"unsqueeze", unsqueeze},
+    {"select", select_index}, {"slice", slice},     {"unsqueeze", unsqueeze}, {"as_strided", as_strided},
 };
 
 static PyObject *tuple_of(const Py_ssize_t *values, Py_ssize_t count)

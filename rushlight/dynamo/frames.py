@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import os
 import threading
 import types
 import warnings
@@ -46,6 +47,7 @@ class _Codes:
 
 # Capture changes the state of its thread only, but a function that two threads ask for is to be captured once.
 _lock = threading.RLock()
+_paused = False  # whether a capture keeps from searching for garbage
 _captured = _Codes()
 
 
@@ -159,13 +161,33 @@ class FrameCallback:
 def _garbage_left() -> Iterator[None]:
     """No search for cyclic garbage meanwhile: a capture makes many objects, most of which stay, and each search would go
     through all that the program has. Used under the lock."""
+    global _paused
     searching = gc.isenabled()
+    _paused = _paused or searching
     gc.disable()
     try:
         yield
     finally:
         if searching:
-            gc.enable()
+            _search_again()
+
+
+def _search_again() -> None:
+    global _paused
+    if _paused:
+        gc.enable()
+    _paused = False
+
+
+def _in_forked_process() -> None:
+    """A capture in another thread ended with that: nobody would give the lock back here, or search for garbage again."""
+    if not _lock._is_owned():
+        _lock._at_fork_reinit()
+        _search_again()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_forked_process)
 
 
 @dataclass

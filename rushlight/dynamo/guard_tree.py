@@ -113,7 +113,7 @@ class TreeBuilder:
             return self._values[source.text]
         if source.access == HELD:
             return self.names[source.text.removesuffix("()")]
-        return source.key.key if isinstance(source.key, Named) else source.key
+        return self.names[source.key.name.removesuffix("()")] if isinstance(source.key, Named) else source.key
 
     def _slot(self, source: Source) -> int:
         node = self._node(source)

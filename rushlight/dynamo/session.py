@@ -262,7 +262,7 @@ class Session:
 
     def _key_text(self, key: Any) -> Any:
         """A key as it stands in expressions: itself, or a name for it."""
-        return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"), key)
+        return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"))
 
     def _object(self, value: Any, source: Source | None) -> Value:
         kind = type(value)

@@ -169,11 +169,10 @@ class Member(Source):
 class Named:
     """A dict's key that is mentioned by a name in expressions."""
 
-    __slots__ = ("name", "key")
+    __slots__ = ("name",)
 
-    def __init__(self, name: str, key: object) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.key = key
 
     def __repr__(self) -> str:
         return self.name

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ DEBUG_FLAGS = ("-std=c++17", "-g", "-O0", "-march=native", "-fopenmp", "-fPIC", 
 # Generated code needs only these libraries. Naming them spares the linker the C++ library, and nine tenths of its time.
 LEAN_LINK = ("-nostdlib", "-Wl,-z,defs", "-lgomp", "-lm", "-lgcc", "-lc")
 MOST_UNITS = 4
+_COMMENT = re.compile(r"^[ \t]*//.*\n|[ \t]*//.*", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,9 @@ def headers_digest() -> str:
 
 
 def portable_key(source: str, flags: tuple[str, ...]) -> str:
-    """The name of a program, whatever compiler builds it for whatever processor."""
-    return cache.digest(source, " ".join(flags), headers_digest())
+    """The name of a program, whatever compiler builds it for whatever processor, and whatever its comments say: an edit above
+    the user's lines that they name changes no code."""
+    return cache.digest(_COMMENT.sub("", source), " ".join(flags), headers_digest())
 
 
 def local_key(portable: str, compiler: str = "") -> str:

@@ -54,5 +54,12 @@ def reordering(elements: int) -> float:
     return 2 * 4 * elements / TRANSPOSED
 
 
+def interleaves(outputs: int, places: int) -> bool:
+    """Whether a transposed convolution of few channels had better calculate its `places` between two inputs side by side.
+
+    By itself each of them fills its panels badly; side by side they share them, but have to be brought into order after."""
+    return 2 * _whole_panels(outputs * places) < places * _whole_panels(outputs)
+
+
 def _whole_panels(columns: int) -> int:
     return -(-columns // PANEL) * PANEL

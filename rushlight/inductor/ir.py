@@ -101,6 +101,14 @@ class Search(Value):
     right: bool
 
 
+REPORTING = ("nonzero_divisor",)  # functions that may find what only eager can answer
+
+
+def may_report(node: Value) -> bool:
+    """Whether calculating a node, without what it is made of, may find that only eager can answer, with an error for most."""
+    return isinstance(node, Indirect | Search) or (isinstance(node, Call) and node.name in REPORTING)
+
+
 def children(value: Value) -> tuple[Value, ...]:
     """The values that `value` is made of."""
     if isinstance(value, Call):

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from rushlight._C import GraphLaunch
+from rushlight.core.algebra import Expr
 from rushlight.core.dispatch_key import SPECIAL_BITS
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
@@ -90,9 +91,9 @@ def make_launch(
         made = tuple(map(sizes.code, plan.outputs.values()))
     except NoNativeForm:
         return None
-    entry, arena_bytes = (library.entry, library.arena_bytes) if library else (0, 0)
+    entry, pointers, arena_bytes = (library.entry, plan.kept, library.arena_bytes) if library else (0, 0, 0)
     return GraphLaunch(
-        entry, sizes.inputs, made, results, general, reference, pointer_count=plan.kept, arena_bytes=arena_bytes,
+        entry, sizes.inputs, made, results, general, reference, pointer_count=pointers, arena_bytes=arena_bytes,
         arena_bytes_for=sizes.arena_bytes_for, work=sizes.work, symbols=sizes.symbols, written=tuple(written),
     )  # fmt: skip
 
@@ -100,8 +101,7 @@ def make_launch(
 def _result(view: OutputView, plan: Plan, sizes: Sizes, constants: Mapping[str, Tensor]) -> tuple:
     """A result as GraphLaunch is told it."""
     if not view.buffer:
-        is_size = type(view.value) not in (int, bool) and sizes.symbols is not None and hasattr(view.value, "free_variables")
-        return (NUMBER, sizes.code(view.value)) if is_size else (OBJECT, view.value)
+        return (NUMBER, sizes.code(view.value)) if isinstance(view.value, Expr) else (OBJECT, view.value)
     layout = tuple(map(sizes.code, view.size)), tuple(map(sizes.code, view.stride)), sizes.code(view.offset)
     if view.buffer in plan.outputs:
         return MADE, list(plan.outputs).index(view.buffer), *layout, plan.dtypes[view.buffer]

@@ -7,11 +7,9 @@ between them is compiled and called on its own. Stage: inductor, the whole way f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.passes.split import split_by_support
 from rushlight.inductor import plan_cache
@@ -21,7 +19,10 @@ from rushlight.inductor.codegen.module import module_text
 from rushlight.inductor.codegen.program import Program, ProgramWriter
 from rushlight.inductor.compile_fx import Observer, Options, interpreter_of, runner, show
 from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.glue import Glue, Piece
 from rushlight.inductor.graph import GraphLowering, LoweredGraph
+from rushlight.inductor.launch import KnownSizes, NoNativeForm, make_launch
+from rushlight.inductor.open_launch import OpenSizes
 from rushlight.inductor.plan import plan_of
 from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.size_symbols import SizeSymbols
@@ -36,43 +37,15 @@ def compile_anew(module: GraphModule, options: Options, observe: Observer, key: 
     if all(map(is_write_back, unsupported)):
         return _compile_piece(module, options, observe, key)
     observe("graph_breaks", lambda: "run as eager kernels:\n" + "\n".join(f"  {n.format_node()}" for n in unsupported))
-    pieces = split_by_support(module, is_supported)
-    for node in pieces.graph.nodes:
-        if node.op == "call_module":
-            _compile_call(pieces, node, options, observe)
-    pieces.recompile()
+    cut = split_by_support(module, is_supported)
+    calls = [node for node in cut.graph.nodes if node.op == "call_module"]
+    glue = Glue(cut, {node.target: _compile_call(cut, node, options, observe) for node in calls})
     symbols = SizeSymbols([node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"])
-    return _checked(Pieces(pieces), symbols) if symbols else Pieces(pieces)
+    return _checked(glue, symbols) if symbols else glue
 
 
-class Pieces:
-    """A cut graph: compiled pieces and eager kernels, in order."""
-
-    def __init__(self, module: GraphModule):
-        self.module = module
-
-    def __call__(self, *tensors: Tensor) -> tuple:
-        return tuple(_PieceInterpreter(self.module).run(*tensors))
-
-
-class _PieceInterpreter(Interpreter):
-    """Calls the compiled form of each piece."""
-
-    def call_module(self, target, args, kwargs):
-        piece = self.module.compiled_pieces[target]
-        results = piece.run(*[args[position] for position in piece.positions])
-        return results if piece.is_tuple else results[0]
-
-
-@dataclass
-class _Piece:
-    run: Callable[..., tuple]
-    positions: list[int]
-    is_tuple: bool
-
-
-def _compile_call(pieces: GraphModule, node: Node, options: Options, observe: Observer) -> None:
-    """Compile the submodule that `node` calls; arguments that are attributes become its constants."""
+def _compile_call(pieces: GraphModule, node: Node, options: Options, observe: Observer) -> Piece:
+    """What runs in place of the submodule that `node` calls; arguments that are attributes become its constants."""
     part = pieces.get_submodule(node.target)
     placeholders = [inner for inner in part.graph.nodes if inner.op == "placeholder"]
     positions = []
@@ -87,9 +60,7 @@ def _compile_call(pieces: GraphModule, node: Node, options: Options, observe: Ob
     if not is_tuple:
         output.args = ((output.args[0],),)
     part.recompile()
-    if not hasattr(pieces, "compiled_pieces"):
-        object.__setattr__(pieces, "compiled_pieces", {})
-    pieces.compiled_pieces[node.target] = _Piece(_compile_piece(part, options, observe, None), positions, is_tuple)
+    return Piece(_compile_piece(part, options, observe, None), positions, is_tuple)
 
 
 def _make_constant(part: GraphModule, placeholder: Node, tensor: Tensor, name: str) -> None:
@@ -128,14 +99,27 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
 
     if not program.groups:  # only views: nothing to calculate
         show(observe, details, stages=("loops", "fusion", "memory"))
-        reference = interpreter_of(module)
-        return _checked(reference, lowered.symbols) if lowered.symbols else reference
+        return _views(module, lowered, program)
     library = build(program.source, options.debug)
     show(observe, details, library)
     plan = plan_of(lowered, program)
     if key is not None:
         plan_cache.keep(key, plan, portable_key(program.source, flags_for()))
     return runner(SymbolicGraph if lowered.symbols else CompiledGraph, module, plan, library, details)
+
+
+def _views(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:
+    """What runs a graph in which there is nothing to calculate."""
+    plan, reference = plan_of(lowered, program), interpreter_of(module)
+    general = _checked(reference, lowered.symbols) if lowered.symbols else reference
+    if lowered.writes:
+        return general
+    constants = {given.name: getattr(module, given.target) for given in plan.constants}
+    try:
+        sizes = OpenSizes(lowered.symbols, program, plan) if lowered.symbols else KnownSizes(plan)
+    except NoNativeForm:
+        return general
+    return make_launch(plan, sizes, None, constants, general, reference) or general
 
 
 def _checked(reference: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:

@@ -1,8 +1,8 @@
 """Plans of graphs that were compiled before, so that another process need not lower them again.
 
 In: a graph of aten operators of fixed sizes, and options. Out: its plan and library from the cache, or nothing. An entry is
-found by all that lowering looks at: nodes, their arguments, what is known of their values, the user's lines, the options, the
-processor, and the version of this compiler, which is told by the times and sizes of its files. Stage: inductor, calling.
+found by all that lowering looks at: nodes, their arguments, what is known of their values, the options, the processor, and
+the version of this compiler, which is told by the times and sizes of its files. Stage: inductor, calling.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _path(key: str) -> Path | None:
 
 def _line(node: Node, storages: dict[StorageImpl, int]) -> str:
     value = " ".join(_described(node.meta.get("val"), storages))
-    return f"{node.op} {node.name} {node.target} {_argument(node.args)} {_argument(node.kwargs)} {value} {node.stack_trace}"
+    return f"{node.op} {node.name} {node.target} {_argument(node.args)} {_argument(node.kwargs)} {value}"
 
 
 def _argument(value: object) -> str:

@@ -15,7 +15,6 @@ from rushlight.inductor.ir import (
     Buffer,
     ComputedBuffer,
     ConstantBuffer,
-    Indirect,
     Load,
     Masked,
     Pointwise,
@@ -23,6 +22,7 @@ from rushlight.inductor.ir import (
     Search,
     TemplateBuffer,
     Value,
+    may_report,
     substitute,
     walk,
 )
@@ -144,7 +144,7 @@ def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
     numel = buffer.layout.numel
     if not isinstance(numel, int) or not 0 < numel <= FOLDED_ELEMENTS or not all(map(is_constant, buffer.reads())):
         return False
-    return not any(isinstance(node, Indirect | Search) for node in walk(buffer.data.body))
+    return not any(map(may_report, walk(buffer.data.body)))
 
 
 def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:
@@ -262,7 +262,7 @@ def _fits_epilogue(buffer: ComputedBuffer, group: Group) -> bool:
         return False
     _, r = row_variables(group.domain)
     for node in walk(body_in_domain(buffer, group.domain)):
-        if isinstance(node, Masked | Indirect | Search):
+        if isinstance(node, Masked) or may_report(node):
             return False
         index = getattr(node, "index", None)
         if isinstance(index, Expr) and stride_along(index, r) is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rushlight._C import GraphLaunch
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -43,6 +44,9 @@ def _seed_input(graph: Graph, node: Node) -> Node:
 
 def seeded(run: Callable[..., tuple]) -> Callable[..., tuple]:
     """`run`, called with a new seed after its other inputs."""
+    if type(run) is GraphLaunch:
+        run.supply_last(SEED)
+        return run
 
     def with_new_seed(*inputs: Tensor | int) -> tuple:
         return run(*inputs, SEED())

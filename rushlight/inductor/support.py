@@ -150,12 +150,10 @@ def _few_tensors(node: Node) -> bool:
     return len(node.args[0]) <= CONCATENATED
 
 
-def _divides_safely(node: Node) -> bool:
-    """Whether no integer can be divided by zero, which is an error in eager and cannot be reported from a loop."""
-    if _first(node).dtype.is_floating_point:
-        return True
+def _divides(node: Node) -> bool:
+    """Whether a quotient of integers is not by the number 0, which is an error in eager; tensors are looked at in the loop."""
     divisor = node.args[1].meta["val"] if isinstance(node.args[1], Node) else node.args[1]
-    return not isinstance(divisor, Tensor) and divisor != 0
+    return _first(node).dtype.is_floating_point or isinstance(divisor, Tensor) or divisor != 0
 
 
 def _first_argument(node: Node) -> Tensor:
@@ -185,11 +183,12 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("_cdist_backward"): _wide_float_result,
     aten("_pdist_forward"): _wide_float_result,
     aten("_pdist_backward"): _wide_float_result,
+    aten("erfinv"): _small_float_result,
     aten("as_strided"): _as_strided,
     aten("cat"): _few_tensors,
-    aten("div.Tensor_mode"): _divides_safely,
-    aten("remainder.Tensor"): _divides_safely,
-    aten("fmod.Tensor"): _divides_safely,
+    aten("div.Tensor_mode"): _divides,
+    aten("remainder.Tensor"): _divides,
+    aten("fmod.Tensor"): _divides,
     aten("embedding"): _non_empty_source,
     aten("index_select"): _non_empty_source,
     aten("gather"): _non_empty_source,

@@ -26,7 +26,8 @@ _NATIVE = {
 }  # fmt: skip
 _VIEWS = {
     **dict.fromkeys(("alias", "detach", "lift_fresh"), "alias"),
-    **{name: name for name in ("permute", "view", "expand", "unsqueeze")}, "select.int": "select", "slice.Tensor": "slice",
+    **{name: name for name in ("permute", "view", "expand", "unsqueeze", "as_strided")},
+    "select.int": "select", "slice.Tensor": "slice",
 }  # fmt: skip
 _CREATIONS = {
     **{name: name for name in ("empty_strided", "full", "copy_")},

@@ -66,9 +66,9 @@ class Adafactor(PerParameterOptimizer):
 
     def _native_step(self, group: dict[str, Any]) -> NativeStep:
         smallest, least_scale = group["eps"]
-        names = ("d", "weight_decay", "maximize")
-        options = (math.nan if smallest is None else smallest, least_scale, *[group[name] for name in names])
-        return NativeStep("adafactor", ("variance", "row_var", "col_var", "step"), (group["lr"], group["beta2_decay"], *options))
+        bounds = (math.nan if smallest is None else smallest, least_scale)
+        options = (group["lr"], group["beta2_decay"], *bounds, group["d"], group["weight_decay"], group["maximize"])
+        return NativeStep("adafactor", ("variance", "row_var", "col_var", "step"), options)
 
     def _row(self, parameter: Tensor, gradient: Tensor, native: NativeStep, group: dict[str, Any]) -> tuple:
         state = self._state_of(parameter, group)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from typing import Any
 
 from rushlight.core.dtype import bfloat16
@@ -18,6 +19,8 @@ _ADJUSTMENTS = {
     "match_rms_adamw": lambda rows, columns: 0.2 * math.sqrt(max(rows, columns)),
 }
 _MOST_ITERATIONS = 100
+# Matrices of one shape are made orthogonal together up to this many elements; for larger ones it gains nothing.
+_MOST_TOGETHER = 1 << 20
 
 
 class Muon(PerParameterOptimizer):
@@ -57,6 +60,24 @@ class Muon(PerParameterOptimizer):
                         f"Muon only supports 2D parameters whereas we found a parameter with size: {parameter.size()}"
                     )
 
+    def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+        """One step of the parameters that have others of their shape, batch by batch; the others."""
+        if len({id(parameter) for parameter in parameters}) < len(parameters):
+            return parameters
+        alike, left = defaultdict(list), []
+        for parameter in parameters:
+            alike[tuple(parameter.shape), parameter.grad.is_sparse or parameter.is_complex()].append(parameter)
+        for (shape, is_other), found in alike.items():
+            together = max(1, _MOST_TOGETHER // max(1, math.prod(shape)))
+            if is_other or together == 1 or len(found) == 1:
+                left += found
+                continue
+            for start in range(0, len(found), together):
+                batch = found[start : start + together]
+                states = [self._state_of(parameter, group) for parameter in batch]
+                self._update_batch(batch, [parameter.grad for parameter in batch], states, group)
+        return left
+
     def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
         if parameter.is_complex():
             raise RuntimeError("Muon does not support complex parameters")
@@ -66,31 +87,43 @@ class Muon(PerParameterOptimizer):
         return {"momentum_buffer": aten.zeros_like(parameter.grad)}
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, momentum = number(group["lr"]), group["momentum"]
-        mean = state["momentum_buffer"].lerp_(gradient, 1 - momentum)
-        direction = gradient.lerp(mean, momentum) if group["nesterov"] else mean
-        direction = orthogonalized(direction, group["ns_coefficients"], group["ns_steps"], group["eps"])
-        rate = lr * _ADJUSTMENTS[group["adjust_lr_fn"] or "original"](*parameter.shape)
-        parameter.mul_(1 - lr * group["weight_decay"])
-        parameter.add_(direction.to(parameter.dtype), alpha=-rate)
+        self._update_batch([parameter], [gradient], [state], group)
+
+    def _update_batch(
+        self, parameters: list[Tensor], gradients: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
+    ) -> None:
+        """One step of parameters of one shape."""
+        momentum, directions = group["momentum"], []
+        for gradient, state in zip(gradients, states, strict=True):
+            mean = state["momentum_buffer"].lerp_(gradient, 1 - momentum)
+            directions.append((gradient.lerp(mean, momentum) if group["nesterov"] else mean).to(bfloat16))
+        one = len(directions) == 1
+        matrices = directions[0] if one else aten.stack(directions)
+        made = orthogonalized(matrices, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        lr = number(group["lr"])
+        rate = lr * _ADJUSTMENTS[group["adjust_lr_fn"] or "original"](*parameters[0].shape)
+        for parameter, direction in zip(parameters, [made] if one else made.unbind(0), strict=True):
+            parameter.mul_(1 - lr * group["weight_decay"])
+            parameter.add_(direction.to(parameter.dtype), alpha=-rate)
 
 
 def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """About the nearest semi-orthogonal matrix, in bfloat16: `steps` iterations of a polynomial drive singular values to 1."""
+    """About the nearest semi-orthogonal matrix to each of [..., rows, columns], in bfloat16: `steps` iterations of a polynomial
+    drive singular values to 1."""
     if steps >= _MOST_ITERATIONS:
         raise ValueError(f"Number of steps must be less than {_MOST_ITERATIONS} for computational efficiency, but got {steps}")
     if len(coefficients) != 3:
         raise ValueError(f"Coefficients must be a tuple of exactly 3 values, but got {len(coefficients)}")
     linear, cubic, quintic = coefficients
     made = matrix.to(bfloat16)
-    tall = made.size(0) > made.size(1)
-    made = made.T if tall else made
-    made = made / made.norm().clamp(min=eps)
+    tall = made.size(-2) > made.size(-1)
+    made = made.mT if tall else made
+    made = made / made.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
     for _ in range(steps):
-        gram = made @ made.T
+        gram = made @ made.mT
         change = _rounded_once(gram, gram, gram, cubic, quintic)
         made = _rounded_once(made, change, made, linear, 1.0)
-    return made.T if tall else made
+    return made.mT if tall else made
 
 
 def _rounded_once(added: Tensor, first: Tensor, second: Tensor, beta: float, alpha: float) -> Tensor:

@@ -57,7 +57,9 @@ class SGD(PerParameterOptimizer):
         if native.states[0] is None:
             return (parameter, gradient, None, 1.0)
         velocity = self.state[parameter].get("momentum_buffer")
-        return (parameter, gradient, aten.empty_like(parameter), 0.0) if velocity is None else (parameter, gradient, velocity, 1.0)
+        if velocity is None:
+            return (parameter, gradient, aten.empty_like(parameter), 0.0)
+        return (parameter, gradient, velocity, 1.0)
 
     def _note_stepped(self, rows: list[tuple], left: list[Tensor]) -> None:
         untouched = {id(parameter) for parameter in left}

@@ -11,8 +11,8 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.nn import functional as F
 from rushlight.optim import per_parameter
-from tests.csrc.test_native_paths import native
 from tests.compiler.test_training import same
+from tests.csrc.test_native_paths import native
 
 
 class Lion(torch.optim.Optimizer):
@@ -211,3 +211,33 @@ def test_a_compiled_step_alone(kind):
             plain_step(model, optimizer, torch.randn(5, 8), torch.randint(0, 4, (5,)))
         results.append((model, optimizer))
     assert_trained_alike(*results[::-1])
+
+
+def lion_step(model, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    nn.utils.clip_grad_value_(model.parameters(), 0.05)
+    optimizer.step()
+    return loss
+
+
+def test_an_optimizer_of_the_user_is_one_graph():
+    results, graphs = [], []
+
+    def backend(module, inputs):
+        graphs.append(module.code)
+        return module.forward
+
+    for step in (lion_step, torch.compile(lion_step, backend=backend), torch.compile(lion_step)):
+        torch.manual_seed(0)
+        model = WithSpareLayer()
+        model.spare.requires_grad_(False)
+        optimizer = Lion([parameter for parameter in model.parameters() if parameter.requires_grad])
+        for _ in range(5):
+            step(model, optimizer, torch.randn(5, 8), torch.randint(0, 4, (5,)))
+        results.append((model, optimizer))
+    assert_trained_alike(results[1], results[0])
+    assert_trained_alike(results[2], results[0])
+    # The forward, then clipping with the first update, which makes the state, then with all later ones.
+    assert len(graphs) == 3 and [graph.count("lerp_(") for graph in graphs] == [0, 6, 6]

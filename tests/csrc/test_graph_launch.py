@@ -331,6 +331,78 @@ def test_without_constants_the_general_way_is_gone():
     assert calls == [(), (1,)]
 
 
+def test_the_last_input_may_be_supplied():
+    calls = []
+    launch = make(inputs=(ROW, ROW), pointers=1, general=lambda *inputs: calls.append(inputs))
+    supplied = torch.zeros(3)
+    launch.supply_last(lambda: supplied)
+    launch()
+    launch(1)
+    launch(*range(100))
+    assert [len(inputs) for inputs in calls] == [1, 2, 101] and all(inputs[-1] is supplied for inputs in calls)
+    with pytest.raises(TypeError):
+        launch.supply_last(supplied)
+    launch.supply_last(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        launch()
+
+
+# Of open sizes: the first number is that of an input's only size. The function at the address is never called.
+
+CONDITIONS = {
+    "equal": (0, (1, 0, 0, -3, 2), {3}),  # the number minus 3 is 0
+    "different": (1, (1, 0, 0, -3, 2), {2, 4, 5}),
+    "at least": (2, (1, 0, 0, -4, 2), {4, 5}),
+    "divisible": (0, (1, 0, 0, 2, 5), {2, 4}),
+    "too large": (2, (1, 0, 0, 1 << 62, 3), set()),
+    "divided by zero": (2, (1, 0, 0, 0, 4), set()),
+}
+
+
+@pytest.mark.parametrize("name", CONDITIONS)
+def test_conditions_decide_about_the_way(name):
+    kind, code, sizes = CONDITIONS[name]
+    general = []
+    launch = make(0, (OPEN,), (), ((3, (1, 0)),), general=lambda x: general.append(len(x)), symbols=(((0, 0, 0),), (), ((kind, code),)))
+    results = {size: launch(torch.ones(size)) for size in (2, 3, 4, 5)}
+    assert {size for size, result in results.items() if result == (size,)} == sizes
+    assert set(general) == {2, 3, 4, 5} - sizes
+
+
+def test_what_follows_from_numbers_and_symbols():
+    symbols = (((2, 0, 0), (0, 1, 0), (1, 1, 0)), ((1, 0, 1, 1, 3), (1, 3, 0, 1, 2)), ())  # n * size, n * size + 1
+    outputs = ((3, (1, 3)), (3, (1, 4)), (3, (1, 2)), (1, 1), (2, "text"))
+    launch = make(0, (None, OPEN), (), outputs, symbols=symbols)
+    for number, x in ((5, torch.ones(3)), (5, torch.ones(3)), (-2, torch.ones(7)), (0, torch.ones(8)[::2]), (5, torch.ones(0))):
+        size = len(x)
+        assert launch(number, x) == (number * size, number * size + 1, x.stride(0), x, "text")
+
+
+def test_results_of_open_sizes_lie_in_their_memory():
+    row = ((1, 0, 0, 4, 3),)  # 4 * size bytes
+    fits = (0, 0, ((1, 0),), (1,), 0, torch.float32)
+    beyond = (0, 0, ((1, 0),), (1,), 1, torch.float32)
+    general = []
+    for output, is_native in ((fits, True), (beyond, False)):
+        launch = make(0, (OPEN,), row, (output,), general=general.append, symbols=NUMBERS)
+        for size in (3, 4, 0):
+            x = torch.ones(size)
+            results = launch(x)
+            assert (results is not None) is (is_native or size == 0)
+            if results is not None:
+                assert results[0].shape == (size,) and results[0].untyped_storage().nbytes() == 4 * size
+    assert [len(x) for x in general] == [3, 4]
+
+
+def test_ints_of_open_graphs_are_ints():
+    general = []
+    launch = make(0, (None,), (), ((3, (1, 0)),), general=general.append, symbols=(((2, 0, 0),), (), ()))
+    assert launch(7) == (7,) and launch(-(1 << 60)) == (-(1 << 60),)
+    for other in (1 << 64, True, 1.0, None, "7", torch.ones(1)):
+        assert launch(other) is None
+    assert len(general) == 6
+
+
 def test_a_long_run_lets_other_threads_go_on(library):  # noqa: F811
     flag, results = torch.zeros(1, dtype=torch.int32), []
     inputs = ((torch.int32, (1,), (1,)),)

@@ -106,15 +106,26 @@ def test_the_state_of_the_thread():
 
 @pytest.mark.parametrize("source, value", [
     (Item(X, 1), [0, A]), (Item(X, 1), (0, A)), (Item(X, -1), [0, A]), (Item(X, 1), {1: A}), (Item(X, "k"), {"k": A}),
-    (Item(X, 1), collections.deque([0, A])), (Item(X, Named("__key", A)), {A: A}), (Attribute(X, "held"), Plain(held=A)),
+    (Item(X, 1), collections.deque([0, A])), (Item(X, Named("__key")), {A: A}), (Attribute(X, "held"), Plain(held=A)),
     (Item(OwnDict(X), "held"), Plain(held=A)), (Key(X, 1), {0: 0, A: 0}), (Content(X), CellType(A)), (Kind(X), A),
     (Item(Item(Attribute(X, "deep"), 0), "k"), Plain(deep=[{"k": A}])),
 ], ids=lambda value: value.text if isinstance(value, Source) else "")  # fmt: skip
 def test_ways_to_a_value(source, value):
     expected = object if isinstance(source, Kind) else A
-    made = tree(Check(source, SAME, expected))
+    made = tree(Check(source, SAME, expected), __key=A)
     assert holds(made, value)
     assert not any(holds(made, other) for other in (None, 3, [], [0], {}, Plain(), "text", Plain(held=1), Plain(deep=[{}])))
+
+
+def test_keys_that_are_not_kept_alive():
+    first, second = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    made = tree(Check(X, KEYS, (weakref.ref(first), "k")), Check(Item(X, Named("__key()")), EQUAL, 1), __key=weakref.ref(first))
+    assert holds(made, {first: 1, "k": 2})
+    for other in ({second: 1, "k": 2}, {first: 2, "k": 2}, {"k": 2, first: 1}, {first: 1}, {None: 1, "k": 2}, {}):
+        assert not holds(made, other)
+    table = {first: 1, "k": 2}
+    del first, table
+    assert not holds(made, {second: 1, "k": 2}) and not holds(made, {None: 1, "k": 2})
 
 
 def test_what_a_class_holds():

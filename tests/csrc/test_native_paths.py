@@ -94,6 +94,10 @@ VIEWS = [
     ("slice.Tensor", (1, 1, 3)), ("slice.Tensor", (0, -2, None)), ("slice.Tensor", (1, None, None, 2)), ("slice.Tensor", (0, 2, 1)),
     ("slice.Tensor", (0, 0, 9, 1)), ("slice.Tensor", (0, 0, 2, 0)), ("slice.Tensor", (5, 0, 1)), ("unsqueeze", (0,)),
     ("unsqueeze", (-1,)), ("unsqueeze", (1,)), ("unsqueeze", (4,)), ("alias", ()), ("detach", ()),
+    ("as_strided", ((2, 2), (1, 3))), ("as_strided", ((2, 2), (1, 3), 4)), ("as_strided", ([3], [0], None)),
+    ("as_strided", ((), (), 1)), ("as_strided", ((0, 9), (9, 1), 0)), ("as_strided", ((2, 2), (1,))),
+    ("as_strided", ((2, 2), (1, -1), 4)), ("as_strided", ((2, -2), (1, 1))), ("as_strided", ((2,), (1,), -1)),
+    ("as_strided", ((9,), (9,), 0)), ("as_strided", ((1 << 40, 2), (1 << 40, 1), 0)), ("as_strided", ((1,), (1,), 1 << 62)),
 ]  # fmt: skip
 
 

@@ -20,6 +20,13 @@ def test_draws_are_those_of_numpy(seed):
     assert np.array_equal(draws(MersenneTwister(seed), 2000), expected.random_raw(2000))
 
 
+def test_words_are_two_draws_the_first_the_high_half():
+    halves = draws(MersenneTwister(9), 6)
+    words = torch.empty(3, dtype=torch.int64)
+    assert MersenneTwister(9).words(words)
+    assert np.array_equal(words.numpy().view(np.uint64), halves[0::2] << np.uint64(32) | halves[1::2])
+
+
 def test_a_state_continues_elsewhere():
     first = MersenneTwister(3)
     draws(first, 700)
@@ -47,6 +54,7 @@ def test_only_row_major_tensors_of_known_dtypes_are_filled():
     assert not twister.bernoulli(torch.empty(4, dtype=torch.float16), 0.5)
     assert not twister.integers(torch.empty(4, dtype=torch.int8), 0, 5)
     assert not twister.normal(None, 0, 1)
+    assert not twister.words(torch.empty(4, dtype=torch.int32)) and not twister.words(torch.empty(2, 2, dtype=torch.int64).t())
     with pytest.raises(TypeError):
         twister.uniform(torch.empty(4), 0)
 

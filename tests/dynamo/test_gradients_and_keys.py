@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from collections import defaultdict
 
 import rushlight as torch
@@ -145,3 +147,18 @@ def test_keys_among_tuples():
     table = {(weight, 1): 2.0}
     compiled = torch.compile(lambda p: p * table[p, 1], backend=counted()[1])
     assert torch.equal(compiled(weight), weight * 2)
+
+
+def test_what_is_trained_is_not_kept_alive():
+    state, compiled = {}, torch.compile(lambda p: p * state[p] if p.grad is None else p, backend=counted()[1])
+
+    def run():
+        (weight,) = parameters_of((2,))
+        state[weight] = 2.0
+        assert torch.equal(compiled(weight), weight * 2)
+        state.clear()
+        return weakref.ref(weight)
+
+    gone = [run() for _ in range(3)]
+    gc.collect()
+    assert [reference() for reference in gone] == [None] * 3

@@ -84,6 +84,12 @@ def test_second_process_loads_what_the_first_built(folder):
     assert not entries(folder, ".tmp-*")
 
 
+def test_comments_make_no_other_program(folder):
+    build.build("// one.py:1\n" + SOURCE % 8)
+    assert build.build("// two.py:20\n// two.py:30\n" + (SOURCE % 8).replace("}\n", "}  // here\n")).from_cache
+    assert not build.build(SOURCE % 9).from_cache
+
+
 def test_without_a_compiler_a_warning_says_what_to_install(folder, monkeypatch):
     monkeypatch.setenv("CXX", "/nonexistent/c++")
     torch.compiler.backends._warn_once.cache_clear()

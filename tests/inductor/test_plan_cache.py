@@ -144,15 +144,14 @@ def test_what_tells_graphs_apart(other):
     assert key(function, *inputs, threads=threads) != key(plus(2.0), torch.randn(6), torch.randn(6))
 
 
-def test_lines_of_the_user_tell_graphs_apart():
-    """They stand in the C++ text as comments."""
+def test_lines_of_the_user_do_not():
     def first(x):
         return x.sin()
 
     def second(x):
         return x.sin()
 
-    assert key(first, BASE) != key(second, BASE)
+    assert key(first, BASE) == key(second, BASE)
 
 
 def test_an_edit_of_the_compiler_makes_other_keys(monkeypatch):

@@ -200,3 +200,25 @@ def test_capturable_steps_need_a_compiled_function():
         train(optimizer, [weight], 1)
     weight.grad = None
     optimizer.step()
+
+
+def test_matrices_of_one_shape_are_made_orthogonal_together():
+    shapes = [(3, 4), (4, 3), (3, 4), (3, 4), (5, 5), (4, 3)]
+    ours, theirs = parameters_of(shapes), parameters_of(shapes)
+    together, apart = torch.optim.Muon(ours, lr=0.1, nesterov=False), torch.optim.Muon(theirs, lr=0.1, nesterov=False)
+    apart._update_together = lambda parameters, group: parameters
+    train(together, ours)
+    train(apart, theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert torch.allclose(one, other, atol=2e-2)
+        assert torch.equal(together.state[one]["momentum_buffer"], apart.state[other]["momentum_buffer"])
+
+
+@pytest.mark.parametrize("kind", ["Adam", "ASGD"])
+def test_a_state_of_inference_mode_stays_there(kind):
+    weight = parameters_of([(3,)])[0]
+    optimizer = getattr(torch.optim, kind)([weight])
+    with torch.inference_mode():
+        train(optimizer, [weight], 1)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        train(optimizer, [weight], 1)

@@ -53,7 +53,12 @@ int rushlight_choose_variant(const char* wanted) {
 }
 
 void rushlight_watch_forks() {
-  pthread_atfork(nullptr, nullptr, [] { forked = true; });
+  pthread_atfork(nullptr, nullptr, [] {
+    forked = true;
+#ifdef _OPENMP
+    omp_set_max_active_levels(0);  // compiled code says how many threads it wants, and gets one
+#endif
+  });
 }
 
 void rushlight_set_threads(int count) { __atomic_store_n(&thread_limit, count < 1 ? 1 : count, __ATOMIC_RELAXED); }

@@ -40,7 +40,7 @@ class ConvolutionWriter:
         _, channels, _, _, outputs, height, width, *_ = parameters["shape"]
         order = "taps_outside" if source.strides[1] == 1 or channels == 1 else "channels_outside"
         address, out_width = self.pointer_to(source), parameters["out_width"]
-        arguments = f"{texts(outputs, channels, as_size(height * width))}, rl::filter_order::{order}"
+        arguments = _filter_sizes(weight, outputs, channels, as_size(height * width), order)
         name = f"filter_{weight.buffer}_{weight.offset}_{order}"
         lines = self.pack(
             PackedOperand(
@@ -67,7 +67,7 @@ class ConvolutionWriter:
         shape = shape_text(parameters["shape"])
         address, columns = self.pointer_to(grad), template.columns
         name = f"gradient_filter_{weight.buffer}_{weight.offset}"
-        arguments, depth = f"rl::conv_shape{{{shape}}}", parameters["depth"]
+        arguments, depth = f"{image_strides(weight)}, rl::conv_shape{{{shape}}}", parameters["depth"]
         lines = self.pack(
             PackedOperand(name, weight, depth, columns, parameters["packed_once"], "rl::pack_gradient_filter", arguments)
         )  # fmt: skip
@@ -79,7 +79,8 @@ class ConvolutionWriter:
         source, grad = template.operands["input"], template.operands["grad"]
         outputs = quotient(shape[4], shape[-1])
         addresses = f"{self.pointer_to(source)}, {image_strides(source)}, {self.pointer_to(grad)}, {image_strides(grad)}"
-        call = f"rl::conv2d_weight_gradient<{outputs if isinstance(outputs, int) else 0}L>({addresses}"
+        last = "true" if template.parameters["last"] else "false"
+        call = f"rl::conv2d_weight_gradient<{outputs if isinstance(outputs, int) else 0}L>({addresses}, {last}"
         return self._convolve(call, "rl::weight_gradient_scratch_bytes", template.columns)
 
     def _depthwise(self) -> list[str]:
@@ -110,7 +111,9 @@ class ConvolutionWriter:
         shape, constant = shape_text(sizes), all(isinstance(size, int) for size in sizes)
         self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}(rl::conv_shape{{{shape}}}, {THREADS})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
-        self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2)
+        # A pixel of an input is read by one tap in as many as a step has pixels.
+        steps = sizes[7] * sizes[8] if template.kind in ("convolution_input", "depthwise_input") else 1
+        self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2 // steps)
         known = outputs if isinstance(outputs, int) else 0
         return [
             f"{'constexpr' if constant else 'const'} rl::conv_shape shape{{{shape}}};",
@@ -119,6 +122,14 @@ class ConvolutionWriter:
             *[f"  {line}" for line in self.epilogue()],
             "}));",
         ]
+
+
+def _filter_sizes(weight: Operand, outputs: Size, channels: Size, taps: Size, order: str) -> str:
+    """The arguments of rl::pack_filter. Of filters that lie channels-last, taps and channels have changed places."""
+    if weight.strides[1] == 1:
+        channels, taps = taps, channels
+        order = "channels_outside" if order == "taps_outside" else "taps_outside"
+    return f"{texts(outputs, channels, taps)}, rl::filter_order::{order}"
 
 
 def image_strides(operand: Operand) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight.core.algebra import Var, to_cpp
+from rushlight.core.algebra import Expr, Var, to_cpp
 from rushlight.core.dtype import dtype
-from rushlight.inductor.codegen.types import c_type, compute_type, literal, size_text
+from rushlight.inductor.codegen.types import c_type, compute_type, literal, size_operand, size_text
 from rushlight.inductor.ir import (
+    REPORTING,
     Call,
     Constant,
     IndexValue,
@@ -20,14 +21,14 @@ from rushlight.inductor.ir import (
     substitute,
     walk,
 )
-from rushlight.inductor.sizes import stride_along
+from rushlight.inductor.sizes import Size, stride_along
 
 SCALAR = "rl::scalar_lane{}"
 INFIX = {"add": "+", "sub": "-", "mul": "*"}
 
 
 def needs_scalar(body: Value, column: Var) -> bool:
-    """Whether lanes along `column` would not do alike: reads without a stride, looked-up places, or a mask that changes."""
+    """Whether lanes along `column` would not do alike: reads without a stride, or a mask that changes."""
     return needs_branches(body, column) or any(
         isinstance(node, Load) and stride_along(node.index, column) is None for node in walk(body)
     )
@@ -35,20 +36,47 @@ def needs_scalar(body: Value, column: Var) -> bool:
 
 def needs_branches(body: Value, column: Var) -> bool:
     """Whether a body can only run element by element, for other reasons than reads without a stride."""
-    indirect: dict[Var, bool] = {}
+    looked_up = _looked_up(body, column)
     for node in walk(body):
-        if isinstance(node, Indirect):
-            indirect[node.variable] = depends_on(node.index, column)
-    if any(indirect.values()):
-        return True
-    for node in walk(body):
-        if isinstance(node, IndexValue) and stride_along(node.index, column) is None:
+        if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, looked_up)):
+            return True
+        if isinstance(node, Load) and _contains(node.index, looked_up) and _collected(node.index, looked_up, column) is None:
             return True
         if isinstance(node, Masked) and depends_on(node.mask, column):
             return True
-        if isinstance(node, Search) and node.row.index.contains(column):
+        if isinstance(node, Search) and (node.row.index.contains(column) or _contains(node.row.index, looked_up)):
             return True
     return False
+
+
+def _looked_up(body: Value, column: Var) -> set[Var]:
+    """The variables that stand for positions which are read from memory and change along `column`."""
+    reads = [node for node in walk(body) if isinstance(node, Indirect)]
+    found: set[Var] = set()
+    while True:
+        more = {node.variable for node in reads if depends_on(node.index, column) or _reads_at(node.index, found)}
+        if more <= found:
+            return found
+        found |= more
+
+
+def _reads_at(value: Value, variables: set[Var]) -> bool:
+    return any(isinstance(node, Load | IndexValue) and _contains(node.index, variables) for node in walk(value))
+
+
+def _contains(index: Expr, variables: set[Var]) -> bool:
+    return any(index.contains(variable) for variable in variables)
+
+
+def _collected(index: Expr, variables: set[Var], column: Var) -> tuple[Expr, Size, dict[Var, Size]] | None:
+    """An index as a first place, a stride along `column`, and one along each variable; None where there are no such."""
+    own = [variable for variable in variables if index.contains(variable)]
+    steps = {variable: stride_along(index, variable) for variable in own}
+    first = index.substitute(dict.fromkeys(own, 0))
+    stride = stride_along(first, column)
+    if stride is None or None in steps.values():
+        return None
+    return first, stride, steps
 
 
 def depends_on(value: Value, column: Var) -> bool:
@@ -76,6 +104,7 @@ class StatementWriter:
         self.local: dict[str, str] = {}
         self.row_values: dict[str, str] = {}
         self.places = False
+        self.looked_up: set[Var] = set()  # positions of which each lane has its own
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
         self._kept: list[Value] = []
@@ -136,6 +165,8 @@ class StatementWriter:
         local = self.local.get(value.buffer)
         if local is not None:
             return local
+        if self.lane != SCALAR and _contains(value.index, self.looked_up):
+            return self._collect(value)
         stride = stride_along(value.index, self.column)
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
         if stride == 0:
@@ -145,6 +176,8 @@ class StatementWriter:
             return self.bind(f"{self.lane}.load_at({column}, [&](long {column}) {{ return {at}; }})")
         if stride in (1, None):
             return self.bind(f"{self.lane}.load({at})")
+        if stride == -1:
+            return self.bind(f"{self.lane}.load_reversed({at})")
         return self.bind(f"{self.lane}.load_strided({at}, {size_text(stride)})")
 
     def _index_value(self, value: IndexValue) -> str:
@@ -167,9 +200,23 @@ class StatementWriter:
 
     def _indirect(self, value: Indirect) -> str:
         wrap = "true" if value.wrap else "false"
-        place = self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size_text(value.size)}, status)")
+        changes = depends_on(value.index, self.column) or _reads_at(value.index, self.looked_up)
+        size = f"{size_text(value.size)}, status"
+        if changes and self.lane != SCALAR:
+            place = Var(self.bind(f"rl::checked_places<{wrap}>({self.write(value.index)}, {size})"), value.size)
+            self.looked_up.add(place)
+        else:
+            place = Var(self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size})"), value.size)
         # One variable can stand for several positions in a body that was made from several elements.
-        return self.write(substitute(value.body, {value.variable: Var(place, value.size)}))
+        return self.write(substitute(value.body, {value.variable: place}))
+
+    def _collect(self, value: Load) -> str:
+        """The elements at positions of which each lane has its own."""
+        first, stride, steps = _collected(value.index, self.looked_up, self.column)
+        places = [str(place) if step == 1 else f"{place} * (int64_t){size_operand(step)}" for place, step in steps.items()]
+        if stride != 0:
+            places.append(f"{self.lane}.index(0, {size_text(stride)})")
+        return self.bind(f"{self.lane}.gather({self.pointer(value.buffer)} + {to_cpp(first)}, {' + '.join(places)})")
 
     def _search(self, value: Search) -> str:
         row = f"{self.pointer(value.row.buffer)} + {to_cpp(value.row.index)}"
@@ -201,6 +248,8 @@ class StatementWriter:
             if compute_type(source) == compute_type(target) and (source is target or source.itemsize < target.itemsize):
                 return arguments[0]
             return self.bind(f"rl::cast<{c_type(target)}, {compute_type(source)}>({arguments[0]})")
+        if value.name in REPORTING:
+            arguments.append("status")
         if value.name in INFIX and value.dtype.name in ("float32", "float64"):
             return self.bind(f"{arguments[0]} {INFIX[value.name]} {arguments[1]}")
         return self.bind(f"rl::{value.name}({', '.join(arguments)})")

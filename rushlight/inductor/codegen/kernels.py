@@ -14,7 +14,7 @@ from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, needs_branches, needs_scalar
 from rushlight.inductor.codegen.segments import cuts_of
 from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
-from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Indirect, Load, Reduction, Search, Value, substitute, walk
+from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Load, Reduction, Search, Value, may_report, substitute, walk
 from rushlight.inductor.memory import ALIGNMENT
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
 from rushlight.inductor.sizes import Size, as_size, product, quotient, rounded_up
@@ -98,7 +98,7 @@ class KernelWriter:
     def note_status(self, body: Value) -> None:
         """Remember that the body may report an index error, and what header it needs."""
         for node in walk(body):
-            if isinstance(node, Indirect | Search):
+            if may_report(node):
                 self.kernel.uses_status = True
             if isinstance(node, Search):
                 self.kernel.header = "search"

@@ -20,6 +20,7 @@ from rushlight.inductor.lowering import (
     scatters,
     sorting,
     spatial,
+    special,
     views,
 )
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
@@ -27,5 +28,5 @@ from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback,
 __all__ = [
     "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolution_gradients", "convolutions", "creation", "distances",
     "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products",
-    "random", "reductions", "scans", "scatters", "sorting", "spatial", "views",
+    "random", "reductions", "scans", "scatters", "sorting", "spatial", "special", "views",
 ]  # fmt: skip

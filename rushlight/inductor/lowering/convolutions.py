@@ -22,7 +22,7 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
     out_height = (height + 2 * padding[0] - reach_height) // stride[0] + 1
     out_width = (width + 2 * padding[1] - reach_width) // stride[1] + 1
     shape = (images, channels, height, width, outputs, kernel_height, kernel_width, *stride, *padding, *dilation, groups)
-    if is_depthwise(graph, input, weight, groups):
+    if has_filter_each(weight, groups) and lies_channels_last(graph, input):
         made = _depthwise(graph, input, weight, shape, (images, out_height, out_width, outputs))
     elif groups > 1:
         made = _grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
@@ -44,10 +44,13 @@ def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
     return convolution(graph, input, weight, bias, *rest)
 
 
-def is_depthwise(graph, image: TensorBox, weight: TensorBox, groups: int) -> bool:
-    """Whether every channel of a channels-last image has a filter of its own."""
-    if groups == 1 or weight.size[0] != groups or weight.size[1] != 1:
-        return False
+def has_filter_each(weight: TensorBox, groups: int) -> bool:
+    """Whether every channel has one filter of its own."""
+    return groups > 1 and weight.size[0] == groups and weight.size[1] == 1
+
+
+def lies_channels_last(graph, image: TensorBox) -> bool:
+    """Whether the channels of an image lie side by side."""
     found = graph.operand(image, image.size)
     return found is not None and found.strides[1] == 1
 
@@ -82,10 +85,19 @@ def contiguous_operand(graph, box: TensorBox) -> Operand:
     return graph.row_major_operand(box) or graph.row_major_operand(graph.copy(box))
 
 
+def filter_operand(graph, weight: TensorBox) -> Operand:
+    """The operand without gaps, row-major or with its channels last, after a copy if need be."""
+    found, (outputs, channels, height, width) = graph.operand(weight, weight.size), as_sizes(weight.size)
+    last = (as_size(channels * height * width), 1, as_size(channels * width), channels)
+    if found is not None and same_strides((outputs, channels, height, width), found.strides, last):
+        return found
+    return contiguous_operand(graph, weight)
+
+
 def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     images, out_height, out_width, outputs = size
     source = graph.operand(input, input.size) or graph.operand(graph.copy(input), input.size)
-    filters = contiguous_operand(graph, weight)
+    filters = filter_operand(graph, weight)
     depth = weight.size[1] * weight.size[2] * weight.size[3]
     rows, constant = images * out_height * out_width, graph.is_constant_buffer(filters.buffer)
     if is_product(source, shape):
@@ -99,8 +111,9 @@ def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
         )  # fmt: skip
     else:
         fast = constant and _is_winograd(source, shape, out_height, out_width)
-        if fast and source.strides[1] != 1:
-            source = _copy_channels_last(graph, input)
+        if fast:
+            filters = contiguous_operand(graph, weight)
+            source = source if source.strides[1] == 1 else _copy_channels_last(graph, input)
         operands = {"input": source, "weight": filters}
         made = graph.template(
             "winograd" if fast else "direct_convolution", size, input.dtype, rows, outputs, operands, shape=shape, depth=depth,

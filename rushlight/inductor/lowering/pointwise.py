@@ -21,9 +21,10 @@ FLOAT_TYPE = {
     "acosh": "acosh", "atanh": "atanh", "erfc": "erfc", "lgamma": "lgamma",
 }  # fmt: skip
 PROMOTING = {
-    "mul.Tensor": "mul", "maximum": "maximum", "minimum": "minimum", "remainder.Tensor": "remainder", "fmod.Tensor": "fmod",
+    "mul.Tensor": "mul", "maximum": "maximum", "minimum": "minimum",
     "bitwise_and.Tensor": "bitwise_and", "bitwise_or.Tensor": "bitwise_or", "bitwise_xor.Tensor": "bitwise_xor",
 }  # fmt: skip
+REMAINDERS = {"remainder.Tensor": "remainder", "fmod.Tensor": "fmod"}
 COMPARISONS = {
     "eq.Tensor": "eq", "ne.Tensor": "ne", "lt.Tensor": "lt", "le.Tensor": "le", "gt.Tensor": "gt", "ge.Tensor": "ge",
 }  # fmt: skip
@@ -71,6 +72,21 @@ def _promoting(function: str):
     return rule
 
 
+def _divisor(graph: GraphBuilder, other: object, kind: dtype) -> object:
+    """What to divide by: of integers, none may be 0."""
+    if not kind.is_integral or not isinstance(other, TensorBox):
+        return other
+    return graph.elementwise("nonzero_divisor", kind, kind, other)
+
+
+def _remainder(function: str):
+    def rule(graph: GraphBuilder, self, other) -> TensorBox:
+        kind = graph.promote(self, other)
+        return graph.elementwise(function, kind, kind, self, _divisor(graph, other, kind))
+
+    return rule
+
+
 def _comparison(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
@@ -91,6 +107,7 @@ def _logical(function: str):
 _define(SAME_TYPE, _same_type)
 _define(FLOAT_TYPE, _float_type)
 _define(PROMOTING, _promoting)
+_define(REMAINDERS, _remainder)
 _define(COMPARISONS, _comparison)
 _define(LOGICAL, _logical)
 
@@ -146,6 +163,7 @@ def div_mode(graph, self, other, *, rounding_mode):
     if rounding_mode is None:
         return div(graph, self, other)
     kind = graph.promote(self, other)
+    other = _divisor(graph, other, kind)
     if rounding_mode == "floor":
         return graph.elementwise("floor_div", kind, kind, self, other)
     quotient = graph.elementwise("div", kind, kind, self, other)

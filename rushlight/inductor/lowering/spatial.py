@@ -1,8 +1,9 @@
 """Lowering of convolutions over one, two or three dimensions, plain or transposed, to those over two.
 
 One dimension is a row of an image. Three dimensions are a sum over the taps in depth, each a convolution of images. A
-transposed convolution is a plain one with an output channel for each place between two inputs, whose results interleave
-(Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution").
+transposed convolution of images is the gradient of a plain one's input. Where no template has that, it is a plain one with an
+output channel for each place between two inputs, whose results interleave (Shi et al. 2016, "Real-Time Single Image and Video
+Super-Resolution").
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import math
 from dataclasses import dataclass
 
 from rushlight.core.dtype import bool_, float32
+from rushlight.inductor import costs
 from rushlight.inductor.ir import Constant
 from rushlight.inductor.lowering.builder import call, masked
+from rushlight.inductor.lowering.convolution_input import Geometry, image_input_gradient
 from rushlight.inductor.lowering.convolutions import convolution
 from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.pointwise import add
 from rushlight.inductor.lowering.products import in_float32, in_type
 from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.sizes import hint
 from rushlight.inductor.tensor_box import TensorBox
 
 
@@ -100,6 +104,12 @@ class _Interleaving:
 
 def transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups) -> TensorBox:
     """Without bias; the weight is [C, O / groups, ...]."""
+    narrow = groups == 1 and costs.interleaves(hint(weight.size[1]), math.prod(stride))
+    if not narrow and all(extra < step for extra, step in zip(output_padding, stride, strict=True)):
+        geometry = Geometry(tuple(stride), tuple(padding), tuple(dilation), groups)
+        made = _as_gradient(graph, input, weight, geometry, output_padding)
+        if made is not None:
+            return made
     ways = []
     for dim, size in enumerate(input.size[2:]):
         reach = dilation[dim] * (weight.size[2 + dim] - 1) + 1
@@ -121,6 +131,16 @@ def transposed_convolution(graph, input, weight, stride, padding, dilation, outp
 
     outputs = made.size[1] // math.prod(way.step for way in ways)
     return made.view((made.size[0], outputs, *(way.outputs for way in ways)), place)
+
+
+def _as_gradient(graph, input: TensorBox, weight: TensorBox, geometry: Geometry, output_padding) -> TensorBox | None:
+    """By the template for the gradient of a convolution's input, where there is one."""
+    outputs = []
+    for dim, (inputs, extra) in enumerate(zip(input.size[2:], output_padding, strict=True)):
+        reach = geometry.dilation[dim] * (weight.size[2 + dim] - 1) + 1
+        outputs.append((inputs - 1) * geometry.stride[dim] + reach + extra - 2 * geometry.padding[dim])
+    size = (input.size[0], weight.size[1] * geometry.groups, *outputs)
+    return image_input_gradient(graph, input, weight, size, geometry)
 
 
 def _interleaved_weight(graph, weight: TensorBox, ways: list[_Interleaving], groups: int) -> TensorBox:

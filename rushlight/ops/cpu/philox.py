@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.core.dtype import float32, float64, int64
 from rushlight.core.generator import default_generator
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.common import make
+from rushlight.ops.cpu.common import empty, make
 from rushlight.ops.meta.creation import check_sizes
 from rushlight.ops.meta.philox import check_stream, check_uniform
 from rushlight.ops.registry import cpu
@@ -54,7 +54,10 @@ def _words(seed: Tensor, offset: int, sizes: tuple[int, ...]) -> np.ndarray:
 
 @cpu("_philox_seed")
 def draw_seed(*, device=None):
-    return make(default_generator.draw64(1).view(np.int64).reshape(()), int64)
+    made = empty((), int64)
+    with default_generator.lock:
+        default_generator.twister.words(made)
+    return made
 
 
 @cpu("_philox_uniform")

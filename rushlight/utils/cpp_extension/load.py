@@ -138,9 +138,12 @@ def _texts_of(given: Sequence[str] | None) -> tuple[str, ...]:
 
 def _load(job: Job, is_python_module: bool, build_directory: str | None) -> types.ModuleType | str:
     with _lock:
+        other = sys.modules.get(job.name)
         load_one = _import_library if is_python_module else _register_library
         loaded, path = library_of(job, lambda library: load_one(job.name, library))
-        if is_python_module and sys.modules.get(job.name) is _imported.get(job.name):  # else another module has that name
+        if other is not None and other is not _imported.get(job.name):
+            sys.modules[job.name] = other  # importing put the extension there
+        elif is_python_module:
             sys.modules[job.name] = _imported[job.name] = loaded
     if build_directory is not None:
         copy_to(build_directory, job.name, path)

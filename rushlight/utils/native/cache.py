@@ -254,7 +254,11 @@ def _alone(folder: Path, key: str) -> Iterator[None]:
                 time.sleep(0.01)
             except OSError:
                 break
-        yield
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
 
 
 def trim(folder: Path, limit: int) -> None:

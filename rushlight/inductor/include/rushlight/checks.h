@@ -5,7 +5,7 @@
 
 namespace rl {
 
-constexpr int index_error = 1;
+constexpr int index_error = 1;  // or another that eager reports
 
 // `index` if it is in [0, size), counted from the end when Wrap and negative; otherwise 0, and *status is set.
 template <bool Wrap> RL_INLINE long checked_index(long index, long size, int* status) {
@@ -13,6 +13,29 @@ template <bool Wrap> RL_INLINE long checked_index(long index, long size, int* st
   if ((unsigned long)index < (unsigned long)size) return index;
   __atomic_store_n(status, index_error, __ATOMIC_RELAXED);
   return 0;
+}
+
+// The same of one index or of each lane's.
+template <bool Wrap> RL_INLINE int64_t checked_places(int64_t index, long size, int* status) {
+  return checked_index<Wrap>(index, size, status);
+}
+template <bool Wrap> RL_INLINE vec<int64_t> checked_places(vec<int64_t> index, long size, int* status) {
+  const auto below = [](auto x, auto y) { return x < y; };
+  const vec<int64_t> zero{}, end = splat<vec<int64_t>>((int64_t)size);
+  if (Wrap) index = choose(compare(index, zero, below), index + (int64_t)size, index);
+  const mask outside = compare(index, zero, below) | ~compare(index, end, below);
+  if (__builtin_expect(!any_bit(outside), 1)) return index;
+  __atomic_store_n(status, index_error, __ATOMIC_RELAXED);
+  return choose(outside, zero, index);
+}
+
+// Integer divisors, none of which may be 0.
+template <class V> RL_INLINE V nonzero_divisor(V v, int* status) {
+  bool found;
+  if constexpr (is_vector<V>) found = any_bit(compare(v, splat<V>(0), [](auto x, auto y) { return x == y; }));
+  else found = v == 0;
+  if (__builtin_expect(found, 0)) __atomic_store_n(status, index_error, __ATOMIC_RELAXED);
+  return v;
 }
 
 // `place` where it is one of 0..count, else the nearer of those.

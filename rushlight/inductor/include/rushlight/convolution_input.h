@@ -77,30 +77,57 @@ constexpr long input_gradient_scratch_bytes(const conv_shape& s, long threads) {
   return copies + threads * ((s.kernel_height * s.kernel_width * (long)sizeof(long) + 63) / 64 * 64);
 }
 
-// The weight [O, C, kh, kw], contiguous, as the panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR], one
+// One tap's weights of up to a vector of channels: out[o][0..lanes), NR apart.
+__attribute__((noinline)) inline void copy_tap(const float* from, const image_strides& at, long rows, long outputs, float* out) {
+  for (long o = 0; o < outputs; ++o, out += tile_columns, from += at.image) {
+    if (rows < lanes)
+      for (long c = 0; c < lanes; ++c) out[c] = c < rows ? from[c * at.channel] : 0.0f;
+    else if (at.channel == 1) vector_lane{}.store(out, vector_lane{}.load(from));
+    else vector_lane{}.store(out, vector_lane{}.load_strided(from, at.channel));
+  }
+}
+
+// All taps, up to a vector of them, of as many channels, which lie one behind the other; `step` floats further on the same of
+// the next output. Tap t goes to to[t], NR apart. Whole vectors are read as far as `end`.
+__attribute__((noinline)) inline void copy_taps(const float* from, long step, long taps, long rows, long outputs,
+                                                const float* end, float* const* to) {
+  for (long o = 0; o < outputs; ++o, from += step) {
+    alignas(64) float copy[lanes * lanes + lanes] = {};
+    const float* source = from;
+    if (rows < lanes || end - from < lanes * taps + lanes) {
+      __builtin_memcpy(copy, from, rows * taps * sizeof(float));
+      source = copy;
+    }
+    vec<float> block[lanes];
+    RL_UNROLL for (int c = 0; c < lanes; ++c) block[c] = vector_lane{}.load(source + c * taps);
+    transpose(block);
+    for (long t = 0; t < taps; ++t) vector_lane{}.store(to[t] + o * tile_columns, block[t]);
+  }
+}
+
+// The weight [O, C, kh, kw] by strides, as the panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR], one
 // phase after the other. Called by all threads of a region, or by one.
-inline void pack_gradient_filter(const float* weight, const conv_shape& s, float* packed) {
+inline void pack_gradient_filter(const float* weight, image_strides at, const conv_shape& s, float* packed) {
   const long taps = s.kernel_height * s.kernel_width, panels = (s.channels + tile_columns - 1) / tile_columns;
+  const bool together = taps <= lanes && at.channel == taps && at.image == s.channels * taps;
 #pragma omp for schedule(static)
   for (long half = 0; half < 2 * panels; ++half) {
     const long first = half * lanes, left = s.channels - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
-    float* out = packed;
+    const float* from = weight + (rows ? first * at.channel : 0);
+    float *out = packed, *to[lanes];
     for (long phase = 0; phase < s.stride_height * s.stride_width; ++phase) {
       const gradient_phase down = phase_down(s, phase / s.stride_width), across = phase_across(s, phase % s.stride_width);
       const long depth = down.taps * across.taps * s.outputs;
       float* panel = out + half / 2 * tile_columns * depth + half % 2 * lanes;
-      for (long i = 0; i < down.taps * across.taps; ++i) {
+      for (long i = 0; i < down.taps * across.taps; ++i, panel += s.outputs * tile_columns) {
         const long ky = down.first + (down.taps - 1 - i / across.taps) * down.step;
         const long kx = across.first + (across.taps - 1 - i % across.taps) * across.step;
-        const float* from = weight + (rows ? first * taps : 0) + ky * s.kernel_width + kx;
-        for (long o = 0; o < s.outputs; ++o, panel += tile_columns, from += s.channels * taps) {
-          if (rows == lanes) vector_lane{}.store(panel, vector_lane{}.load_strided(from, taps));
-          else
-            for (long c = 0; c < lanes; ++c) panel[c] = c < rows ? from[c * taps] : 0.0f;
-        }
+        if (together) to[ky * s.kernel_width + kx] = panel;
+        else copy_tap(from + ky * at.row + kx * at.column, at, rows, s.outputs, panel);
       }
       out += panels * tile_columns * depth;
     }
+    if (together) copy_taps(from, at.image, taps, rows, s.outputs, weight + s.outputs * at.image, to);
   }
 }
 

@@ -47,7 +47,7 @@ constexpr long weight_tile_floats(const conv_shape& s) {
 }
 constexpr long weight_row_floats(const conv_shape& s) {
   const long taps = s.kernel_height * s.kernel_width, pixels = s.height * s.width + s.out_height() * s.out_width();
-  return (s.depth() + 15) / 16 * 16 + (s.group_channels() == 1 ? (pixels + taps) * lanes : 0);
+  return (s.depth() + 15) / 16 * 16 + lanes + (s.group_channels() == 1 ? (pixels + taps) * lanes : 0);
 }
 constexpr long weight_gradient_scratch_bytes(const conv_shape& s, long threads) {
   return (weight_frame_floats(s) + weight_tile_floats(s) + threads * weight_row_floats(s)) * (long)sizeof(float);
@@ -152,24 +152,43 @@ __attribute__((noinline)) void add_pixels(const weight_factors& f, const conv_sh
     }
 }
 
-// A filter's sums, in the order of the weight, from those of its row of tiles.
-__attribute__((noinline)) inline void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles,
-                                                    float* out) {
-  const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
-  for (long run = 0; run < columns.runs; ++run) {
-    const float* panel = tiles + run * columns.panels_each * tile_rows * tile_columns;
-    long tap = columns.joined ? run * s.kernel_width : run, channel = 0;
-    for (long at = 0; at < columns.run; ++tap, channel = 0)
-      while (channel < channels) {
-        const float* from = panel + at / tile_columns * tile_rows * tile_columns + at % tile_columns;
-        const long left = tile_columns - at % tile_columns, rest = channels - channel, count = left < rest ? left : rest;
-        for_each(count, [&](auto lane, long c) {
-          lane.store_strided(out + (channel + c) * taps + tap, taps, lane.load(from + c));
-        });
-        channel += count;
-        at += count;
-      }
+// The sums of a row of tiles for a tap's channels from `channel` on.
+RL_INLINE const float* sums_of(const weight_columns& columns, const conv_shape& s, const float* tiles, long tap, long channel) {
+  const long run = columns.joined ? tap / s.kernel_width : tap;
+  const long at = (columns.joined ? tap % s.kernel_width * s.group_channels() : 0) + channel;
+  return tiles + (run * columns.panels_each + at / tile_columns) * tile_rows * tile_columns + at % tile_columns;
+}
+
+// A filter's sums, as [C / g][kh][kw], from those of its row of tiles, in which the channels of a tap fill whole vectors.
+__attribute__((noinline)) inline void turn_filter(const weight_columns& columns, const conv_shape& s, const float* tiles,
+                                                  float* out) {
+  const long taps = s.kernel_height * s.kernel_width;
+  for (long channel = 0; channel < s.group_channels(); channel += lanes) {
+    vec<float> block[lanes] = {};
+    for (long t = 0; t < taps; ++t) block[t] = vector_lane{}.load(sums_of(columns, s, tiles, t, channel));
+    transpose(block);
+    // What is stored beyond a channel's taps is overwritten by the next channel's.
+    RL_UNROLL for (int c = 0; c < lanes; ++c) vector_lane{}.store(out + (channel + c) * taps, block[c]);
   }
+}
+
+// A filter's sums, as [kh][kw][C / g] where `last`, else as [C / g][kh][kw], from those of its row of tiles.
+__attribute__((noinline)) inline void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles,
+                                                    bool last, float* out) {
+  const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
+  if (!last && channels % lanes == 0 && taps <= lanes) return turn_filter(columns, s, tiles, out);
+  for (long tap = 0; tap < taps; ++tap)
+    for (long channel = 0; channel < channels;) {
+      const float* from = sums_of(columns, s, tiles, tap, channel);
+      const long at = (columns.joined ? tap % s.kernel_width * channels : 0) + channel, left = tile_columns - at % tile_columns;
+      const long count = left < channels - channel ? left : channels - channel;
+      for_each(count, [&](auto lane, long c) {
+        const auto value = lane.load(from + c);
+        if (last) lane.store(out + tap * channels + channel + c, value);
+        else lane.store_strided(out + (channel + c) * taps + tap, taps, value);
+      });
+      channel += count;
+    }
 }
 
 // A filter's gradient, panel by panel.
@@ -180,7 +199,7 @@ RL_INLINE void emit_filter(const float* filter, long output, long count, const e
 
 template <long M>
 __attribute__((noinline)) void weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
-                              const conv_shape& s, void* scratch, epilogue emit) {
+                              const conv_shape& s, bool last, void* scratch, epilogue emit) {
   const long channels = s.group_channels(), outputs = M ? M : s.outputs / s.groups, blocks = row_split<M>::count(outputs);
   float *frame = (float*)scratch, *tiles = frame + weight_frame_floats(s);
   float* filter = tiles + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
@@ -207,7 +226,8 @@ __attribute__((noinline)) void weight_product(const float* x, const image_stride
       long block = 0;
       while (row_split<M>::at(outputs, block).first + row_split<M>::at(outputs, block).rows <= o) ++block;
       const long row = o - row_split<M>::at(outputs, block).first;
-      gather_filter(f.columns, s, tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns, filter);
+      gather_filter(f.columns, s, tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns, last,
+                    filter);
       emit_filter(filter, group * outputs + o, s.depth(), emit);
     }
   }
@@ -275,12 +295,13 @@ __attribute__((noinline)) inline void depthwise_weight(const float* x, const flo
 }
 
 // x by strides; grad, the gradient of the result, by strides, its channels side by side; or, with a channel to a group, x and
-// grad row-major. s: the convolution's shape. GroupOutputs is O / g if it is known, or 0. Ends with a barrier.
+// grad row-major. s: the convolution's shape. `last`: columns are [kh, kw, C / g] instead. GroupOutputs is O / g if it is known, or 0. Ends with a barrier.
 template <long GroupOutputs>
 RL_INLINE void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad,
-                                      const image_strides& grad_at, const conv_shape& s, void* scratch, epilogue emit) {
+                                      const image_strides& grad_at, bool last, const conv_shape& s, void* scratch,
+                                      epilogue emit) {
   if (s.group_channels() == 1 && s.groups > 1) return depthwise_weight(x, grad, s, scratch, emit);
-  weight_product<GroupOutputs>(x, at, grad, grad_at, s, scratch, emit);
+  weight_product<GroupOutputs>(x, at, grad, grad_at, s, last, scratch, emit);
 }
 
 }  // namespace rl

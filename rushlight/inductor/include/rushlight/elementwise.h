@@ -12,7 +12,9 @@ namespace rl {
 // ---- comparison, logic, choice -------------------------------------------------------------------------------------
 
 #define RL_COMPARE(name, op) \
-  template <class V> RL_INLINE auto name(V a, V b) { return to_mask(a op b); }
+  template <class V> RL_INLINE auto name(V a, V b) { \
+    return compare(a, b, [](auto x, auto y) { return x op y; }); \
+  }
 RL_COMPARE(eq, ==) RL_COMPARE(ne, !=) RL_COMPARE(lt, <) RL_COMPARE(le, <=) RL_COMPARE(gt, >) RL_COMPARE(ge, >=)
 #undef RL_COMPARE
 
@@ -23,9 +25,7 @@ RL_INLINE bool logical_not(bool m) { return !m; }
 RL_INLINE mask logical_not(mask m) { return ~m; }
 
 template <class V> RL_INLINE V where(bool m, V a, V b) { return m ? a : b; }
-template <class V> RL_INLINE V where(mask m, V a, V b) {
-  return convert_lanes<integers<V>>(m) ? a : b;  // lanes of the mask as wide as V's
-}
+template <class V> RL_INLINE V where(mask m, V a, V b) { return choose(m, a, b); }
 
 // Small integers promote to int in C++; these keep the type.
 template <class V> RL_INLINE V add(V a, V b) { return (V)(a + b); }
@@ -64,12 +64,12 @@ RL_LIBRARY(sqrt) RL_LIBRARY2(fmod) RL_LIBRARY2(pow)
 
 // ---- signs and rounding --------------------------------------------------------------------------------------------
 
-template <class V> RL_INLINE auto isnan(V x) { return to_mask(x != x); }
+template <class V> RL_INLINE auto isnan(V x) { return ne(x, x); }
 
 template <class V> RL_INLINE V abs(V x) {
   if constexpr (same<element<V>, float>) return bitcast<V>(bitcast<like<V, int32_t>>(x) & 0x7fffffff);
   else if constexpr (same<element<V>, double>) return bitcast<V>(bitcast<like<V, int64_t>>(x) & INT64_MAX);
-  else return (V)(x < splat<V>(0) ? -x : x);
+  else return where(lt(x, splat<V>(0)), neg(x), x);
 }
 
 template <class V> RL_INLINE V copysign(V magnitude, V sign) {
@@ -79,8 +79,8 @@ template <class V> RL_INLINE V copysign(V magnitude, V sign) {
 }
 
 template <class V> RL_INLINE auto isinf(V x) {
-  if constexpr (is_floating<element<V>>) return to_mask(abs(x) == splat<V>(__builtin_inf()));
-  else return to_mask(x != x);
+  if constexpr (is_floating<element<V>>) return eq(abs(x), splat<V>(__builtin_inf()));
+  else return ne(x, x);
 }
 
 template <class V> RL_INLINE V sign(V x) {
@@ -157,10 +157,29 @@ struct floored_quotient {
   }
 };
 
+// Vectors of integers below 2^52 are divided as doubles: the rounded quotient of such numbers lies on no other side of an
+// integer than the exact one.
+template <class V> RL_INLINE bool divides_as_double(V a, V b) {
+  if constexpr (!is_vector<V>) return false;
+  else if constexpr (sizeof(element<V>) < 8) return true;
+  else {
+    constexpr int64_t half = (int64_t)1 << 52;
+    return __builtin_expect(!any_bit(((a + half) | (b + half)) & ~(2 * half - 1)), 1);
+  }
+}
+
+template <class V> RL_INLINE V quotient_as_double(V a, V b) {
+  const mask zero = eq(b, splat<V>(0));
+  const V divisor = where(zero, splat<V>(1), b);
+  const vec<double> exact = convert_lanes<vec<double>>(a) / convert_lanes<vec<double>>(divisor);
+  return where(zero, splat<V>(0), convert_lanes<V>(convert_lanes<vec<int64_t>>(exact)));
+}
+
 // a / b; for integers rounded toward zero.
 template <class V> RL_INLINE V div(V a, V b) {
   if constexpr (is_floating<element<V>>) return a / b;
-  else return map(truncated_quotient{}, a, b);
+  else if constexpr (is_vector<V>) return divides_as_double(a, b) ? quotient_as_double(a, b) : map(truncated_quotient{}, a, b);
+  else return truncated_quotient{}(a, b);
 }
 
 // The C remainder, with the sign of a.
@@ -177,8 +196,12 @@ template <class V> RL_INLINE V remainder(V a, V b) {
 
 // Python's a // b: for floats derived from the exact remainder, so that it agrees with `remainder`.
 template <class V> RL_INLINE V floor_div(V a, V b) {
-  if constexpr (!is_floating<element<V>>) {
-    return map(floored_quotient{}, a, b);
+  if constexpr (!is_floating<element<V>> && is_vector<V>) {
+    const V zero = splat<V>(0), quotient = div(a, b), rest = sub(a, mul(quotient, b));
+    const auto below = logical_and(logical_and(ne(b, zero), ne(rest, zero)), to_mask(lt(rest, zero) != lt(b, zero)));
+    return sub(quotient, where(below, splat<V>(1), zero));
+  } else if constexpr (!is_floating<element<V>>) {
+    return floored_quotient{}(a, b);
   } else {
     const V zero = splat<V>(0), one = splat<V>(1), quotient = a / b, r = fmod(a, b);
     const auto below = logical_and(ne(r, zero), to_mask(lt(r, zero) != lt(b, zero)));

@@ -296,6 +296,18 @@ template <class V> RL_INLINE V erf(V x) {
   }
 }
 
+// The inverse of erf, of floats (Giles 2010, "Approximating the erfinv function").
+template <class V> RL_INLINE V erfinv(V x) {
+  static_assert(is_float<V>, "of floats only");
+  const V one = splat<V>(1.0f), w = -log((one - x) * (one + x)), near = w - 2.5f, far = sqrt(w) - 3.0f;
+  const V inner = polynomial(near, 1.50140941f, 0.246640727f, -0.00417768164f, -0.00125372503f, 0.00021858087f,
+                             -4.39150654e-06f, -3.5233877e-06f, 3.43273939e-07f, 2.81022636e-08f);
+  const V outer = polynomial(far, 2.83297682f, 1.00167406f, 0.00943887047f, -0.0076224613f, 0.00573950773f,
+                             -0.00367342844f, 0.00134934322f, 0.000100950558f, -0.000200214257f);
+  const V infinity = splat<V>(__builtin_inff());
+  return x * where(eq(abs(x), one), infinity, where(lt(w, splat<V>(5.0f)), inner, outer));
+}
+
 template <class V> RL_INLINE V sigmoid(V x) { return splat<V>(1) / (exp(-x) + splat<V>(1)); }
 template <class V> RL_INLINE V silu(V x) { return x / (exp(-x) + splat<V>(1)); }
 

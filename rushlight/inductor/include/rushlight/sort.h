@@ -6,7 +6,6 @@
 #pragma once
 
 #include <rushlight/elementwise.h>
-#include <rushlight/reduce.h>
 
 namespace rl {
 
@@ -138,7 +137,7 @@ RL_INLINE void scan_row(const T* row, long count, long kept, keyed<key_for<T>>* 
   if constexpr (!same<T, bool>) {
     for (; i + lanes <= count; i += lanes) {
       const mask found = may_come_before<Descending>(row + i, scalar_lane{}.load(row + last->place));
-      if (!across<any>(found)) continue;
+      if (!any_bit(found)) continue;
       for (int lane = 0; lane < lanes; ++lane)
         if (found[lane]) keep_first(items, kept, keyed_at<Descending>(row, i + lane), last);
     }

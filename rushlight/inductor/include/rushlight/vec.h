@@ -9,7 +9,7 @@
 //     rl::for_each(n, [&](auto lane, long i) { lane.store(out + i, rl::exp(lane.load(in + i))); });
 //
 // Both tags, rl::vector_lane and rl::scalar_lane, have
-//     load(p)  load_strided(p, stride)  gather(p, index)  broadcast(x)  index(start)  index(start, step)
+//     load(p)  load_strided(p, stride)  load_reversed(p)  gather(p, index)  broadcast(x)  index(start)  index(start, step)
 //     load_at(i, place)  where place(i) is a pointer
 //     store(p, v)  store_strided(p, stride, v)
 // where v is vec<T> or T, indices are int64 lanes, and a loaded bool is a mask. rl::cast<To, From>(v) converts.
@@ -160,6 +160,62 @@ template <class V, class I> RL_INLINE V permute(V v, I pick) {
 RL_INLINE bool to_mask(bool m) { return m; }
 template <class M> RL_INLINE mask to_mask(M m) { return convert_lanes<mask>(m); }
 
+// Vectors of two registers are compared, and chosen from, by halves: compilers take them apart lane by lane otherwise.
+template <class V> constexpr bool is_wide = is_vector<V> && sizeof(element<V>) == 8;
+template <class T> struct half_of { typedef T type __attribute__((vector_size(lanes / 2 * sizeof(T)))); };
+template <class V> struct halves {
+  typename half_of<element<V>>::type part[2];
+  RL_INLINE explicit halves(V v) { __builtin_memcpy(part, &v, sizeof v); }
+  RL_INLINE V whole() const { return load_bytes<V>(part); }
+};
+
+// Two halves of a mask as one: in a register where the compiler is told so.
+using half_mask = half_of<int32_t>::type;
+RL_INLINE mask join(half_mask low, half_mask high) {
+#if __has_builtin(__builtin_shufflevector) && RL_LANES == 16
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif __has_builtin(__builtin_shufflevector) && RL_LANES == 8
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+  const half_mask parts[2] = {low, high};
+  return load_bytes<mask>(parts);
+#endif
+}
+
+template <class V, class F> RL_INLINE auto compare(V a, V b, const F& f) {
+  if constexpr (is_wide<V>) {
+    const halves<V> x(a), y(b);
+    return join(__builtin_convertvector(f(x.part[0], y.part[0]), half_mask),
+                __builtin_convertvector(f(x.part[1], y.part[1]), half_mask));
+  } else {
+    return to_mask(f(a, b));
+  }
+}
+
+// a where m holds, b elsewhere.
+template <class V> RL_INLINE V choose(mask m, V a, V b) {
+  if constexpr (is_wide<V>) {
+    using I = typename half_of<int64_t>::type;
+    const halves<mask> chosen(m);
+    halves<V> x(a);
+    const halves<V> y(b);
+    for (int i = 0; i < 2; ++i) x.part[i] = __builtin_convertvector(chosen.part[i], I) ? x.part[i] : y.part[i];
+    return x.whole();
+  } else {
+    return convert_lanes<integers<V>>(m) ? a : b;  // lanes of the mask as wide as V's
+  }
+}
+
+// Whether any bit of a vector is set.
+template <class M> RL_INLINE bool any_bit(M m) {
+  typedef int64_t pair __attribute__((vector_size(16)));
+  pair parts[(sizeof(M) + 15) / 16] = {};
+  __builtin_memcpy(parts, &m, sizeof m);
+  pair found = parts[0];
+  RL_UNROLL for (unsigned long i = 1; i < sizeof parts / sizeof found; ++i) found |= parts[i];
+  return (found[0] | found[1]) != 0;
+}
+
 // bfloat16 and half as integers of 32 bits (in a scalar or a vector), from and to float. Rounding is to nearest even.
 template <class I> RL_INLINE auto bfloat16_to_float(I bits) { return bitcast<like<I, float>>(bits << 16); }
 
@@ -200,7 +256,7 @@ template <class To, class From, class V> RL_INLINE auto cast(V v) {
     if constexpr (same<To, bool>) return v;
     else return cast<To, int32_t>(-v);
   } else if constexpr (same<To, bool>) {
-    return to_mask(v != splat<V>(0));
+    return compare(v, splat<V>(0), [](auto x, auto y) { return x != y; });
   } else if constexpr (same<To, bfloat16>) {
     return bfloat16_to_float(float_to_bfloat16(cast<float, From>(v)));
   } else if constexpr (same<To, half>) {
@@ -222,6 +278,7 @@ struct scalar_lane {
     else return *p;
   }
   template <class T> RL_INLINE compute<T> load_strided(const T* p, long) const { return load(p); }
+  template <class T> RL_INLINE compute<T> load_reversed(const T* p) const { return load(p); }
   template <class T> RL_INLINE compute<T> gather(const T* p, int64_t index) const { return load(p + index); }
   template <class F> RL_INLINE auto load_at(long start, const F& place) const { return load(place(start)); }
   template <class T> RL_INLINE T broadcast(T x) const { return x; }
@@ -247,7 +304,21 @@ struct vector_lane {
     RL_UNROLL for (int i = 0; i < lanes; ++i) block[i] = p[i * stride];
     return load(block);
   }
+  template <class T> RL_INLINE vec<T> load_reversed(const T* p) const {
+    const vec<T> v = load(p - (lanes - 1));
+    integers<vec<T>> pick;
+    RL_UNROLL for (int i = 0; i < lanes; ++i) pick[i] = lanes - 1 - i;
+    return permute(v, pick);
+  }
   template <class T> RL_INLINE vec<T> gather(const T* p, vec<int64_t> index) const {
+#ifdef RL_GCC_AVX512
+    if constexpr (same<T, float>) {
+      const halves<vec<int64_t>> at(index);
+      const half_of<float>::type none{};
+      return bitcast<vec<float>>(join(bitcast<half_mask>(__builtin_ia32_gatherdiv16sf(none, p, at.part[0], -1, 4)),
+                                      bitcast<half_mask>(__builtin_ia32_gatherdiv16sf(none, p, at.part[1], -1, 4))));
+    }
+#endif
     T block[lanes];
     int64_t at[lanes];
     __builtin_memcpy(at, &index, sizeof at);

@@ -1,0 +1,143 @@
+"""Cut graphs as one Python function: compiled pieces and eager kernels, in order, as a line of text for each node.
+
+In: a module whose graph calls submodules, and what runs in place of each. Out: a `Glue`, which is called with flat inputs and
+prints as its text. Stage: inductor, calling.
+
+    def run(arg0_1):
+        mul, = piece0(arg0_1)
+        cumsum = cumsum_default(mul, 0); mul = None
+        return (cumsum,)
+"""
+
+from __future__ import annotations
+
+import keyword
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from rushlight.fx.codegen import last_uses
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.interpreter import Interpreter, describe_failure
+from rushlight.fx.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What runs in a submodule's place: it takes the arguments at `positions`, and gives a tuple even of one result."""
+
+    run: Callable[..., tuple]
+    positions: Sequence[int]
+    is_tuple: bool
+
+
+class Glue:
+    """Runs a cut graph. An error carries a note that names the node, as the interpreter's do."""
+
+    def __init__(self, module: GraphModule, pieces: Mapping[str, Piece]):
+        writer = _Writer(module, pieces)
+        self.text, self._nodes = writer.write()
+        names = writer.names
+        exec(compile(self.text, "<a cut graph>", "exec"), names)
+        self._run = names["run"]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __call__(self, *inputs: Any) -> tuple:
+        """The flat outputs."""
+        try:
+            return self._run(*inputs)
+        except Exception as error:
+            node = self._failed(error.__traceback__)
+            if node is not None:
+                error.add_note(describe_failure(node))
+            raise
+
+    def _failed(self, trace: TracebackType | None) -> Node | None:
+        while trace is not None and trace.tb_frame.f_code is not self._run.__code__:
+            trace = trace.tb_next
+        return None if trace is None else self._nodes.get(trace.tb_lineno)
+
+
+class _Writer:
+    """Collects the lines of the function, and what its names stand for."""
+
+    def __init__(self, module: GraphModule, pieces: Mapping[str, Piece]):
+        self.module = module
+        self.pieces = pieces
+        self.names: dict[str, Any] = {}
+        self._named: dict[int, str] = {}
+        self._taken = {node.name for node in module.graph.nodes} | {"run"}
+        self._released = last_uses(module.graph)
+
+    def write(self) -> tuple[str, dict[int, Node]]:
+        """The text, and the node of each of its lines."""
+        inputs = [node.name for node in self.module.graph.nodes if node.op == "placeholder"]
+        lines, nodes = [f"def run({', '.join(inputs)}):"], {}
+        for node in self.module.graph.nodes:
+            if node.op in ("placeholder", "get_attr"):
+                continue
+            lines.append(f"    {self._statement(node)}")
+            nodes[len(lines)] = node
+        return "\n".join(lines) + "\n", nodes
+
+    def _statement(self, node: Node) -> str:
+        if node.op == "output":
+            return f"return {self._text(tuple(node.args[0]))}"
+        dead = [used.name for used in self._released.get(node, ()) if used.op != "get_attr"]
+        dead += [] if node.users else [node.name]
+        release = f"; {' = '.join(dead)} = None" if dead else ""
+        return f"{node.name}{self._call(node)}{release}"
+
+    def _call(self, node: Node) -> str:
+        if node.op == "call_module":
+            piece = self.pieces[node.target]
+            arguments = ", ".join(self._text(node.args[position]) for position in piece.positions)
+            return f"{'' if piece.is_tuple else ','} = {self._name(node.target, piece.run)}({arguments})"
+        arguments = [self._text(value) for value in node.args]
+        if node.op == "call_method":
+            return f" = {arguments[0]}.{node.target}({', '.join([*arguments[1:], *self._keywords(node)])})"
+        if node.target is operator.getitem:
+            return f" = {arguments[0]}[{arguments[1]}]"
+        function = self._name(getattr(node.target, "__name__", str(node.target)), node.target)
+        return f" = {function}({', '.join([*arguments, *self._keywords(node)])})"
+
+    def _keywords(self, node: Node) -> list[str]:
+        return [f"{name}={self._text(value)}" for name, value in node.kwargs.items()]
+
+    def _text(self, value: Any) -> str:
+        if isinstance(value, Node):
+            return value.name if value.op != "get_attr" else self._name(value.target, self._attribute(value))
+        if isinstance(value, tuple):
+            return f"({''.join(f'{self._text(item)}, ' for item in value)})"
+        if isinstance(value, list):
+            return f"[{', '.join(map(self._text, value))}]"
+        if isinstance(value, dict):
+            return f"{{{', '.join(f'{key!r}: {self._text(item)}' for key, item in value.items())}}}"
+        if isinstance(value, slice):
+            return f"slice({', '.join(map(self._text, (value.start, value.stop, value.step)))})"
+        if value is None or type(value) in (bool, int, str):
+            return repr(value)
+        return self._name(str(value), value)
+
+    def _attribute(self, node: Node) -> Any:
+        return Interpreter(self.module).fetch_attr(node.target)
+
+    def _name(self, wanted: str, value: Any) -> str:
+        """A global name for an object, like the one that is wanted."""
+        known = self._named.get(id(value))
+        if known is not None:
+            return known
+        plain = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in wanted)
+        name = plain = plain if plain[:1].isalpha() else f"value_{plain}"
+        number = 0
+        while name in self._taken or keyword.iskeyword(name):
+            number += 1
+            name = f"{plain}_{number}"
+        self._taken.add(name)
+        self._named[id(value)] = name
+        self.names[name] = value
+        return name

@@ -1,0 +1,114 @@
+"""Lowering of the gradient of a convolution's input to templates, whose results lie channels-last.
+
+A transposed convolution is that gradient, so that it comes here too: its input takes the place of the result's gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from rushlight.core.dtype import float32
+from rushlight.inductor.ir import Operand
+from rushlight.inductor.lowering.convolutions import (
+    as_channels_first,
+    contiguous_operand,
+    filter_operand,
+    has_filter_each,
+    is_product,
+    lies_channels_last,
+)
+from rushlight.inductor.sizes import as_size, quotient
+from rushlight.inductor.tensor_box import TensorBox
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How a plain convolution steps over its input, by dimension."""
+
+    stride: tuple
+    padding: tuple
+    dilation: tuple
+    groups: int
+
+    @property
+    def of_images(self) -> Geometry:
+        """The same for an image's two dimensions: those of a row, or the last two of a volume."""
+        if len(self.stride) == 1:
+            return replace(self, stride=(1, *self.stride), padding=(0, *self.padding), dilation=(1, *self.dilation))
+        return replace(self, stride=self.stride[-2:], padding=self.padding[-2:], dilation=self.dilation[-2:])
+
+
+def image_input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox | None:
+    """The gradient of the input of `size` of a convolution of rows or images; None where no template has it."""
+    if len(weight.size) == 3:
+        made = image_input_gradient(
+            graph, as_images(grad), as_images(weight), (*size[:2], 1, size[2]), geometry.of_images
+        )  # fmt: skip
+        return None if made is None else made.reshape(size)
+    if len(weight.size) == 4 and geometry.groups == 1:
+        return _image_input(graph, grad, weight, size, geometry)
+    if len(weight.size) == 4 and has_filter_each(weight, geometry.groups) and (
+        max(geometry.stride) > 1 or lies_channels_last(graph, grad)
+    ):
+        return _depthwise_input(graph, grad, weight, size, geometry)
+    return None
+
+
+def as_images(box: TensorBox) -> TensorBox:
+    """Rows as images of one row."""
+    return box.reshape((*box.size[:2], 1, box.size[2]))
+
+
+def _image_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+    images, channels, height, width = size
+    outputs, _, *kernel = weight.size
+    source, filters = any_operand(graph, grad), filter_operand(graph, weight)
+    rows, layout = images * height * width, (images, height, width, channels)
+    constant = graph.is_constant_buffer(filters.buffer)
+    shape = conv_shape(size, weight.size, geometry)
+    if is_product(source, conv_shape(grad.size, weight.size, geometry)):
+        operands = {
+            "a": Operand(source.buffer, source.offset, (source.strides[3], 1)),
+            "b": Operand(filters.buffer, filters.offset, (as_size(channels), 1)),
+        }
+        made = graph.template(
+            "gemm", layout, float32, rows, channels, operands, depth=outputs, packed_once=constant
+        )
+    else:
+        phase = quotient(as_size(width), geometry.stride[1])
+        made = graph.template(
+            "convolution_input", layout, float32, rows, channels, {"grad": source, "weight": filters}, shape=shape,
+            depth=outputs * kernel[0] * kernel[1], packed_once=constant, phase_width=phase if isinstance(phase, int) else 0,
+        )  # fmt: skip
+    return as_channels_first(made)
+
+
+def _depthwise_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+    images, channels, height, width = size
+    filters = contiguous_operand(graph, weight)
+    made = graph.template(
+        "depthwise_input", (images, height, width, channels), float32, images * height * width, channels,
+        {"grad": channels_last_operand(graph, grad), "weight": filters}, shape=conv_shape(size, weight.size, geometry),
+        depth=weight.size[2] * weight.size[3], packed_once=graph.is_constant_buffer(filters.buffer),
+    )  # fmt: skip
+    return as_channels_first(made)
+
+
+def any_operand(graph, box: TensorBox) -> Operand:
+    """The box by strides, after a copy if need be."""
+    return graph.operand(box, box.size) or graph.operand(graph.copy(box), box.size)
+
+
+def conv_shape(size: tuple, weight: tuple, geometry: Geometry) -> tuple:
+    """The members of an rl::conv_shape."""
+    return (*size, weight[0], *weight[2:], *geometry.stride, *geometry.padding, *geometry.dilation, geometry.groups)
+
+
+def channels_last_operand(graph, box: TensorBox) -> Operand:
+    """Images by strides with their channels side by side, after a copy if need be."""
+    found = graph.operand(box, box.size)
+    if found is not None and (found.strides[1] == 1 or as_size(box.size[1]) == 1):
+        return found
+    images, channels, height, width = box.size
+    moved = graph.copy(box.view((images, height, width, channels), lambda index: [index[0], index[3], index[1], index[2]]))
+    return graph.operand(moved.view(box.size, lambda index: [index[0], index[2], index[3], index[1]]), box.size)
