@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight import _C, _environment  # before anything imports NumPy
 
 # isort: split
+import gc as _gc
 import math
 import sys
 from importlib import import_module as _import_module
@@ -179,11 +180,22 @@ _C.__getattr__ = _find_binding
 _JIT_TYPES = ("CompilationUnit", "Graph", "ScriptFunction", "parse_ir")
 
 
+def _fetch(name: str):
+    """Import a module. Its objects stay: a search for garbage among them would take as long as the import."""
+    searching = _gc.isenabled()
+    _gc.disable()
+    try:
+        return _import_module(name)
+    finally:
+        if searching:
+            _gc.enable()
+
+
 def __getattr__(name: str):
     if name in _PACKAGES:
-        return _import_module(f"{__name__}.{name}")
+        return _fetch(f"{__name__}.{name}")
     if name in _FUNCTIONS:
-        found = globals()[name] = getattr(_import_module(_FUNCTIONS[name]), name)
+        found = globals()[name] = getattr(_fetch(_FUNCTIONS[name]), name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
