@@ -9,25 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rushlight._C import give_histories, gradient_edges, keep_values, tensor_versions
 from rushlight.aot.joint import Joint
 from rushlight.aot.memory import storage_of
 from rushlight.aot.partition import Partition, Saved
 from rushlight.aot.results import Computed
 from rushlight.autograd.backward import grad
 from rushlight.autograd.grad_mode import enable_grad
-from rushlight.autograd.node import Node, info_of, set_history
+from rushlight.autograd.node import Node
 from rushlight.autograd.saved_tensor import FREED, SavedTensor
-from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.strides import elementwise_strides, is_non_overlapping_and_dense
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
-from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 
+KINDS = ("primal", "extra", "output")  # of what is saved, in the order in which csrc/compiled_history.c takes them
 TWICE = (
     "torch.compile with aot_autograd does not currently support double backward of a program that {reason}: the program cannot "
     "be run again for it. Leave this part out of the compiled function, or call backward() without create_graph=True."
@@ -93,8 +94,14 @@ def _alias(tensor: Tensor) -> Tensor:
     return wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
 
 
-def _versions(primals: Sequence[Tensor | int]) -> list[int]:
-    return [primal._impl.version.value for primal in primals if type(primal) is not int]
+def _without_autograd(run: Callable[..., tuple], values: Sequence[Tensor | int]) -> tuple:
+    """What `run` gives for values while no operator is recorded."""
+    before = state.exclude
+    state.exclude = before | AUTOGRAD_BITS
+    try:
+        return tuple(run(*values))
+    finally:
+        state.exclude = before
 
 
 def _strides_like(impl: TensorImpl) -> tuple[int, ...]:
@@ -117,14 +124,15 @@ class CompiledTraining:
         self.program = program
         self.say: Callable[[str], None] | None = say
         self._count = len(plan.joint.results.computed)
-        self._differentiated = plan.joint.differentiated
-        self._tangents = plan.joint.tangents
+        self._differentiated = tuple(plan.joint.differentiated)
+        self._tangents = tuple(plan.joint.tangents)
+        self._places = tuple((KINDS.index(place.kind), place.position) for place in plan.saved)
+        self._as_computed = plan.joint.results.results == [Computed(position) for position in range(self._count)]
 
     def __call__(self, *primals: Tensor | int) -> tuple:
         """The program's results for its inputs and parameters."""
         node = CompiledFunctionBackward(self, primals)
-        with ExcludeKeys(AUTOGRAD_BITS):
-            made = self.forward(*primals)
+        made = _without_autograd(self.forward, primals)
         for position in self.plan.written:
             primals[position]._impl.version.value += 1
         computed, extras = list(made[: self._count]), made[self._count :]
@@ -133,7 +141,7 @@ class CompiledTraining:
         for extra, output in self.plan.shared:
             extras[extra]._impl.version = computed[output]._impl.version
         node.keep(computed, extras)
-        return self.plan.joint.results.rebuild(computed, primals)
+        return tuple(computed) if self._as_computed else self.plan.joint.results.rebuild(computed, primals)
 
     def announce_program(self) -> None:
         """Say, the first time, that the program as captured runs for a gradient."""
@@ -149,29 +157,20 @@ class CompiledFunctionBackward(Node):
         super().__init__()
         self.owner = owner
         self.primals: tuple[Tensor | int, ...] | None = primals
-        self.versions = _versions(primals)
+        self.versions = tensor_versions(primals)
         self.saved: list[SavedTensor | int] | None = []
         self.strides = owner.plan.tangent_strides
-        self.next_functions = tuple([gradient_edge(primals[position]) for position in owner._differentiated])
+        self.next_functions = gradient_edges(primals, owner._differentiated)
 
     def keep(self, computed: Sequence[Tensor], extras: Sequence[Tensor]) -> None:
         """Give the outputs their history, and save what the backward reads."""
-        for number, position in enumerate(self.owner._tangents):
-            impl = computed[position]._impl
-            self.output_info.append(info_of(impl))
-            set_history(impl, self, number)
+        give_histories(self, computed, self.owner._tangents)
         if None in self.strides:
             self.strides = [
                 stride or _strides_like(computed[position]._impl)
                 for stride, position in zip(self.strides, self.owner._tangents, strict=True)
             ]  # fmt: skip
-        kinds = {"primal": self.primals, "extra": extras, "output": computed}
-        for place in self.owner.plan.saved:
-            value = kinds[place.kind][place.position]
-            if type(value) is int:
-                self.saved.append(value)
-            else:
-                self.saved.append(SavedTensor(_alias(value) if place.kind == "output" else value))
+        self.saved = keep_values(self.owner._places, self.primals, extras, computed)
 
     def apply(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
         if self.saved is None:
@@ -180,9 +179,8 @@ class CompiledFunctionBackward(Node):
             return self._apply_recorded(grads)
         tangents = [self._tangent(grad, number) for number, grad in enumerate(grads)]
         saved = [value if type(value) is int else value.unpack(self) for value in self.saved]
-        with ExcludeKeys(AUTOGRAD_BITS):
-            found = tuple(self.owner.backward(*saved, *tangents))
-        return self._without_zeros(found, grads) if any(grad is None for grad in grads) else found
+        found = _without_autograd(self.owner.backward, (*saved, *tangents))
+        return self._without_zeros(found, grads) if any([grad is None for grad in grads]) else found
 
     def _without_zeros(self, found: tuple, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
         """None, as in eager, for gradients that nothing arrived for."""
@@ -205,7 +203,7 @@ class CompiledFunctionBackward(Node):
         if plan.again:
             raise RuntimeError(TWICE.format(reason=plan.again))
         primals = self.primals
-        if self.versions != _versions(primals):
+        if self.versions != tensor_versions(primals):
             raise RuntimeError(TWICE.format(reason="has inputs that were modified by an inplace operation since"))
         self.owner.announce_program()
         primals = list(primals)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rushlight.autograd.engine import run_backward
@@ -11,7 +12,9 @@ from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import aten
 
+_full = aten("full")
 TensorOrTensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
 
@@ -24,11 +27,11 @@ def _edge(value: Tensor | GradientEdge) -> Edge:
 
 
 def _facts(value: Tensor | GradientEdge) -> tuple:
-    """Shape, dtype and device of what a gradient belongs to."""
+    """Sizes, dtype and device of what a gradient belongs to."""
     if isinstance(value, Tensor):
-        return value.shape, value.dtype, value.device
-    sizes, kind, device = value.node.output_info[value.output_nr]
-    return Size(sizes), kind, device
+        impl = value._impl
+        return impl.sizes, impl.dtype, impl.device
+    return value.node.output_info[value.output_nr]
 
 
 def _roots(tensors: tuple[Tensor | GradientEdge, ...]) -> list:
@@ -48,17 +51,17 @@ def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple) -> list[Tensor]:
         raise RuntimeError(f"got {len(tensors)} tensors and {len(grads)} gradients")
     made = []
     for tensor, grad in zip(tensors, grads, strict=True):
-        shape, kind, device = _facts(tensor)
+        sizes, kind, device = _facts(tensor)
         if grad is None:
-            if shape.numel() != 1:
+            if math.prod(sizes) != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
             if not kind.is_floating_point and (isinstance(tensor, GradientEdge) or tensor.requires_grad):
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {kind}")
-            grad = namespaces.aten.full.default(shape, 1, dtype=kind, device=device)
-        elif grad.shape != shape:
+            grad = _full(sizes, 1, dtype=kind, device=device)
+        elif grad.shape != sizes:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{len(made)}] has a shape of {grad.shape} and output[{len(made)}] has a "
-                f"shape of {shape}."
+                f"shape of {Size(sizes)}."
             )
         made.append(grad)
     return made
@@ -136,8 +139,8 @@ def grad(
     found = run_backward(_roots(outputs), starts, keep, create_graph, captures)
     for index, (tensor, value) in enumerate(zip(inputs, found, strict=True)):
         if value is None and materialize_grads:
-            shape, kind, device = _facts(tensor)
-            found[index] = namespaces.aten.full.default(shape, 0, dtype=kind, device=device)
+            sizes, kind, device = _facts(tensor)
+            found[index] = _full(sizes, 0, dtype=kind, device=device)
         elif value is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set "

@@ -40,7 +40,7 @@ class TrainingGraph(AtenGraph):
         attributes = tuple(self._attributes.values())
         program = disable(self._run_as_captured)  # a backward may run in a compiled function
         training = CompiledTraining(plan, forward, backward, program, lambda text: self.log("graph_breaks", lambda: text))
-        return lambda *tensors: training(*tensors, *attributes), joint.module, False
+        return (lambda *tensors: training(*tensors, *attributes)) if attributes else training, joint.module, False
 
     def _run_as_captured(self, *primals: Tensor | int) -> tuple:
         count = len(primals) - len(self._attributes)

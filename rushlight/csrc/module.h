@@ -33,6 +33,7 @@ extern PyMethodDef tail_call_methods[];
 extern PyMethodDef accumulate_methods[];
 extern PyMethodDef engine_methods[];
 extern PyMethodDef dispatch_methods[];
+extern PyMethodDef compiled_history_methods[];
 
 /* Asks CPython for the slot in which code objects keep what the frame hook knows of them; -1 with an exception set. */
 int slots_initialize(void);

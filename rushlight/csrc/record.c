@@ -108,8 +108,8 @@ static PyObject *make_edge(PyObject *node, Py_ssize_t output)
     return edge;
 }
 
-/* Where the gradient of a value flows, as rushlight.autograd.view_history.gradient_edge says. A new reference. */
-static PyObject *edge_of(PyObject *value)
+/* As rushlight.autograd.view_history.gradient_edge says. */
+PyObject *edge_of(PyObject *value)
 {
     TensorImpl *impl = impl_of(value);
     if (!impl || (!autograd_of(impl) && !view_of(impl)))
@@ -202,7 +202,7 @@ static OperatorNode *make_node(PyObject *plan, PyObject **stack, int *any)
 
 /* What a node keeps */
 
-static PyObject *saved_tensor(PyObject *tensor, const TensorImpl *impl, PyObject *output_nr)
+PyObject *saved_tensor(PyObject *tensor, const TensorImpl *impl, PyObject *output_nr)
 {
     PyTypeObject *type = (PyTypeObject *)configuration.saved_type;
     SavedTensorBase *saved = (SavedTensorBase *)type->tp_alloc(type, 0);
@@ -289,7 +289,7 @@ static int has_gradient(PyObject *dtype)
     return code >= FLOAT16 && code != OTHER_DTYPE;
 }
 
-static int set_history(TensorImpl *impl, OperatorNode *node, Py_ssize_t output)
+int set_history(TensorImpl *impl, NodeBase *node, Py_ssize_t output)
 {
     AutogradMeta *meta = autograd_of(impl);
     if (meta && meta->retains_grad) {
@@ -320,7 +320,7 @@ static int attach_output(OperatorNode *node, PyObject *plan, PyObject *output, P
     if (failed)
         return -1;
     if (impl && has_gradient(impl->dtype) && !contains(field(plan, PLAN_SKIPPED), index))
-        return set_history(impl, node, index);
+        return set_history(impl, &node->base, index);
     return 0;
 }
 

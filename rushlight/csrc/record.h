@@ -35,6 +35,13 @@ int is_plan(PyObject *plan);
    nothing done, where Python has to do it. */
 PyObject *record_call(PyObject *plan, PyObject *lower, PyObject *const *arguments, size_t flags, PyObject *names);
 
+/* Where the gradient of a value flows: an edge, a new reference. */
+PyObject *edge_of(PyObject *value);
+/* A SavedTensor that keeps a tensor with the version that `impl` has now, however it came to be; a new reference. */
+PyObject *saved_tensor(PyObject *tensor, const TensorImpl *impl, PyObject *output_nr);
+/* Makes a tensor an output of a node; -1 with an exception set. */
+int set_history(TensorImpl *impl, NodeBase *node, Py_ssize_t output);
+
 /* OperatorNode.apply: the gradients of the inputs. */
 PyObject *operator_node_apply(PyObject *self, PyObject *grads);
 

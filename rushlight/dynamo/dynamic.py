@@ -81,12 +81,25 @@ class _Seen:
     open_strides: frozenset[int] = frozenset()
 
 
+# So many captures of a function may each meet another value of one number before it counts as one that always changes.
+_CHANGES = 2
+
+
 @dataclass
 class History:
     """What the captures of one function have met, by source."""
 
     tensors: dict[str, _Seen] = field(default_factory=dict)
     integers: dict[str, tuple[int, bool]] = field(default_factory=dict)
+    numbers: dict[str, tuple[float, int]] = field(default_factory=dict)
+    is_unsteady: bool = False  # whether a number keeps changing, though captures hold for one value of it
+
+    def number(self, place: str, value: float) -> None:
+        """Note an int or float."""
+        before, changes = self.numbers.get(place, (value, 0))
+        changes += before != value
+        self.numbers[place] = value, changes
+        self.is_unsteady |= changes >= _CHANGES
 
     def tensor(self, place: str, tensor: Tensor) -> _Seen:
         """Note a tensor, and say what of its geometry changes."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
 from rushlight.core.symbolic import SymInt
@@ -105,13 +104,13 @@ class GraphBuilder:
             return self.attributes.get(node.target)
         return next((value for own, _, value in self.inputs if own is node and isinstance(value, Tensor)), None)
 
-    def call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], stack: list) -> tuple[Node, Any]:
-        """Add a node, run it on fake tensors, and return both node and result.
+    def call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], places: list) -> tuple[Node, Any]:
+        """Add a node, run it on fake tensors, and return both node and result. `places` are the lines that it stands for.
 
         A graph break where the call needs values; what the call itself raises goes through.
         """
         node = self.graph.create_node(op, target, args, kwargs)
-        node.stack_trace = "".join(map(self._frame_text, stack))
+        node.stack_trace = "".join(map(self._frame_text, places))
         inputs = [value for value in map(_fake, node.all_input_nodes) if isinstance(value, Tensor)]
         versions = [value._impl.version.value for value in inputs]
         random_calls = self.fakes.random_calls
@@ -132,11 +131,10 @@ class GraphBuilder:
         self.calls += 1
         return node, result
 
-    def _frame_text(self, frame: traceback.FrameSummary) -> str:
-        place = (frame.filename, frame.lineno, frame.name)
+    def _frame_text(self, place: tuple[str, int, str]) -> str:
         text = self._frame_texts.get(place)
         if text is None:
-            text = self._frame_texts[place] = traceback.format_list([frame])[0]
+            text = self._frame_texts[place] = traceback.format_list([traceback.FrameSummary(*place, lookup_line=False)])[0]
         return text
 
     def run(self, node: Node) -> Any:
@@ -144,8 +142,7 @@ class GraphBuilder:
         args = map_arg(node.args, lambda used: used.meta["example_value"])
         kwargs = map_arg(node.kwargs, lambda used: used.meta["example_value"])
         args, kwargs = _thawed(args), _thawed(kwargs)
-        with ExitStack() as stack:
-            stack.enter_context(self.fakes)
+        with self.fakes:
             if node.op == "call_method":
                 return getattr(args[0], node.target)(*args[1:], **kwargs)
             return node.target(*args, **kwargs)

@@ -9,11 +9,12 @@ import operator
 import types
 from collections.abc import Iterator
 from enum import EnumType
-from typing import Any
+from typing import Any, NoReturn
 
+from rushlight._C import skip_code
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.guards import is_stable
 from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.session import Session
@@ -240,6 +241,15 @@ class Services:
             return
         while (found := self.next(iterator)) is not None:
             yield found
+
+    def leave_to_python(self, reason: str, hint: str) -> NoReturn:
+        """End the graph before the call that is being followed, and keep the functions on the way, and all that the last one
+        calls, from being captured by themselves; the captured frame itself, where it calls none, runs as it is from now on."""
+        frame = self
+        while frame.parent is not None:
+            skip_code(frame.code, frame is self)
+            frame = frame.parent
+        raise (FrameNeeded if frame is self else GraphBreak)(reason, hint)
 
     def set_grad_mode(self, enabled: bool) -> None:
         """Switch the grad mode from here on, in the graph and for what follows."""

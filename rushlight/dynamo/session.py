@@ -119,6 +119,8 @@ class Session:
         if isinstance(value, Tensor):
             return self._tensor(value, source)
         if isinstance(value, BY_VALUE) and kind in BY_VALUE:
+            if kind in (int, float) and source is not None:
+                self.sizes.history.number(source.text, value)
             if kind is int and source is not None and not isinstance(source, Held):
                 number = self.sizes.integer(value, source)
                 if type(number) is SymInt:

@@ -84,7 +84,7 @@ class Translator(Services):
         values = tuple(value.node(self) for value in args)
         named = {name: value.node(self) for name, value in kwargs.items()}
         try:
-            node, result = self.graph.call(op, target, values, named, self.user_stack())
+            node, result = self.graph.call(op, target, values, named, self.user_places())
         except GraphBreak:
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
@@ -316,14 +316,17 @@ class Translator(Services):
 
     def user_stack(self) -> list:
         """The lines of the program that are being followed, outermost first."""
-        found: list = []
+        return [FrameSummary(*place, lookup_line=False) for place in self.user_places()]
+
+    def user_places(self) -> list[tuple[str, int, str]]:
+        """Their files, numbers and functions."""
+        found = []
         frame: Translator | None = self
         while frame is not None:
-            instruction = frame.instructions[max(frame.position - 1, 0)]
-            line = instruction.line or frame.code.co_firstlineno
-            found.insert(0, FrameSummary(frame.code.co_filename, line, frame.code.co_name, lookup_line=False))
+            line = frame.instructions[max(frame.position - 1, 0)].line
+            found.append((frame.code.co_filename, line or frame.code.co_firstlineno, frame.code.co_name))
             frame = frame.parent
-        return found
+        return found[::-1]
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """What the ways to run a template cost: a small model of one core, by which lowering chooses among them.
 
 In: sizes; of an open size its example. Out: nanoseconds, of which only the ratios matter. The rates were fitted to times
-of convolutions and products on one core with AVX-512. Of 26 convolutions they put the faster way first in 23: the others are a
-tie, and two of 8 x 8 pixels whose weights the cache brings sooner than said here. `mode="max-autotune"` asks the machine itself
+of convolutions and products on one core with AVX-512: of 52 convolutions of 3 x 3 they put the faster way first, or one that
+takes a tenth longer at most, in all but one (1024 channels on 7 x 7 pixels). `mode="max-autotune"` asks the machine itself
 instead (`autotune.py`).
 """
 
@@ -13,7 +13,9 @@ from rushlight.inductor.sizes import Size, hint
 
 FLOPS = 225.0  # floating-point operations of a product, per nanosecond
 CACHED = 40.0  # bytes that move to or from the second-level cache, per nanosecond
-STREAMED = 30.0  # bytes that come from further away, per nanosecond
+NEAR = 60.0  # bytes of weights that come from the third-level cache, per nanosecond
+STREAMED = 30.0  # bytes of weights that come from further away, per nanosecond
+NEARBY = 1 << 22  # bytes of weights that other layers' may leave in the third-level cache
 TRANSPOSED = 10.0  # bytes of a copy that changes the order of the elements, per nanosecond
 PANEL = 32  # columns of a product are calculated this many at a time
 SECOND_LEVEL = 1 << 18  # floats in a core's cache
@@ -39,19 +41,23 @@ def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) ->
 def direct_convolution(pixels: int, taps: int, channels: int, outputs: int) -> float:
     """The convolution as one product of its pixels."""
     work = 2 * pixels * taps * channels * _whole_panels(outputs)
-    return max(work / FLOPS, 4 * taps * channels * outputs / STREAMED)
+    return max(work / FLOPS, _reading(4 * taps * channels * outputs))
 
 
 def winograd(blocks: int, channels: int, outputs: int) -> float:
     """Winograd's F(4 x 4, 3 x 3): 36 products with a row per block, on transformed blocks and weights."""
     work = 36 * 2 * blocks * channels * _whole_panels(outputs)
     moved, weights = 36 * 4 * 2 * blocks * (channels + outputs), 36 * 4 * channels * outputs
-    return max(work / FLOPS, weights / STREAMED) + moved / CACHED
+    return max(work / FLOPS, _reading(weights)) + moved / CACHED
 
 
 def reordering(elements: int) -> float:
     """A copy of so many floats into another order."""
     return 2 * 4 * elements / TRANSPOSED
+
+
+def _reading(weights: int) -> float:
+    return weights / (NEAR if weights <= NEARBY else STREAMED)
 
 
 def interleaves(outputs: int, places: int) -> bool:

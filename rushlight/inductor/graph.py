@@ -295,9 +295,13 @@ def _layout(value: Tensor) -> FixedLayout:
 
 
 def source_line(node: Node) -> tuple[str, ...]:
-    """`path:line in function: code` of the user's line that a node comes from, if it is known."""
+    """`path:line in function: code` of the user's line that a node comes from, if it is known.
+
+    It may stand in a comment of C++ text, which a backslash at its end would continue on the next line.
+    """
     frame = innermost_frame(node.stack_trace)
     if frame is None:
         return ()
     path, line, function, code = frame
-    return (f"{path}:{line} in {function}: {code}",)
+    text = f"{path}:{line} in {function}: {code}".rstrip("\\ \t\v\f")
+    return (text.encode("utf-8", "backslashreplace").decode(),)  # a path may hold bytes that are no text

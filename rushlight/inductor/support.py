@@ -131,6 +131,24 @@ def _as_strided(node: Node) -> bool:
     return source.is_contiguous() and source.storage_offset() == 0 and source.numel() > 0
 
 
+def _as_strided_scatter(node: Node) -> bool:
+    """Whether a view is of a row-major tensor, of known sizes, and certain to show no element twice."""
+    source, size, stride = _first_argument(node), _argument(node, "size"), _argument(node, "stride")
+    if not all(isinstance(number, int) for number in (*size, *stride, *source.shape)) or 0 in size:
+        return False
+    reach = 0
+    for step, extent in sorted(zip(stride, size, strict=True)):
+        if extent > 1 and step <= reach:
+            return False
+        reach += step * (extent - 1)
+    return _as_strided(node) and _value(node, "src").dtype is source.dtype
+
+
+def _is_written_natively(node: Node) -> bool:
+    """Whether all users are native: an eager kernel that fills memory needs none that has been filled before."""
+    return all(user.op == "call_function" and is_supported(user) for user in node.users)
+
+
 def _non_empty_reduction(node: Node) -> bool:
     return _value(node, "self").numel() > 0
 
@@ -183,6 +201,8 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("_cdist_backward"): _wide_float_result,
     aten("_pdist_forward"): _wide_float_result,
     aten("_pdist_backward"): _wide_float_result,
+    aten("as_strided_scatter"): _as_strided_scatter,
+    aten("empty.memory_format"): _is_written_natively,
     aten("erfinv"): _small_float_result,
     aten("as_strided"): _as_strided,
     aten("cat"): _few_tensors,

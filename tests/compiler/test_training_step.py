@@ -241,3 +241,48 @@ def test_an_optimizer_of_the_user_is_one_graph():
     assert_trained_alike(results[2], results[0])
     # The forward, then clipping with the first update, which makes the state, then with all later ones.
     assert len(graphs) == 3 and [graph.count("lerp_(") for graph in graphs] == [0, 6, 6]
+
+
+class CountingAdam(torch.optim.Optimizer):
+    """Kingma and Ba (2015), with a step count that is a Python number."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {"lr": 0.01, "betas": (0.9, 0.999)})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                self.update(parameter, parameter.grad, group["lr"], *group["betas"])
+
+    def update(self, parameter, gradient, lr, beta1, beta2):
+        state = self.state[parameter]
+        if not state:
+            state.update(step=0, mean=torch.zeros_like(parameter), square=torch.zeros_like(parameter))
+        state["step"] += 1
+        state["mean"].lerp_(gradient, 1 - beta1)
+        state["square"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        scale = (state["square"] / (1 - beta2 ** state["step"])).sqrt_().add_(1e-8)
+        parameter.addcdiv_(state["mean"], scale, value=-lr / (1 - beta1 ** state["step"]))
+
+
+@pytest.mark.parametrize("kind, schedule", [(CountingAdam, False), (Lion, True)])
+def test_steps_whose_numbers_always_change_are_left_to_python(kind, schedule):
+    results, graphs = [], []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return module.forward
+
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        model = nn.Linear(8, 4)
+        optimizer = kind(model.parameters())
+        rates = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9 if schedule else 1.0)
+        step = make_step(model, optimizer, rates, False)
+        run = torch.compile(step, backend=backend) if compiled else step
+        for _ in range(12):
+            run(torch.randn(5, 8), torch.randint(0, 4, (5,)))
+        results.append([value.detach() for value in model.parameters()])
+    same(results[0], results[1], 1e-5)
+    assert len(graphs) <= 5

@@ -361,3 +361,30 @@ def test_threads_building_at_once(folder):
 def test_a_killed_build_leaves_nothing_broken(folder, seconds):
     """tests/fuzz_kills.py does this hundreds of times."""
     kill_at(folder, seconds)
+
+
+def test_lines_that_go_on_in_the_next_one(folder):
+    """A backslash at the end of a comment would take the next line of C++ text away."""
+    def function(x):
+        scores = x @ x.t() + \
+            x.sum() \
+            - 1
+        return scores.softmax(-1), scores * 2 \
+            + x.mean()
+
+    x = torch.randn(3, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        results = torch.compile(function, fullgraph=True)(x)
+    torch.testing.assert_close(results, function(x))
+    text = "".join(path.read_text() for path in entries(folder, "[!.]*.cpp"))
+    assert "scores = x @ x.t() +\n" in text
+
+
+def test_paths_that_are_no_text(folder, tmp_path):
+    path = os.fsencode(tmp_path) + b"/p\xff.py"
+    Path(os.fsdecode(path)).write_text(PROGRAM)
+    done = subprocess.run([sys.executable, "-W", "error", path], capture_output=True, text=True, timeout=120, errors="replace",
+                          env={**os.environ, "PYTHONPATH": os.getcwd()})  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(entries(folder)) == 1

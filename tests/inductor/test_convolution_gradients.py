@@ -132,3 +132,16 @@ def test_open_sizes():
         weights = torch.randn(function(*leaves).shape)
         for ours, theirs in zip(gradients(compiled, leaves, weights), gradients(function, leaves, weights), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("case", [case for case in PLAIN if len(case[2]) == 2], ids=str)
+def test_weights_that_lie_channels_last(case):
+    sizes, outputs, kernel, stride, padding, dilation, groups = case
+    x, weight, bias = tensors(sizes, outputs, kernel, groups)
+    last = [tensor.contiguous(memory_format=torch.channels_last) for tensor in (x, weight)]
+
+    def function(x, weight, bias):
+        return torch.relu(F.conv2d(x, weight, bias, stride, padding, dilation, groups))
+
+    check(function, *last, bias)
+    check(function, x, last[1], bias)

@@ -64,6 +64,20 @@ def test_transposed(case, biased):
            dilation=dilation, output_padding=output_padding, groups=groups)  # fmt: skip
 
 
+@pytest.mark.parametrize("stride", [1, 2, (2, 3)], ids=str)
+@pytest.mark.parametrize("outputs", [3, 40])
+def test_transposed_with_frozen_weights(outputs, stride):
+    torch.manual_seed(0)
+    extra = 0 if stride == 1 else (1, 0)
+    layers = (torch.nn.ConvTranspose2d(20, outputs, 4, stride, 1, extra), torch.nn.ReLU(), torch.nn.Conv2d(outputs, 5, 3))
+    model = torch.nn.Sequential(*layers).eval()
+    for layout in (torch.contiguous_format, torch.channels_last):
+        model, x = model.to(memory_format=layout), torch.randn(2, 20, 6, 7).contiguous(memory_format=layout)
+        with torch.no_grad():
+            want, got = model(x), torch.compile(model, fullgraph=True)(x)
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_depthwise_separable_model_with_frozen_weights(channels_last):
     torch.manual_seed(0)

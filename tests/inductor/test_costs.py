@@ -18,7 +18,8 @@ def test_passes_of_rows(rows, columns, depth, expected):
 
 @pytest.mark.parametrize(
     ("images", "channels", "side", "winograd"),
-    [(1, 64, 56, True), (1, 512, 7, False), (8, 512, 7, True), (1, 16, 56, True), (1, 3, 224, False), (1, 256, 14, True)],
+    [(1, 64, 56, True), (1, 512, 7, False), (8, 512, 7, True), (1, 16, 56, True), (1, 3, 224, False), (1, 256, 14, True),
+     (1, 128, 8, True), (1, 64, 8, True), (1, 128, 5, False), (1, 256, 4, False)],
 )
 def test_convolutions(images, channels, side, winograd):
     blocks, outputs = images * (-(-side // 4)) ** 2, max(channels, 16)

@@ -14,7 +14,7 @@ from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import open_sizes
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
-from tests.inductor.golden.programs import MLP, chain, histogram, image_gradients, normalise, scores
+from tests.inductor.golden.programs import MLP, chain, histogram, image_gradients, normalise, ranks, scores
 
 GOLDEN = Path(__file__).parent / "golden"
 THREADS = 2
@@ -30,6 +30,7 @@ def programs() -> dict[str, tuple]:
             histogram, torch.zeros(50), torch.zeros(50, dtype=torch.int64), torch.zeros(7, 20), torch.zeros(7, dtype=torch.int32),
         ),
         "image_gradients": (image_gradients, torch.zeros(2, 32, 4, 4), torch.zeros(2, 16, 8, 8), torch.zeros(32, 16, 3, 3)),
+        "ranks": (ranks, torch.zeros(4, 50), torch.zeros(9)),
         "mlp": (MLP().eval(), torch.zeros(32, 16)),
     }
 
@@ -56,6 +57,7 @@ def stages(name: str) -> dict[str, str]:
     ("scores", "loops"), ("scores", "memory"), ("scores", "code"), ("mlp", "fusion"), ("mlp", "memory"), ("mlp", "code"),
     ("histogram", "loops"), ("histogram", "fusion"), ("histogram", "code"),
     ("image_gradients", "loops"), ("image_gradients", "fusion"),
+    ("ranks", "loops"), ("ranks", "fusion"), ("ranks", "code"),
 ])  # fmt: skip
 def test_stage_is_as_in_its_golden_file(name, stage):
     text = stages(name)[stage].rstrip().replace(f"{GOLDEN}{os.sep}", "") + "\n"

@@ -213,3 +213,26 @@ def test_indices_out_of_range_raise_as_in_eager(bad):
             raised.append((type(caught.value), str(caught.value)))
             assert bool((table == 0).all())
         assert raised[0] == raised[1]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_into_views(kind):
+    def function(x, rows):
+        y = x.clone()
+        y.diagonal().fill_(2)
+        z = rows.new_zeros(20, 40)
+        z.as_strided((20, 3), (40, 10), 5).copy_(rows[:, :3])
+        return torch.diag_embed(rows), torch.diag(rows[0]), torch.diag(rows[:, 1], 2), y, z, torch.block_diag(x, rows)
+
+    native(function, values((6, 6), kind), values((20, 7), kind))
+
+
+def test_memory_that_is_filled_natively():
+    def function(x):
+        made = torch.empty(4, 6)
+        made[:, :3] = x
+        made[:, 3:] = x * 2
+        return made.sin()
+
+    native(function, values((4, 3)))
+    native(lambda t: F.affine_grid(t, (2, 3, 8, 8), align_corners=False), values((2, 2, 3)))

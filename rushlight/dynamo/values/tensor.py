@@ -109,6 +109,9 @@ class TensorValue(Value):
 
     def _gradient(self, tx: Translator) -> Value:
         """`.grad` of a tensor from outside. Nothing that is captured sets it: what does so ends the graph."""
+        if tx.session.sizes.history.is_unsteady:
+            hint = "keep rates and step counts in tensors"
+            tx.leave_to_python("gradients in a function whose numbers change at every call, as those of an optimizer", hint)
         real = tx.graph.real(self.graph_node)
         if real is None or not real.is_leaf:
             raise GraphBreak("attribute 'grad' of a tensor that may be no leaf")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.core.algebra import Expr, Var, to_cpp
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import bool_, dtype
 from rushlight.inductor.codegen.types import c_type, compute_type, literal, size_operand, size_text
 from rushlight.inductor.ir import (
     REPORTING,
@@ -36,20 +36,20 @@ def needs_scalar(body: Value, column: Var) -> bool:
 
 def needs_branches(body: Value, column: Var) -> bool:
     """Whether a body can only run element by element, for other reasons than reads without a stride."""
-    looked_up = _looked_up(body, column)
+    places = looked_up(body, column)
     for node in walk(body):
-        if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, looked_up)):
+        if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, places)):
             return True
-        if isinstance(node, Load) and _contains(node.index, looked_up) and _collected(node.index, looked_up, column) is None:
+        if isinstance(node, Load) and _contains(node.index, places) and _collected(node.index, places, column) is None:
             return True
         if isinstance(node, Masked) and depends_on(node.mask, column):
             return True
-        if isinstance(node, Search) and (node.row.index.contains(column) or _contains(node.row.index, looked_up)):
+        if isinstance(node, Search) and (node.row.index.contains(column) or _contains(node.row.index, places)):
             return True
     return False
 
 
-def _looked_up(body: Value, column: Var) -> set[Var]:
+def looked_up(body: Value, column: Var) -> set[Var]:
     """The variables that stand for positions which are read from memory and change along `column`."""
     reads = [node for node in walk(body) if isinstance(node, Indirect)]
     found: set[Var] = set()
@@ -108,6 +108,7 @@ class StatementWriter:
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
         self._kept: list[Value] = []
+        self._uniform: dict[int, bool] = {}
         self._count = 0
         self._indent = ""
 
@@ -166,7 +167,9 @@ class StatementWriter:
         if local is not None:
             return local
         if self.lane != SCALAR and _contains(value.index, self.looked_up):
-            return self._collect(value)
+            found = _collected(value.index, self.looked_up, self.column)
+            if found is not None:  # where there are no strides, lanes are scalars
+                return self._collect(value.buffer, *found)
         stride = stride_along(value.index, self.column)
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
         if stride == 0:
@@ -210,13 +213,12 @@ class StatementWriter:
         # One variable can stand for several positions in a body that was made from several elements.
         return self.write(substitute(value.body, {value.variable: place}))
 
-    def _collect(self, value: Load) -> str:
+    def _collect(self, buffer: str, first: Expr, stride: Size, steps: dict[Var, Size]) -> str:
         """The elements at positions of which each lane has its own."""
-        first, stride, steps = _collected(value.index, self.looked_up, self.column)
         places = [str(place) if step == 1 else f"{place} * (int64_t){size_operand(step)}" for place, step in steps.items()]
         if stride != 0:
             places.append(f"{self.lane}.index(0, {size_text(stride)})")
-        return self.bind(f"{self.lane}.gather({self.pointer(value.buffer)} + {to_cpp(first)}, {' + '.join(places)})")
+        return self.bind(f"{self.lane}.gather({self.pointer(buffer)} + {to_cpp(first)}, {' + '.join(places)})")
 
     def _search(self, value: Search) -> str:
         row = f"{self.pointer(value.row.buffer)} + {to_cpp(value.row.index)}"
@@ -241,7 +243,26 @@ class StatementWriter:
         self.lines.append(f"{self._indent}{name} = {result};")
         self._texts, self._nodes, self._indent = texts, nodes, indent
 
+    def _is_uniform(self, value: Value) -> bool:
+        """Whether a value of numbers and places is one for all lanes, so that a scalar will do."""
+        if isinstance(value, Constant):
+            return True
+        if isinstance(value, IndexValue):
+            return not value.index.contains(self.column)
+        if not isinstance(value, Call):
+            return False
+        found = self._uniform.get(id(value))
+        if found is None:
+            found = self._uniform[id(value)] = all(map(self._is_uniform, value.arguments))
+            self._kept.append(value)
+        return found
+
     def _call(self, value: Call) -> str:
+        if self.lane != SCALAR and not value.dtype.is_floating_point and self._is_uniform(value):
+            return self.bind(f"{self.lane}.broadcast({self._scalar(value)})")
+        if self.lane != SCALAR and value.name == "where" and value.dtype is not bool_ and self._is_uniform(value.arguments[0]):
+            mask, first, second = self._scalar(value.arguments[0]), *map(self.write, value.arguments[1:])
+            return self.bind(f"{mask} ? {first} : {second}")
         arguments = [self.write(argument) for argument in value.arguments]
         if value.name == "cast":
             source, target = value.arguments[0].dtype, value.dtype

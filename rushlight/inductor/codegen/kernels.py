@@ -11,10 +11,22 @@ from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import dtype
-from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, needs_branches, needs_scalar
+from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
 from rushlight.inductor.codegen.segments import cuts_of
 from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
-from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Load, Reduction, Search, Value, may_report, substitute, walk
+from rushlight.inductor.ir import (
+    Buffer,
+    Call,
+    ComputedBuffer,
+    Indirect,
+    Load,
+    Reduction,
+    Search,
+    Value,
+    may_report,
+    substitute,
+    walk,
+)
 from rushlight.inductor.memory import ALIGNMENT
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
 from rushlight.inductor.sizes import Size, as_size, product, quotient, rounded_up
@@ -26,6 +38,7 @@ ACCUMULATORS = {
 STACK_BYTES = 1 << 18  # of rows that a thread keeps between two passes over them; more go to the arena
 OPERATIONS = 8  # what an element of a loop is counted as, in floating-point operations of a product
 MANY_ROWS = 64  # of which all threads have some
+STEPS_PER_LOOKUP = 2  # that are worth collecting what is looked up in vectors
 CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 
 
@@ -228,7 +241,7 @@ class LoopKernel(KernelWriter):
                 lines.append(_accumulator(member.data, accumulators[member.name]))
         for first, end, bodies in self._segments(number, [self.bodies[member.name] for member in members], lines):
             places = _is_worth_places(bodies, self.r)
-            scalar = not places and any(needs_scalar(body, self.r) for body in bodies)
+            scalar = not places and (any(needs_scalar(body, self.r) for body in bodies) or _is_lookup(bodies, self.r))
             writer = self._writer(scalars)
             writer.places = places
             for member, body in zip(members, bodies, strict=True):
@@ -314,6 +327,15 @@ def _is_worth_places(bodies: Sequence[Value], column: Var) -> bool:
     if any(needs_branches(body, column) for body in bodies) or not any(needs_scalar(body, column) for body in bodies):
         return False
     return any(isinstance(node, Call) and node.name != "cast" for body in bodies for node in walk(body))
+
+
+def _is_lookup(bodies: Sequence[Value], column: Var) -> bool:
+    """Whether a loop does little besides reading at looked-up positions, which is as fast one by one."""
+    if not any(looked_up(body, column) for body in bodies):
+        return False
+    nodes = {id(node): node for body in bodies for node in walk(body)}.values()
+    reads = sum(isinstance(node, Indirect) for node in nodes)
+    return sum(isinstance(node, Call) and node.name != "cast" for node in nodes) < STEPS_PER_LOOKUP * reads
 
 
 def _row_item(kind: dtype) -> int:

@@ -60,13 +60,16 @@ class ScatterKernel(LoopKernel):
         while shared < len(variables) and variables[shared] in self.loop.apart:
             shared += 1
         parts = product(variable.extent for variable in variables[:shared])
-        by_place = shared == 0 or (isinstance(parts, int) and parts < FEW_PARTS)
+        looked_up = bool(self.loop.positions)
+        by_place = looked_up and (shared == 0 or (isinstance(parts, int) and parts < FEW_PARTS))
         lines = self._positions(by_place) + self._inner(inner)
         if not variables and by_place:
             lines = ["do {", *indented(lines), "} while (0);"]
         for variable in reversed(variables):
             head = f"for (long {variable} = 0; {variable} < {size_text(variable.extent)}; ++{variable}) {{"
             lines = [head, *indented(lines), "}"]
+        if not by_place and not shared:
+            return ["#pragma omp single", "{", *indented(lines), "}"]
         if not by_place:
             collapse = f" collapse({shared})" if shared > 1 else ""
             return [f"#pragma omp for{collapse} schedule(static)", *lines]

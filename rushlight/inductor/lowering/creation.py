@@ -15,6 +15,12 @@ def full(graph, size, fill_value, *, dtype=None, layout=None, device=None, pin_m
     return graph.pointwise(tuple(size), kind, lambda index: number_value(fill_value, kind))
 
 
+@lowering("empty.memory_format")
+def empty(graph, size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    """Memory that native code writes to before it reads it, or that nothing reads."""
+    return full(graph, size, 0.0, dtype=dtype)
+
+
 @lowering("arange.start_step")
 def arange(graph, start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
     kind = arange_dtype((start, end, step), dtype)

@@ -44,6 +44,7 @@ def index_select(graph, self, dim, index):
         graph.prepare(self, size)
         return self.view(size, lambda at: [*at[:dim], place.substitute({variable: at[dim]}), *at[dim + 1 :]])
     graph.realize(self)
+    graph.prepare(positions, size)
     return graph.pointwise(
         size, self.dtype, lambda at: _read(graph, self, list(at), positions.value([at[dim]]), dim)
     )
@@ -65,6 +66,8 @@ def index(graph, self, indices):
     taken = [dim for dim, box in enumerate(indices) if box is not None]
     wide = broadcast_shapes(*[indices[dim].size for dim in taken])
     size, lead, kept = indexed_size(self, taken, wide)
+    for dim in taken:
+        graph.prepare(indices[dim], size)
 
     def inner(at):
         own = at[lead : lead + len(wide)]

@@ -14,12 +14,17 @@ from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
 
-def _pooled(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window], ceil_mode: bool, combine: str, fill: float,
-            kind: dtype, scale: float | None = None) -> TensorBox:  # fmt: skip
-    """`combine` over each window of a box, elements outside counting as `fill`; then times `scale`."""
+def _padded(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window], ceil_mode: bool, fill: float) -> TensorBox:
+    """The box with `fill` wherever a window reaches beyond it."""
     high, wide = windows
     pad = (wide.padding, _padding_after(wide, ceil_mode), high.padding, _padding_after(high, ceil_mode))
-    source = graph.realize(constant_pad_nd(graph, box, pad, fill) if any(pad) else box)
+    return graph.realize(constant_pad_nd(graph, box, pad, fill) if any(pad) else box)
+
+
+def _pooled(graph: GraphBuilder, source: TensorBox, windows: tuple[Window, Window], combine: str, kind: dtype,
+            scale: float | None = None) -> TensorBox:  # fmt: skip
+    """`combine` over each window of a padded box; then times `scale`."""
+    high, wide = windows
 
     def inner(index) -> Value:
         *lead, row, column = index
@@ -31,7 +36,7 @@ def _pooled(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window],
                 result = value if result is None else call(combine, kind, result, value)
         return result if scale is None else call("mul", kind, result, Constant(kind, scale))
 
-    return graph.pointwise((*box.size[:-2], high.outputs, wide.outputs), kind, inner)
+    return graph.pointwise((*source.size[:-2], high.outputs, wide.outputs), kind, inner)
 
 
 def _padding_after(window: Window, ceil_mode: bool) -> int:
@@ -44,20 +49,19 @@ def _padding_after(window: Window, ceil_mode: bool) -> int:
 @lowering("max_pool2d_with_indices")
 def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    largest = _pooled(graph, self, windows, ceil_mode, "maximum", float("-inf"), self.dtype)
-    return largest, _places_of_largest(graph, self, windows)
+    source = _padded(graph, self, windows, ceil_mode, float("-inf"))
+    return _pooled(graph, source, windows, "maximum", self.dtype), _places_of_largest(graph, source, windows)
 
 
-def _places_of_largest(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window]) -> TensorBox:
-    """Where in its plane the largest element of each window lies: the first one, or the last NaN."""
+def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: tuple[Window, Window]) -> TensorBox:
+    """Where in its plane the largest element of each window of a padded box lies: the first one, or the last NaN."""
     high, wide = windows
-    width = as_size(box.size[-1])
-    source = graph.realize(constant_pad_nd(graph, box, (*_around(wide), *_around(high)), float("-inf")))
+    width = as_size(wide.inputs)
 
     def inner(index) -> Value:
         *lead, row, column = index
         top, left = row * high.stride, column * wide.stride  # of the window, in the source
-        best, place = Constant(box.dtype, float("-inf")), _first_inside(top, left, windows, width)
+        best, place = Constant(source.dtype, float("-inf")), _first_inside(top, left, windows, width)
         for i in range(high.size):
             for j in range(wide.size):
                 value = source.value([*lead, top + i * high.dilation, left + j * wide.dilation])
@@ -67,7 +71,7 @@ def _places_of_largest(graph: GraphBuilder, box: TensorBox, windows: tuple[Windo
         corner = index_value((top - high.padding) * width + left - wide.padding)
         return call("add", int64, corner, cast(place, int64))
 
-    return graph.pointwise((*box.size[:-2], high.outputs, wide.outputs), int64, inner)
+    return graph.pointwise((*source.size[:-2], high.outputs, wide.outputs), int64, inner)
 
 
 def _offset(i: int, j: int, windows: tuple[Window, Window], width: Size) -> Value:
@@ -89,20 +93,16 @@ def _first_inside(top: Expr, left: Expr, windows: tuple[Window, Window], width: 
     return call("add", int32, *parts)
 
 
-def _around(window: Window) -> tuple[int, int]:
-    """Padding before and after the input that covers all windows."""
-    return window.padding, window.padding + (window.stride - 1) + window.dilation * (window.size - 1)
-
-
 @lowering("avg_pool2d")
 def avg_pool2d(graph, self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True,
                divisor_override=None):  # fmt: skip
     windows = windows_over(self.size, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
     count = divisor_override or windows[0].size * windows[1].size
     uneven = ceil_mode or (any(window.padding for window in windows) and not count_include_pad)
+    source = _padded(graph, self, windows, ceil_mode, 0.0)
     if divisor_override or not uneven:
-        return _pooled(graph, self, windows, ceil_mode, "add", 0.0, self.dtype, 1.0 / count)
-    total = _pooled(graph, self, windows, ceil_mode, "add", 0.0, float32 if self.dtype.itemsize < 4 else self.dtype)
+        return _pooled(graph, source, windows, "add", self.dtype, 1.0 / count)
+    total = _pooled(graph, source, windows, "add", float32 if self.dtype.itemsize < 4 else self.dtype)
 
     def inner(index) -> Value:
         counts = (counted_elements(window, position, count_include_pad)

@@ -1,23 +1,30 @@
 """Lowering of the gradients of two-dimensional pooling.
 
 An element of the input collects from the windows that it lies in: few, and known by its place, so that nothing is scattered.
+The gradients of the largest elements are scattered where images lie by planes: there, windows are in the way of vectors.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from rushlight.core.algebra import Expr
-from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import bool_, int32, int64
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Value
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value, masked
+from rushlight.inductor.lowering.convolutions import lies_channels_last
 from rushlight.inductor.lowering.indexing import is_within
+from rushlight.inductor.lowering.layout import IMAGE_RANK
 from rushlight.inductor.lowering.pooling import counted_elements
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.lowering.scatters import scatter_add
+from rushlight.inductor.sizes import as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
+
+MOST_WINDOWS = 9  # that the gradient of an element is collected from, where it could be scattered
 
 Share = Callable[[Sequence[Expr], tuple[Expr, Expr]], Value]
 
@@ -48,12 +55,36 @@ def _collected(
 
 @lowering("max_pool2d_with_indices_backward")
 def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
-    windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d_backward")
+    windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d_backward")
+    if len(self.size) == IMAGE_RANK and lies_channels_last(graph, grad_output) and _overlap(windows) <= MOST_WINDOWS:
+        return _collected_largest(graph, grad_output, self, windows, indices)
     planes, (height, width) = self.size[:-2], self.size[-2:]
     rows, columns = grad_output.size[-2:]
     nothing = graph.pointwise((*planes, height * width), self.dtype, lambda at: Constant(self.dtype, 0.0))
     found = (box.reshape((*planes, rows * columns)) for box in (indices, grad_output))
     return scatter_add(graph, nothing, -1, *found).reshape(self.size)
+
+
+def _overlap(windows: tuple[Window, Window]) -> int:
+    """In how many windows an element lies at most."""
+    return math.prod(window.dilation * (window.size - 1) // window.stride + 1 for window in windows)
+
+
+def _collected_largest(
+    graph, grad: TensorBox, self: TensorBox, windows: tuple[Window, Window], indices: TensorBox
+) -> TensorBox:
+    """Each element asks the windows that it lies in whether it was their largest: the channels of a pixel side by side."""
+    graph.realize(grad)
+    graph.realize(indices)
+    plane = as_size(self.size[-2] * self.size[-1])
+    narrow = int32 if isinstance(plane, int) and plane < 1 << 31 else int64  # of which a vector is as long as one of float
+
+    def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
+        place = index_value(element[0] * as_size(self.size[-1]) + element[1])
+        chosen = call("eq", bool_, cast(indices.value(window), narrow), cast(place, narrow))
+        return call("where", grad.dtype, chosen, grad.value(window), Constant(grad.dtype, 0.0))
+
+    return _collected(graph, grad, self.size, windows, share)
 
 
 @lowering("avg_pool2d_backward")

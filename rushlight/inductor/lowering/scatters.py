@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
-from rushlight.core.algebra import Expr, Var, flatten_index
+from rushlight.core.algebra import Expr, Var, as_expr, flatten_index
 from rushlight.core.dtype import bfloat16, bool_, dtype, float16, float32, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim
 from rushlight.inductor.ir import ComputedBuffer, Constant, Pointwise, Value, contiguous_layout
@@ -24,11 +25,13 @@ MODES = {"sum": "sum", "mean": "sum", "prod": "prod", "amax": "max", "amin": "mi
 def scatter_box(
     graph, base: TensorBox, size: tuple, places: Callable[[Index], dict[int, Value]],
     coordinates: Callable[[Index, dict[int, Var]], Index], body: Callable[[Index], Value], mode: str, wrap: bool,
+    distinct: bool = False,
 ) -> TensorBox:  # fmt: skip
     """`base`, into which each point of `size` puts `body` by `mode`.
 
     `places` gives, for a point, the coordinates that are read from memory, by dimension of the base, and `coordinates`, for a
     point and their variables, all of them. The other coordinates are loop variables: points that differ there never meet.
+    `distinct`: no points meet at all.
     """
     ranges = as_sizes(size)
     variables = loop_variables(ranges)
@@ -37,7 +40,7 @@ def scatter_box(
         for dim, value in places(variables).items()
     }
     whole = coordinates(variables, {dim: position.variable for dim, position in positions.items()})
-    apart = tuple(variable for variable in variables if any(variable is each for each in whole))
+    apart = tuple(variable for variable in variables if distinct or any(variable is each for each in whole))
     base_ranges = as_sizes(base.size)
     base_variables = loop_variables(base_ranges)
     start = Pointwise(base.dtype, base_ranges, base_variables, base.value(base_variables), graph.origin)
@@ -175,6 +178,21 @@ def _where_masked(graph, self: TensorBox, mask: TensorBox, first: int, value: Te
     whole = mask.reshape((*mask.size, *[1] * rest))
     new = in_type(graph, value.reshape(()), self.dtype)
     return where(graph, whole, add(graph, self, new) if accumulate else new, self)
+
+
+# Into a view
+
+
+@lowering("as_strided_scatter")
+def as_strided_scatter(graph, self, src, size, stride, storage_offset=None):
+    """Into a view of a row-major tensor that shows no element twice; see `support.py`."""
+    flat = self.reshape((math.prod(self.size),))
+
+    def place(at: Index, known: dict[int, Var]) -> Index:
+        return [sum((index * step for index, step in zip(at, stride, strict=True)), start=as_expr(storage_offset or 0))]
+
+    made = scatter_box(graph, flat, tuple(size), lambda at: {}, place, src.value, "store", wrap=False, distinct=True)
+    return made.reshape(self.size)
 
 
 # Rows of a table

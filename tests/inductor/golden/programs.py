@@ -42,3 +42,8 @@ def image_gradients(grad, x, weight):
 def histogram(values, bins, rows, index):
     counts = torch.zeros(10).scatter_add(0, bins, values.exp())
     return counts.cumsum(0), torch.ones(6, 20).index_put((index,), rows * 2, accumulate=True)
+
+
+def ranks(x, row):
+    best, places = (x * 2).topk(3)
+    return best, places, x.sort(0, descending=True)[0], torch.bucketize(x, row) + 1, torch.cat([x, best], 1)

@@ -124,6 +124,28 @@ template <class V, class T> RL_INLINE V splat(T x) {
 
 // ---- conversions ---------------------------------------------------------------------------------------------------
 
+// Vectors of two registers are converted by halves: compilers take them apart lane by lane otherwise.
+template <class V> constexpr bool is_wide = is_vector<V> && sizeof(element<V>) == 8;
+template <class T> struct half_of { typedef T type __attribute__((vector_size(lanes / 2 * sizeof(T)))); };
+template <class V> struct halves {
+  typename half_of<element<V>>::type part[2];
+  RL_INLINE explicit halves(V v) { __builtin_memcpy(part, &v, sizeof v); }
+  RL_INLINE V whole() const { return load_bytes<V>(part); }
+};
+
+// Two halves of a vector of 32-bit elements as one: in a register where the compiler is told so.
+using half_mask = half_of<int32_t>::type;
+RL_INLINE mask join(half_mask low, half_mask high) {
+#if __has_builtin(__builtin_shufflevector) && RL_LANES == 16
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#elif __has_builtin(__builtin_shufflevector) && RL_LANES == 8
+  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+#else
+  const half_mask parts[2] = {low, high};
+  return load_bytes<mask>(parts);
+#endif
+}
+
 // Bytes widen by way of int32: compilers turn the direct conversions into one step per lane.
 template <class To, class From> RL_INLINE To convert_lanes(From v) {
   if constexpr (same<To, From>) {
@@ -140,6 +162,16 @@ template <class To, class From> RL_INLINE To convert_lanes(From v) {
     const auto wide = __builtin_convertvector(__builtin_convertvector(v, vec<int16_t>), vec<int32_t>);
 #endif
     return convert_lanes<To>(wide);
+  } else if constexpr (is_wide<To> && sizeof(element<From>) == 4) {
+    using H = typename half_of<element<To>>::type;
+    const halves<From> parts(v);
+    const H made[2] = {__builtin_convertvector(parts.part[0], H), __builtin_convertvector(parts.part[1], H)};
+    return load_bytes<To>(made);
+  } else if constexpr (is_wide<From> && sizeof(element<To>) == 4) {
+    using H = typename half_of<element<To>>::type;
+    const halves<From> parts(v);
+    return bitcast<To>(join(bitcast<half_mask>(__builtin_convertvector(parts.part[0], H)),
+                            bitcast<half_mask>(__builtin_convertvector(parts.part[1], H))));
   } else {
     return __builtin_convertvector(v, To);
   }
@@ -160,28 +192,7 @@ template <class V, class I> RL_INLINE V permute(V v, I pick) {
 RL_INLINE bool to_mask(bool m) { return m; }
 template <class M> RL_INLINE mask to_mask(M m) { return convert_lanes<mask>(m); }
 
-// Vectors of two registers are compared, and chosen from, by halves: compilers take them apart lane by lane otherwise.
-template <class V> constexpr bool is_wide = is_vector<V> && sizeof(element<V>) == 8;
-template <class T> struct half_of { typedef T type __attribute__((vector_size(lanes / 2 * sizeof(T)))); };
-template <class V> struct halves {
-  typename half_of<element<V>>::type part[2];
-  RL_INLINE explicit halves(V v) { __builtin_memcpy(part, &v, sizeof v); }
-  RL_INLINE V whole() const { return load_bytes<V>(part); }
-};
-
-// Two halves of a mask as one: in a register where the compiler is told so.
-using half_mask = half_of<int32_t>::type;
-RL_INLINE mask join(half_mask low, half_mask high) {
-#if __has_builtin(__builtin_shufflevector) && RL_LANES == 16
-  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-#elif __has_builtin(__builtin_shufflevector) && RL_LANES == 8
-  return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
-#else
-  const half_mask parts[2] = {low, high};
-  return load_bytes<mask>(parts);
-#endif
-}
-
+// Vectors of two registers are compared, and chosen from, by halves as well.
 template <class V, class F> RL_INLINE auto compare(V a, V b, const F& f) {
   if constexpr (is_wide<V>) {
     const halves<V> x(a), y(b);
@@ -314,9 +325,11 @@ struct vector_lane {
 #ifdef RL_GCC_AVX512
     if constexpr (same<T, float>) {
       const halves<vec<int64_t>> at(index);
-      const half_of<float>::type none{};
-      return bitcast<vec<float>>(join(bitcast<half_mask>(__builtin_ia32_gatherdiv16sf(none, p, at.part[0], -1, 4)),
-                                      bitcast<half_mask>(__builtin_ia32_gatherdiv16sf(none, p, at.part[1], -1, 4))));
+      const auto read = [p](auto part) {
+        const auto places = bitcast<typename half_of<long long>::type>(part);
+        return bitcast<half_mask>(__builtin_ia32_gatherdiv16sf(half_of<float>::type{}, p, places, -1, sizeof(T)));
+      };
+      return bitcast<vec<float>>(join(read(at.part[0]), read(at.part[1])));
     }
 #endif
     T block[lanes];
