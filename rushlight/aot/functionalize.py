@@ -145,6 +145,7 @@ class _Functionalizer:
         made.meta = dict(node.meta)
         if node not in self.memory.storage:
             node.replace_all_uses_with(made)
+            self.place = node.next  # the new contents are there after it only
             self.graph.erase_node(node)
         else:
             made.meta["val"] = clones[names[0]].meta["val"]

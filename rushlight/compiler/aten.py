@@ -89,6 +89,15 @@ def _asking(module: GraphModule) -> list[bool]:
     return [isinstance(result, Node) and _requires_grad(result.meta.get("example_value")) for result in results]
 
 
+def _gives_inputs(module: GraphModule) -> bool:
+    """Whether results of an aten graph lie in the memory of what it reads: native code may give the very tensor for a
+    detached one."""
+    read = (node for node in module.graph.nodes if node.op in ("placeholder", "get_attr"))
+    memory = {tensor._impl.storage for node in read for tensor in _tensors(node.meta.get("val"))}
+    results = (node for node in tree_flatten(module.graph.output_node().args[0])[0] if isinstance(node, Node))
+    return any(tensor._impl.storage in memory for node in results for tensor in _tensors(node.meta.get("val")))
+
+
 def _without_gradients(run: Callable, asking: list[bool]) -> Callable:
     """`run` of a program whose results have no history, though what it reads or writes to may ask for gradients."""
 
@@ -148,7 +157,8 @@ class AtenGraph:
             graph_pass(captured.module)
         self.log("graph", lambda: captured.module.print_readable(print_output=False))
         built = self.build(captured.module, inputs)
-        if state.grad_enabled and any(_requires_grad(tensor) for tensor in (*inputs, *self._attributes.values())):
+        trained = any(_requires_grad(tensor) for tensor in (*inputs, *self._attributes.values()))
+        if trained and (state.grad_enabled or _gives_inputs(captured.module)):
             built = _without_gradients(built, _asking(self.module))
         return built, captured.module, bool(captured.constants)
 

@@ -13,7 +13,7 @@ import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import rushlight.core.dtype as dtypes
 from rushlight._C import GuardTree
@@ -281,10 +281,11 @@ class Guards:
     def ambient(self) -> None:
         """Grad mode, autocast and default dtype of the thread."""
         found, thread = ambient_state(), Held(self.name(state, "thread"))
-        text = f"{self.name(ambient_state, 'ambient')}() == {self.name(found, 'ambient_then')}"
+        now = f"{self.name(ambient_state, 'ambient')}()"
         default = Item(Held(self.name(dtypes._default, "default_dtype")), 0)
         checks = (Check(thread, THREAD, (*found[:2], False)), Check(default, SAME, found[2]))
-        self.add(text, None, "mode of the thread", checks if found[3] is None else ())
+        text = f"{now} == {self.name(found, 'ambient_then')}"
+        self.add(text, Held(now), f"modes of the thread, captured with {found!r}", checks if found.autocast is None else ())
 
     # What comes out
 
@@ -400,11 +401,24 @@ def equal_items(values: Iterable, wanted: list) -> bool:
     )
 
 
-def ambient_state() -> tuple:
+class Modes(NamedTuple):
     """What the thread's state makes operators do."""
+
+    grad: bool
+    inference: bool
+    dtype: dtypes.dtype
+    autocast: Any
+
+    def __repr__(self) -> str:
+        cast = None if self.autocast is None else self.autocast.dtype
+        return f"grad={self.grad}, inference={self.inference}, dtype={self.dtype}, autocast={cast}"
+
+
+def ambient_state() -> Modes:
+    """The modes as they are now."""
     cast = state.autocast
     active = cast if cast is not None and cast.enabled else None
-    return (state.grad_enabled, state.inference, dtypes.get_default_dtype(), active)
+    return Modes(state.grad_enabled, state.inference, dtypes.get_default_dtype(), active)
 
 
 def _short(value: object) -> str:

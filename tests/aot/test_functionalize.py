@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import getitem
+
 import pytest
 
 import rushlight as torch
@@ -25,7 +27,8 @@ def passed(function, *inputs):
     module.graph.eliminate_dead_code()
     module.graph.lint()
     module.recompile()
-    return module, [node.target._schema.name for node in module.graph.nodes if node.op == "call_function"]
+    targets = [node.target for node in module.graph.nodes if node.op == "call_function" and node.target is not getitem]
+    return module, [target._schema.name for target in targets]
 
 
 def check(function, *inputs) -> list[str]:
@@ -96,6 +99,13 @@ def test_random_fills_write_to_a_clone_of_their_own():
     assert names == ["full", "clone", "uniform_", "add"]
     (result,) = Interpreter(module).run(torch.zeros(3))
     assert ((result >= 2) & (result <= 3)).all()
+
+
+def test_an_operator_with_other_results_writes_to_clones_through_views():
+    """Instance normalisation has batch normalisation write to statistics that are repeated for the batch."""
+    names = check(lambda a, mean, variance: torch.nn.functional.instance_norm(a, mean, variance), x(2, 3, 4), x(3), x(3) + 1)
+    assert names.count("copy_") == 2
+    assert check(lambda a, both: torch.batch_norm(a, None, None, both[0], both[1], True, 0.5, 1e-5, False), x(4, 3), x(2, 3))
 
 
 def test_what_cannot_be_guaranteed_is_left_alone():

@@ -440,3 +440,11 @@ def test_a_compiled_function_inside_another_is_part_of_it(quiet):
 
 def test_disable_gives_the_function_back():
     assert torch.compile(fail, disable=True) is fail
+
+
+@pytest.mark.parametrize("others", [lambda x: (), lambda x: (x.sin(),)], ids=["views alone", "and more"])
+def test_a_detached_input_asks_for_no_gradient_while_gradients_are_off(quiet, others):
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        same, detached, *_ = torch.compile(lambda x: (x, x.detach(), *others(x)))(x)
+    assert same is x and not detached.requires_grad and detached.data_ptr() == x.data_ptr()

@@ -1,158 +1,28 @@
-// Sorting, the largest or smallest of rows, and running sums, row by row over row-major arrays.
-//
-// Values become unsigned keys that compare as the values do, NaN greater than every number and -0 equal to 0. Keys are
-// sorted by their bytes, lowest first, which keeps equal ones in order (Knuth, The Art of Computer Programming 3, 5.2.5).
-#include <stdlib.h>
-#include <string.h>
+// Sorting, the largest or smallest of rows, and running sums, row by row over row-major arrays. How a row is sorted is in
+// rushlight/sort.h, which compiled code uses too.
+#include <rushlight/sort.h>
 
 #include "arrays.h"
 
 namespace {
 
-// ---- keys ----------------------------------------------------------------------------------------------------------
-
-uint32_t key_of(float value) {
-  uint32_t bits;
-  value += 0.0f;  // -0 becomes 0
-  memcpy(&bits, &value, 4);
-  if (value != value) return UINT32_MAX;
-  return bits >> 31 ? ~bits : bits | 0x80000000u;
-}
-uint64_t key_of(double value) {
-  uint64_t bits;
-  value += 0.0;
-  memcpy(&bits, &value, 8);
-  if (value != value) return UINT64_MAX;
-  return bits >> 63 ? ~bits : bits | 0x8000000000000000u;
-}
-uint32_t key_of(int32_t value) { return (uint32_t)value ^ 0x80000000u; }
-uint64_t key_of(int64_t value) { return (uint64_t)value ^ 0x8000000000000000u; }
-
-template <class K> struct Entry {
-  K key;
-  uint32_t place;
-};
-
-template <class K, class T> void make_entries(const T* row, int64_t count, bool descending, Entry<K>* entries) {
-  const K flip = descending ? ~(K)0 : 0;
-  for (int64_t i = 0; i < count; ++i) entries[i] = {(K)(key_of(row[i]) ^ flip), (uint32_t)i};
-}
-
 // ---- sorting -------------------------------------------------------------------------------------------------------
-
-constexpr int64_t FEW = 48;
-
-template <class K> void insertion_sort(Entry<K>* entries, int64_t count) {
-  for (int64_t i = 1; i < count; ++i) {
-    const Entry<K> moved = entries[i];
-    int64_t j = i;
-    for (; j > 0 && moved.key < entries[j - 1].key; --j) entries[j] = entries[j - 1];
-    entries[j] = moved;
-  }
-}
-
-// Sorts, with `spare` of the same size; returns where the result is.
-template <class K> Entry<K>* radix_sort(Entry<K>* entries, Entry<K>* spare, int64_t count) {
-  constexpr int DIGITS = sizeof(K);
-  uint32_t counts[DIGITS][256] = {};
-  for (int64_t i = 0; i < count; ++i)
-    for (int d = 0; d < DIGITS; ++d) ++counts[d][entries[i].key >> (8 * d) & 255];
-  for (int d = 0; d < DIGITS; ++d) {
-    uint32_t* place = counts[d];
-    if (place[entries[0].key >> (8 * d) & 255] == count) continue;  // all alike
-    for (uint32_t b = 0, start = 0; b < 256; ++b) {
-      const uint32_t here = place[b];
-      place[b] = start;
-      start += here;
-    }
-    for (int64_t i = 0; i < count; ++i) spare[place[entries[i].key >> (8 * d) & 255]++] = entries[i];
-    Entry<K>* swap = entries;
-    entries = spare;
-    spare = swap;
-  }
-  return entries;
-}
-
-template <class K> Entry<K>* sort_entries(Entry<K>* entries, Entry<K>* spare, int64_t count) {
-  if (count > FEW) return radix_sort(entries, spare, count);
-  insertion_sort(entries, count);
-  return entries;
-}
-
-template <class T> void store_entries(const T* row, const void* given, int64_t count, T* values, int64_t* places) {
-  using K = decltype(key_of(T()));
-  const Entry<K>* entries = (const Entry<K>*)given;
-  for (int64_t i = 0; i < count; ++i) {
-    values[i] = row[entries[i].place];
-    places[i] = entries[i].place;
-  }
-}
-
-// ---- the first k ---------------------------------------------------------------------------------------------------
-
-template <class K> bool before(const Entry<K>& a, const Entry<K>& b) {
-  return a.key < b.key || (a.key == b.key && a.place < b.place);
-}
-
-// The root is the last in order of those kept.
-template <class K> void sift_down(Entry<K>* heap, int64_t count) {
-  const Entry<K> moved = heap[0];
-  int64_t at = 0;
-  for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-    if (child + 1 < count && before(heap[child], heap[child + 1])) ++child;
-    if (!before(moved, heap[child])) break;
-    heap[at] = heap[child];
-  }
-  heap[at] = moved;
-}
-
-// The k smallest keys in order; earlier ones first among equals. The first k of a heap's worth are sorted before, since a
-// sorted array, reversed, is a heap.
-template <class T, class K> Entry<K>* select_first(const T* row, int64_t count, int64_t k, bool largest, Entry<K>* kept,
-                                                   Entry<K>* spare) {
-  const K flip = largest ? ~(K)0 : 0;
-  make_entries(row, k, largest, kept);
-  Entry<K>* sorted = sort_entries(kept, spare, k);
-  Entry<K>* heap = sorted == kept ? spare : kept;
-  for (int64_t i = 0; i < k; ++i) heap[i] = sorted[k - 1 - i];
-  K worst = heap[0].key;
-  for (int64_t i = k; i < count; ++i) {
-    const K key = (K)(key_of(row[i]) ^ flip);
-    if (key >= worst) continue;
-    heap[0] = {key, (uint32_t)i};
-    sift_down(heap, k);
-    worst = heap[0].key;
-  }
-  for (int64_t i = 1; i < k; ++i) {
-    const Entry<K> moved = heap[i];
-    int64_t j = i;
-    for (; j > 0 && before(moved, heap[j - 1]); --j) heap[j] = heap[j - 1];
-    heap[j] = moved;
-  }
-  return heap;
-}
 
 template <class T>
 int sort_rows(const T* in, int64_t rows, int64_t count, int64_t kept, bool descending, T* values, int64_t* places) {
-  using K = decltype(key_of(T()));
-  const bool whole = kept == count || kept > 128 || kept * 8 > count;
-  const int64_t needed = whole ? count : kept;
   const int threads = rushlight_threads_for(rows == 1 ? 1 : rows * count * 8);
-  Entry<K>* entries = (Entry<K>*)rushlight_scratch(2 * threads * needed * sizeof(Entry<K>), BUFFERS);
-  if (!entries) return 0;
+  const int64_t needed = rl::sort_scratch_bytes<T>(count, kept);
+  char* scratch = (char*)rushlight_scratch(threads * needed, BUFFERS);
+  if (!scratch) return 0;
+  int status = 0;  // rows are short enough, as the caller has made sure
   in_parallel(threads, [&](int thread, int total) {
-    Entry<K>*own = entries + 2 * thread * needed, *spare = own + needed;
+    char* own = scratch + thread * needed;
     const Part part = part_of(rows, thread, total);
     for (int64_t row = part.first; row < part.last; ++row) {
       const T* from = in + row * count;
-      Entry<K>* sorted = own;
-      if (whole) {
-        make_entries(from, count, descending, own);
-        sorted = sort_entries(own, spare, count);
-      } else {
-        sorted = select_first(from, count, kept, descending, own, spare);
-      }
-      store_entries(from, sorted, kept, values + row * kept, places + row * kept);
+      T* to = values + row * kept;
+      if (descending) rl::sort_row<true>(from, count, kept, to, places + row * kept, own, &status);
+      else rl::sort_row<false>(from, count, kept, to, places + row * kept, own, &status);
     }
   });
   return 1;

@@ -35,6 +35,8 @@ def convolution_backward(
     to_input = to_weight = to_bias = None
     if output_mask[0] and transposed:
         to_input = plain_convolution(graph, grad, filters, stride, padding, dilation, groups)
+        if any(more >= step for more, step in zip(output_padding, stride, strict=True)):  # room for further windows
+            to_input = to_input.view(source.size, lambda index: index)
     elif output_mask[0]:
         to_input = input_gradient(graph, grad, filters, source.size, geometry)
     if output_mask[1]:
