@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 
+from rushlight._C import GraphLaunch
 from rushlight.aot.results import Untraceable
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler.logs import StageLog
@@ -144,10 +145,27 @@ class AtenGraph:
             self._placed = self._placed or {}
             self._placed[self._placement(inputs)] = made
             self.run = self._run_placed
+        elif type(made) is GraphLaunch and has_constants:
+            made.general = self._general(made, made.general, len(inputs))
+            self.run = made
         elif not has_constants:
             self.run = made
         self._compiled = made
         return made
+
+    def _general(self, launch: GraphLaunch, general: Callable, count: int) -> Callable:
+        """The general way of a native callable, which captures anew where a constant does not fit, for later calls as well. It
+        may be given more than the program's `count` inputs: a seed that was drawn."""
+
+        def run(*tensors: Tensor | int) -> tuple:
+            if self._compiled is not launch:
+                return self._compiled(*tensors[:count])
+            try:
+                return general(*tensors)
+            except ConstantChanged:
+                return self._again(launch, tensors[:count])(*tensors[:count])
+
+        return run
 
     def _make(self, inputs: list[Tensor]) -> tuple[Callable, GraphModule, bool]:
         """What runs the program, its graph, and whether tensors belong to the graph, which may change."""

@@ -231,8 +231,18 @@ static void launch_dealloc(GraphLaunch *self)
 
 static PyObject *get_general(GraphLaunch *self, void *Py_UNUSED(closure)) { return Py_NewRef(self->general); }
 
+static int set_general(GraphLaunch *self, PyObject *value, void *Py_UNUSED(closure))
+{
+    if (!value || !PyCallable_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "GraphLaunch.general is a callable");
+        return -1;
+    }
+    Py_XSETREF(self->general, Py_NewRef(value));
+    return 0;
+}
+
 static PyGetSetDef launch_attributes[] = {
-    {"general", (getter)get_general, NULL, "The callable for whatever is not as compiled for.", NULL},
+    {"general", (getter)get_general, (setter)set_general, "The callable for whatever is not as compiled for.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

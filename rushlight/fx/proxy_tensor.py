@@ -103,8 +103,18 @@ class ProxyMode(DispatchMode):
             return self.symbols.node_of(value)
         if not isinstance(value, Tensor):
             return value
-        node = self.nodes.get(value._impl)
+        node = self.nodes.get(value._impl) or self._same_memory(value._impl)
         return self._constant(value) if node is None else node
+
+    def _same_memory(self, impl: TensorImpl) -> Node | None:
+        """The node of what a fake tensor is another handle of: `.data` makes one without calling an operator."""
+        place = (impl.dtype, impl.storage_offset, impl.sizes, impl.strides)
+        for other, node in reversed(self.nodes.items()) if impl.fake else ():
+            if other.storage is impl.storage and node.op == "call_function":
+                if (other.dtype, other.storage_offset, other.sizes, other.strides) == place:
+                    self.nodes[impl] = node
+                    return node
+        return None
 
     def _constant(self, tensor: Tensor) -> Node:
         if tensor._impl.fake:

@@ -17,6 +17,7 @@ NEAR = 60.0  # bytes of weights that come from the third-level cache, per nanose
 STREAMED = 30.0  # bytes of weights that come from further away, per nanosecond
 NEARBY = 1 << 22  # bytes of weights that other layers' may leave in the third-level cache
 TRANSPOSED = 10.0  # bytes of a copy that changes the order of the elements, per nanosecond
+TRANSFORMED = 4.0  # bytes of weights that are transformed for Winograd's algorithm, per nanosecond
 PANEL = 32  # columns of a product are calculated this many at a time
 SECOND_LEVEL = 1 << 18  # floats in a core's cache
 KEPT = 1 << 17  # floats of a product's rows that stay there while many panels pass
@@ -49,6 +50,11 @@ def winograd(blocks: int, channels: int, outputs: int) -> float:
     work = 36 * 2 * blocks * channels * _whole_panels(outputs)
     moved, weights = 36 * 4 * 2 * blocks * (channels + outputs), 36 * 4 * channels * outputs
     return max(work / FLOPS, _reading(weights)) + moved / CACHED
+
+
+def winograd_packing(channels: int, outputs: int) -> float:
+    """Transforming weights for it, beyond what a direct convolution takes to bring its own into panels."""
+    return 36 * 4 * channels * _whole_panels(outputs) / TRANSFORMED
 
 
 def reordering(elements: int) -> float:

@@ -15,6 +15,7 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
 CONCATENATED = 64  # tensors at most
+MOST_SORTED = 1024  # values of which the median is sought by sorting
 MOST_WINDOW = 400  # elements of a pool's window
 MOST_TAPS = 8  # of a convolution over volumes, in depth
 
@@ -149,6 +150,12 @@ def _is_written_natively(node: Node) -> bool:
     return all(user.op == "call_function" and is_supported(user) for user in node.users)
 
 
+def _few_values(node: Node) -> bool:
+    """Whether sorting all values takes less time than a call of eager, which selects the middle one."""
+    count = _first_argument(node).numel()
+    return isinstance(count, int) and 0 < count <= MOST_SORTED
+
+
 def _non_empty_reduction(node: Node) -> bool:
     return _value(node, "self").numel() > 0
 
@@ -203,6 +210,8 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("_pdist_backward"): _wide_float_result,
     aten("as_strided_scatter"): _as_strided_scatter,
     aten("empty.memory_format"): _is_written_natively,
+    aten("median"): _few_values,
+    aten("nanmedian"): _few_values,
     aten("erfinv"): _small_float_result,
     aten("as_strided"): _as_strided,
     aten("cat"): _few_tensors,

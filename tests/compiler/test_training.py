@@ -250,6 +250,19 @@ def test_parts_without_gradients(backend):
     check(function, leaf(4), leaf(4), backend=backend)
 
 
+DATA = {
+    "kept for the backward": lambda a: (lambda b: (b.data.mul_(3), b * 2))(a.exp()),
+    "parts": lambda a: (lambda b: (b.data[1:].mul_(2), b * b.data))(a.exp()),
+    "read before": lambda a: (lambda b, c: (c * 2, c.add_(1), b))(*(lambda b: (b, b.data))(a * 2)),
+}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_writes_past_autograd(name, backend):
+    """Through `.data`, which versions do not notice: the backward reads what is there by then."""
+    check(DATA[name], leaf(4), backend=backend)
+
+
 class Reverse(Function):
     @staticmethod
     def forward(ctx, x):

@@ -39,6 +39,9 @@ TRANSPOSED = [
     ((1, 8, 5, 4), 5, (3, 4), [2, 3], [2, 1], [2, 1], [0, 2], 4),
     ((2, 32, 6, 5), 32, (4, 4), [2, 2], [1, 1], [1, 1], [0, 0], 1),
     ((1, 4, 3, 4, 3), 2, (3, 2, 2), [2, 2, 1], [1, 0, 1], [1, 1, 1], [1, 0, 0], 1),
+    ((2, 2, 4), 4, (5,), [1], [2], [4], [1], 2),
+    ((2, 2, 4, 4), 4, (5, 6), [2, 1], [2, 3], [4, 4], [3, 1], 2),
+    ((2, 2, 4, 4, 4), 2, (4, 5, 6), [3, 2, 1], [1, 2, 3], [4, 4, 4], [2, 3, 1], 1),
 ]
 
 
@@ -145,3 +148,27 @@ def test_weights_that_lie_channels_last(case):
 
     check(function, *last, bias)
     check(function, x, last[1], bias)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["first", "last"])
+@pytest.mark.parametrize(("channels", "outputs", "side", "padding"), [(64, 48, 20, 1), (33, 70, 17, 0), (24, 40, 30, 2)])
+def test_by_winograd(channels, outputs, side, padding, layout):
+    def function(x, weight, bias):
+        return torch.relu(F.conv2d(x, weight, bias, padding=padding))
+
+    x, weight, bias = tensors((2, channels, side, side), outputs, (3, 3), 1)
+    check(function, x.contiguous(memory_format=layout), weight.contiguous(memory_format=layout), bias)
+
+
+def test_infinite_gradients_stay_where_they_belong():
+    x, weight, _ = tensors((1, 64, 20, 20), 48, (3, 3), 1)
+    weights = torch.randn(1, 48, 20, 20)
+    weights[0, 5, 3, 7], weights[0, 6, 12, 12] = float("inf"), float("nan")
+
+    def function(x):
+        return F.conv2d(x, weight, padding=1)
+
+    (wanted,), (found,) = gradients(function, [x], weights), gradients(torch.compile(function), [x], weights)
+    assert torch.equal(wanted.isfinite(), found.isfinite())
+    finite = wanted.isfinite()
+    torch.testing.assert_close(found[finite], wanted[finite], rtol=1e-4, atol=1e-3)

@@ -97,6 +97,10 @@ CASES = {
     "write_to_an_alias_of_an_input": (lambda x: x.detach().mul_(2), grid(4)),
     "one_index_in_two_places": (one_index_in_two_places, grid(5, 3), integers(7)),
     "row_values_as_indices": (row_values_as_indices, grid(6, 17), grid(17, 17)),
+    "scalars_read_by_index": (
+        lambda x, i: (x.gather(0, i), x.gather(0, i.view(1)), x.index_select(0, i), x.index_copy(0, i.view(1), x.view(1))),
+        grid(), integers(),
+    ),
     "indices_of_several_dimensions": (lambda x, i: (x[i, i % 2], x[i, :, i % 3], x[:, i % 2], x[-i - 1, 1]), grid(5, 2, 3),
                                       integers(4)),
     "sums_of_narrow_types_are_kept_wide": (lambda x: (x.sum(0), x.sum((0, 2)), x.mean()), grid(40, 3, 64, dtype="bfloat16")),

@@ -172,3 +172,22 @@ def test_a_sorter_out_of_range_is_an_error():
     compiled = torch.compile(lambda row, order, x: torch.searchsorted(row, x, sorter=order))
     with pytest.raises(RuntimeError, match="sorter index out of range"):
         compiled(torch.arange(3.0), torch.tensor([0, 1, 3]), torch.randn(4))
+
+
+# Medians of all values
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8], ids=str)
+@pytest.mark.parametrize("shape", [(), (1,), (4, 5), (3, 333)], ids=str)
+def test_medians(shape, kind):
+    check(lambda x: (x.median(), x.nanmedian(), x.median() * 2), values(shape, kind))
+
+
+@pytest.mark.parametrize("row", [[NAN], [NAN, 1.0], [3.0, NAN, NAN, 1.0, 2.0], [INFINITY, -INFINITY, NAN, 0.0]], ids=str)
+def test_medians_beside_nan(row):
+    check(lambda x: (x.median(), x.nanmedian()), torch.tensor(row))
+
+
+def test_medians_of_many_values_and_of_none_run_in_eager():
+    check(lambda x: x.median(), torch.randn(20000), native=False)
+    check(lambda x: x.nanmedian(), torch.randn(0, 3), native=False)

@@ -56,9 +56,10 @@ class ConvolutionWriter:
         source, weight = template.operands["input"], template.operands["weight"]
         channels, outputs = template.parameters["shape"][1], template.parameters["shape"][4]
         address, plain, depth = self.pointer_to(source), self.pointer_to(weight), as_size(WINOGRAD_PLACES * channels)
-        name, arguments = f"winograd_{weight.buffer}_{weight.offset}", texts(outputs, channels)
-        lines = self.pack(PackedOperand(name, weight, depth, outputs, True, "rl::pack_winograd", arguments))
-        call = f"rl::conv2d_winograd({address}, {image_strides(source)}, {plain}, panels"
+        name, constant = f"winograd_{weight.buffer}_{weight.offset}", template.parameters["packed_once"]
+        arguments = f"{image_strides(weight)}, {texts(outputs, channels)}"
+        lines = self.pack(PackedOperand(name, weight, depth, outputs, constant, "rl::pack_winograd", arguments))
+        call = f"rl::conv2d_winograd({address}, {image_strides(source)}, {plain}, {image_strides(weight)}, panels"
         return [*lines, *self._convolve(call, "rl::winograd_scratch_bytes", outputs)]
 
     def _convolution_input(self) -> list[str]:

@@ -35,16 +35,22 @@ def convolution_backward(
     to_input = to_weight = to_bias = None
     if output_mask[0] and transposed:
         to_input = plain_convolution(graph, grad, filters, stride, padding, dilation, groups)
-        if any(more >= step for more, step in zip(output_padding, stride, strict=True)):  # room for further windows
-            to_input = to_input.view(source.size, lambda index: index)
+        to_input = to_input.view(source.size, lambda index: index) if any(_further(output_padding, stride)) else to_input
     elif output_mask[0]:
         to_input = input_gradient(graph, grad, filters, source.size, geometry)
     if output_mask[1]:
         wide, narrow = (grad, source) if transposed else (source, grad)
+        if transposed and any(further := _further(output_padding, stride)):
+            narrow = constant_pad_nd(graph, narrow, [count for more in reversed(further) for count in (0, more)])
         to_weight = weight_gradient(graph, wide, narrow, filters, geometry)
     if output_mask[2]:
         to_bias = sum_(graph, grad, [0, *range(2, len(grad.size))], dtype=float32)
     return tuple(box if box is None else in_type(graph, box, kind) for box in (to_input, to_weight, to_bias))
+
+
+def _further(output_padding: list[int], stride: list[int]) -> list[int]:
+    """How many windows fit into the results of a transposed convolution beyond those that its input's elements made."""
+    return [more // step for more, step in zip(output_padding, stride, strict=True)]
 
 
 # The input

@@ -11,10 +11,13 @@ from rushlight.core.dtype import float32
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.convolutions import (
     as_channels_first,
+    as_channels_last,
+    can_be_winograd,
     contiguous_operand,
     filter_operand,
     has_filter_each,
     is_product,
+    is_winograd,
     lies_channels_last,
 )
 from rushlight.inductor.sizes import as_size, quotient
@@ -59,6 +62,29 @@ def as_images(box: TensorBox) -> TensorBox:
     return box.reshape((*box.size[:2], 1, box.size[2]))
 
 
+def _by_winograd(graph, grad: TensorBox, filters: Operand, size: tuple, shape: tuple) -> TensorBox | None:
+    """As a convolution of the gradient with the flipped weight, by Winograd's algorithm where that is best."""
+    images, channels, height, width = size
+    outputs, pads = shape[4], [2 - pad for pad in shape[9:11]]
+    back = (images, outputs, *_size_after(shape), channels, *shape[5:9], *pads, *shape[11:])
+    constant = graph.is_constant_buffer(filters.buffer)
+    if min(pads) < 0 or not is_winograd(any_operand(graph, grad), back, height, width, constant):
+        return None
+    end = as_size(filters.offset + 2 * (filters.strides[2] + filters.strides[3]))
+    steps = (filters.strides[1], filters.strides[0], *(as_size(-step) for step in filters.strides[2:]))
+    operands = {"input": channels_last_operand(graph, grad), "weight": Operand(filters.buffer, end, steps)}
+    made = graph.template(
+        "winograd", (images, height, width, channels), float32, images * height * width, channels, operands, shape=back,
+        depth=9 * outputs, packed_once=constant, out_width=width,
+    )  # fmt: skip
+    return as_channels_first(made)
+
+
+def _size_after(shape: tuple) -> tuple:
+    """The height and width of the results of a convolution of 3 x 3 without steps."""
+    return tuple(extent + 2 * pad - 2 for extent, pad in zip(shape[2:4], shape[9:11], strict=True))
+
+
 def _image_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     images, channels, height, width = size
     outputs, _, *kernel = weight.size
@@ -66,6 +92,10 @@ def _image_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometr
     rows, layout = images * height * width, (images, height, width, channels)
     constant = graph.is_constant_buffer(filters.buffer)
     shape = conv_shape(size, weight.size, geometry)
+    if can_be_winograd(shape):
+        made = _by_winograd(graph, grad, filters, size, shape)
+        if made is not None:
+            return made
     if is_product(source, conv_shape(grad.size, weight.size, geometry)):
         operands = {
             "a": Operand(source.buffer, source.offset, (source.strides[3], 1)),
@@ -109,6 +139,4 @@ def channels_last_operand(graph, box: TensorBox) -> Operand:
     found = graph.operand(box, box.size)
     if found is not None and (found.strides[1] == 1 or as_size(box.size[1]) == 1):
         return found
-    images, channels, height, width = box.size
-    moved = graph.copy(box.view((images, height, width, channels), lambda index: [index[0], index[3], index[1], index[2]]))
-    return graph.operand(moved.view(box.size, lambda index: [index[0], index[2], index[3], index[1]]), box.size)
+    return graph.operand(as_channels_first(graph.copy(as_channels_last(box))), box.size)

@@ -10,7 +10,7 @@ from rushlight.inductor import costs
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.builder import same_strides
 from rushlight.inductor.lowering.pointwise import add, mul_boxes
-from rushlight.inductor.sizes import as_size, as_sizes, hint
+from rushlight.inductor.sizes import Size, as_size, as_sizes, hint
 from rushlight.inductor.tensor_box import TensorBox
 
 
@@ -71,6 +71,12 @@ def as_channels_first(made: TensorBox) -> TensorBox:
     return made.view((images, channels, height, width), lambda index: [index[0], index[2], index[3], index[1]])
 
 
+def as_channels_last(box: TensorBox) -> TensorBox:
+    """Images [N, C, H, W] as [N, H, W, C]."""
+    images, channels, height, width = box.size
+    return box.view((images, height, width, channels), lambda index: [index[0], index[3], index[1], index[2]])
+
+
 def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     operands = {"input": contiguous_operand(graph, input), "weight": contiguous_operand(graph, weight)}
     outputs, group_channels, kernel_height, kernel_width = weight.size
@@ -110,9 +116,8 @@ def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
             **costs.passes(rows, outputs, depth),
         )  # fmt: skip
     else:
-        fast = constant and _is_winograd(source, shape, out_height, out_width)
+        fast = is_winograd(source, shape, out_height, out_width, constant)
         if fast:
-            filters = contiguous_operand(graph, weight)
             source = source if source.strides[1] == 1 else _copy_channels_last(graph, input)
         operands = {"input": source, "weight": filters}
         made = graph.template(
@@ -133,10 +138,7 @@ def is_product(source: Operand, shape: tuple) -> bool:
 
 
 def _copy_channels_last(graph, input: TensorBox) -> Operand:
-    images, channels, height, width = input.size
-    moved = input.view((images, height, width, channels), lambda index: [index[0], index[3], index[1], index[2]])
-    back = graph.copy(moved).view(input.size, lambda index: [index[0], index[2], index[3], index[1]])
-    return graph.operand(back, input.size)
+    return graph.operand(as_channels_first(graph.copy(as_channels_last(input))), input.size)
 
 
 def can_be_winograd(shape: tuple) -> bool:
@@ -145,7 +147,8 @@ def can_be_winograd(shape: tuple) -> bool:
     return (*kernel_and_steps[:4], *kernel_and_steps[6:8]) == (3, 3, 1, 1, 1, 1)
 
 
-def _is_winograd(source: Operand, shape: tuple, out_height: int, out_width: int) -> bool:
+def is_winograd(source: Operand, shape: tuple, out_height: Size, out_width: Size, constant: bool) -> bool:
+    """Whether a convolution had better use Winograd's algorithm; weights that are not constant are transformed each time."""
     if not can_be_winograd(shape):
         return False
     images, channels, height, width, outputs = map(hint, shape[:5])
@@ -153,4 +156,6 @@ def _is_winograd(source: Operand, shape: tuple, out_height: int, out_width: int)
     fast = costs.winograd(images * -(-out_height // 4) * -(-out_width // 4), channels, outputs)
     if source.strides[1] != 1:
         fast += costs.reordering(images * channels * height * width)
+    if not constant:
+        fast += costs.winograd_packing(channels, outputs)
     return fast < costs.direct_convolution(images * out_height * out_width, 9, channels, outputs)

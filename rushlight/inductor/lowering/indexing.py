@@ -35,6 +35,8 @@ def embedding(graph, weight, indices, padding_idx=-1, scale_grad_by_freq=False, 
 
 @lowering("index_select")
 def index_select(graph, self, dim, index):
+    if not self.size:
+        return index_select(graph, self.reshape((1,)), dim, index).reshape(())
     dim = wrap_dim(dim, len(self.size))
     positions = index.reshape((index.size[0],)) if index.size else index.reshape((1,))
     size = (*self.size[:dim], positions.size[0], *self.size[dim + 1 :])
@@ -52,6 +54,9 @@ def index_select(graph, self, dim, index):
 
 @lowering("gather")
 def gather(graph, self, dim, index, *, sparse_grad=False):
+    if not (self.size and index.size):
+        given = [box if box.size else box.reshape((1,)) for box in (self, index)]
+        return gather(graph, given[0], dim, given[1]).reshape(index.size)
     graph.realize(self)
     dim = wrap_dim(dim, len(self.size))
     return graph.pointwise(

@@ -6,10 +6,12 @@ come from a convolution channels-last stay so through what follows elementwise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from rushlight.inductor.ir import FixedLayout, Load, Pointwise, contiguous_layout, walk
-from rushlight.inductor.sizes import row_major, stride_along
+from rushlight.core.algebra import Expr, Var
+from rushlight.inductor.ir import FixedLayout, IndexValue, Indirect, Load, Pointwise, Value, contiguous_layout, walk
+from rushlight.inductor.sizes import Size, row_major, stride_along
 
 CHANNELS_LAST = (0, 2, 3, 1)
 IMAGE_RANK = 4
@@ -29,13 +31,25 @@ def in_memory_order(loop: Pointwise) -> tuple[Pointwise, FixedLayout]:
 def _reads_channels_last(loop: Pointwise) -> bool:
     """Whether more of the images that a loop reads lie channels-last than with their columns side by side."""
     _, channel, row, column = loop.variables
+    looked_up = {node.variable: node.index for node in walk(loop.body) if isinstance(node, Indirect)}
     if loop.ranges[1] == 1 or (loop.ranges[2] == 1 and loop.ranges[3] == 1):
         return False
     last = first = 0
     for node in walk(loop.body):
         if isinstance(node, Load):
-            steps = [stride_along(node.index, variable) for variable in (channel, row, column)]
-            whole = all(step != 0 for step in steps)  # None, where an index is divided, is a step too
+            found = [position for variable, position in looked_up.items() if node.index.contains(variable)]
+            steps = [_step(node.index, found, variable) for variable in (channel, row, column)]
+            whole = all(step != 0 for step in steps)  # None, where an index is divided or looked up, is a step too
             last += whole and steps[0] == 1
             first += whole and steps[2] == 1
     return last > first
+
+
+def _step(index: Expr, looked_up: Sequence[Value], variable: Var) -> Size | None:
+    """The stride of a load along a variable, or None; it may come by positions that are looked up themselves."""
+    return None if any(depends_on(position, variable) for position in looked_up) else stride_along(index, variable)
+
+
+def depends_on(value: Value, variable: Var) -> bool:
+    """Whether a value changes along a loop's variable."""
+    return any(isinstance(node, Load | IndexValue) and node.index.contains(variable) for node in walk(value))

@@ -10,7 +10,9 @@ from rushlight.core.dtype import bfloat16, bool_, dtype, float16, float32, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim
 from rushlight.inductor.ir import ComputedBuffer, Constant, Pointwise, Value, contiguous_layout
 from rushlight.inductor.lowering.builder import call, cast
+from rushlight.inductor.lowering.convolutions import as_channels_first, as_channels_last, lies_channels_last
 from rushlight.inductor.lowering.indexing import indexed_size
+from rushlight.inductor.lowering.layout import CHANNELS_LAST, IMAGE_RANK
 from rushlight.inductor.lowering.pointwise import add, where
 from rushlight.inductor.lowering.products import in_type
 from rushlight.inductor.lowering.registry import lowering
@@ -88,6 +90,13 @@ def scatter(graph, self, dim, index, src):
 
 @lowering("scatter_add")
 def scatter_add(graph, self, dim, index, src):
+    if len(self.size) == IMAGE_RANK and lies_channels_last(graph, src):
+        moved = (as_channels_last(box) for box in (self, index, src))
+        return as_channels_first(_scatter_add(graph, CHANNELS_LAST.index(wrap_dim(dim, IMAGE_RANK)), *moved))
+    return _scatter_add(graph, dim, self, index, src)
+
+
+def _scatter_add(graph, dim: int, self: TensorBox, index: TensorBox, src: TensorBox) -> TensorBox:
     def make(base: TensorBox) -> TensorBox:
         return _along(graph, base, dim, index, lambda at: cast(_lifted(src).value(at), base.dtype), "sum")
 

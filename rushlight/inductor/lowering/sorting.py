@@ -1,15 +1,18 @@
-"""Lowering of sorts, of the largest and smallest of rows, and of places in sorted rows."""
+"""Lowering of sorts, of the largest, smallest and middle of values, and of places in sorted rows."""
 
 from __future__ import annotations
 
+import math
+
 from rushlight.core.algebra import as_expr
-from rushlight.core.dtype import int32, int64
+from rushlight.core.dtype import bool_, int32, int64
 from rushlight.core.strides import wrap_dim
 from rushlight.core.symbolic import SymInt
-from rushlight.inductor.ir import ComputedBuffer, Constant, Load, Search, contiguous_layout
-from rushlight.inductor.lowering.builder import GraphBuilder, cast
+from rushlight.inductor.ir import ComputedBuffer, Constant, Indirect, Load, Search, contiguous_layout
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
 from rushlight.inductor.lowering.indexing import gather
 from rushlight.inductor.lowering.pointwise import clone
+from rushlight.inductor.lowering.reductions import reduce_box
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.ordered_loops import Sort, SortedPlaces
 from rushlight.inductor.sizes import as_size, as_sizes
@@ -51,6 +54,42 @@ def sort(graph, self, *, stable, dim=-1, descending=False):
 @lowering("topk")
 def topk(graph, self, k, dim=-1, largest=True, sorted=True):
     return _sorted(graph, self, k, dim, bool(largest))
+
+
+def _flat_in_order(graph: GraphBuilder, self: TensorBox) -> TensorBox:
+    return _sorted(graph, self.reshape((math.prod(self.size),)), None, 0, False)[0]
+
+
+@lowering("median")
+def median(graph, self):
+    """The lower of the two middle values of a tensor that has some; NaN where there is one, as the last in order."""
+    ordered = _flat_in_order(graph, self)
+    count = ordered.size[0]
+
+    def inner(at):
+        last, middle = ordered.value([as_expr(count - 1)]), ordered.value([as_expr((count - 1) // 2)])
+        is_number = call("eq", bool_, last, last)
+        return call("where", self.dtype, is_number, middle, last)
+
+    return graph.pointwise((), self.dtype, inner)
+
+
+@lowering("nanmedian")
+def nanmedian(graph, self):
+    """The lower of the two middle numbers, which come before all NaN in order; NaN where there is none."""
+    if self.dtype.is_integral:
+        return median(graph, self)
+    ordered = _flat_in_order(graph, self)
+    is_number = graph.elementwise("eq", self.dtype, bool_, ordered, ordered)
+    numbers = graph.realize(reduce_box(graph, is_number, (0,), "sum", int64, False))
+
+    def inner(at):
+        last = call("maximum", int64, call("sub", int64, numbers.value(()), Constant(int64, 1)), Constant(int64, 0))
+        variable = graph.indirect_variable(ordered.size[0])
+        middle = call("floor_div", int64, last, Constant(int64, 2))
+        return Indirect(self.dtype, variable, middle, as_size(ordered.size[0]), ordered.value([variable]))
+
+    return graph.pointwise((), self.dtype, inner)
 
 
 @lowering("searchsorted.Tensor")

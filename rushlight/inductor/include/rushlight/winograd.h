@@ -55,24 +55,51 @@ template <class V> RL_INLINE void winograd_filter(const V* g, int step, V* out, 
   out[5 * out_step] = g2;
 }
 
-// The weight [O, C, 3, 3], contiguous, as [ceil(O / NR)][36][C][NR]. Called by all threads of a region, or by one.
-inline void pack_winograd(const float* weight, long outputs, long channels, float* packed) {
+constexpr long winograd_channels = 64;  // whose filters are brought into the order of lanes together
+
+// The nine weights of `count` channels for `rows` <= lanes outputs: out[channel * channel_step + tap * tap_step][0..lanes).
+RL_INLINE void gather_filters(const float* w, const image_strides& at, long rows, long count, float* out, long channel_step,
+                              long tap_step) {
+  for (long c = 0; c < count; ++c)
+    for (long k = 0; k < 9; ++k) {
+      const float* from = w + c * at.channel + k / 3 * at.row + k % 3 * at.column;
+      float* to = out + c * channel_step + k * tap_step;
+      if (rows == lanes) vector_lane{}.store(to, vector_lane{}.load_strided(from, at.image));
+      else
+        for (long o = 0; o < lanes; ++o) to[o] = o < rows ? from[o * at.image] : 0.0f;
+    }
+}
+
+// The weight [O, C, 3, 3] by strides, as [ceil(O / NR)][36][C][NR]. Called by all threads of a region, or by one.
+inline void pack_winograd(const float* weight, image_strides at, long outputs, long channels, float* packed) {
   const long halves = (outputs + tile_columns - 1) / tile_columns * 2;
+  const bool plain = at.channel == 9 && at.column == 1, last = at.channel == 1 && at.column > 0;
+  const long channel_step = last ? lanes : 9 * lanes, tap_step = last ? winograd_channels * lanes : lanes;
 #pragma omp for schedule(static)
   for (long half = 0; half < halves; ++half) {
     const long first = half * lanes, left = outputs - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
     float* out = packed + half / 2 * tile_columns * winograd_places * channels + half % 2 * lanes;
-    transpose_filter(weight + (rows ? first * 9 * channels : 0), 9 * channels, rows, channels, 9,
-                     [&](long c, long, long count, const float* block) {
-                       for (long i = 0; i < count / 9; ++i) {
-                         vec<float> g[9], half_way[18], u[winograd_places];
-                         for (int k = 0; k < 9; ++k) g[k] = vector_lane{}.load(block + (i * 9 + k) * lanes);
-                         for (int x = 0; x < 3; ++x) winograd_filter(g + x, 3, half_way + x, 3);
-                         for (int y = 0; y < 6; ++y) winograd_filter(half_way + 3 * y, 1, u + 6 * y, 1);
-                         for (int k = 0; k < winograd_places; ++k)
-                           vector_lane{}.store(out + (k * channels + c + i) * tile_columns, u[k]);
-                       }
-                     });
+    for (long c = 0; c < channels; c += winograd_channels) {
+      alignas(64) float block[winograd_channels * 9 * lanes];
+      const long count = channels - c < winograd_channels ? channels - c : winograd_channels;
+      const float* from = weight + (rows ? first * at.image : 0) + c * at.channel;
+      if (plain) {
+        pack_transposed(from, at.image, rows, 9 * count, block, lanes);
+      } else if (last) {
+        for (long k = 0; k < 9; ++k)
+          pack_transposed(from + k / 3 * at.row + k % 3 * at.column, at.image, rows, count, block + k * tap_step, lanes);
+      } else {
+        gather_filters(from, at, rows, count, block, channel_step, tap_step);
+      }
+      for (long i = 0; i < count; ++i) {
+        vec<float> g[9], half_way[18], u[winograd_places];
+        for (int k = 0; k < 9; ++k) g[k] = vector_lane{}.load(block + i * channel_step + k * tap_step);
+        for (int x = 0; x < 3; ++x) winograd_filter(g + x, 3, half_way + x, 3);
+        for (int y = 0; y < 6; ++y) winograd_filter(half_way + 3 * y, 1, u + 6 * y, 1);
+        for (int k = 0; k < winograd_places; ++k)
+          vector_lane{}.store(out + (k * channels + c + i) * tile_columns, u[k]);
+      }
+    }
   }
 }
 
@@ -154,14 +181,14 @@ __attribute__((noinline)) inline void winograd_product(const float* a, long rows
 }
 
 // One output of one channel from the plain weight.
-__attribute__((noinline)) inline float conv_at(const float* x, const image_strides& at, const conv_shape& s, const float* weight, long row,
-                     long column) {
+__attribute__((noinline)) inline float conv_at(const float* x, const image_strides& at, const conv_shape& s,
+                                               const float* weight, const image_strides& filter, long row, long column) {
   float total = 0.0f;
   for (long y = 0; y < 3; ++y)
     for (long z = 0; z < 3; ++z) {
       const long i = row - s.pad_height + y, j = column - s.pad_width + z;
       if (i < 0 || i >= s.height || j < 0 || j >= s.width) continue;
-      for (long c = 0; c < s.channels; ++c) total += x[i * at.row + j * at.column + c] * weight[c * 9 + y * 3 + z];
+      for (long c = 0; c < s.channels; ++c) total += x[i * at.row + j * at.column + c] * weight[c * filter.channel + y * filter.row + z * filter.column];
     }
   return total;
 }
@@ -192,8 +219,8 @@ __attribute__((noinline)) inline bool winograd_scatter(const float* m, long plac
 
 // Hands the outputs of one block to the epilogue.
 __attribute__((noinline)) inline void winograd_emit(const float* x, const image_strides& at, const conv_shape& s,
-                                                    const float* weight, const float* m, long place, long block,
-                                                    long channel, epilogue emit) {
+                                                    const float* weight, const image_strides& filter, const float* m,
+                                                    long place, long block, long channel, epilogue emit) {
   alignas(64) float out[16 * tile_columns];
   const winograd_blocks blocks = blocks_of(s);
   const long height = s.out_height(), width = s.out_width(), image = blocks.image(block);
@@ -206,7 +233,7 @@ __attribute__((noinline)) inline void winograd_emit(const float* x, const image_
       for (long i = 0; i < across; ++i)
         for (long j = 0; j < wide; ++j)
           values[i * tile_columns + j] =
-              conv_at(x + image * at.image, at, s, weight + (channel + j) * 9 * s.channels, y, column + i);
+              conv_at(x + image * at.image, at, s, weight + (channel + j) * filter.image, filter, y, column + i);
     emit(values, (image * height + y) * width + column, across, channel, wide);
   }
 }
@@ -246,10 +273,10 @@ __attribute__((noinline)) inline void winograd_gather_all(const float* x, const 
                     v + i * s.channels, count * s.channels);
 }
 
-// x channels-last by strides, weight as it is and packed. Ends with a barrier.
+// x channels-last by strides, weight [O, C, 3, 3] by strides and packed. Ends with a barrier.
 __attribute__((noinline)) inline void conv2d_winograd(const float* x, const image_strides& at, const float* weight,
-                                                      const float* packed, const conv_shape& s, void* scratch,
-                                                      epilogue emit) {
+                                                      const image_strides& filter, const float* packed,
+                                                      const conv_shape& s, void* scratch, epilogue emit) {
   const winograd_blocks blocks = blocks_of(s);
   const long total = s.images * blocks.of_image(), panels = (s.outputs + tile_columns - 1) / tile_columns;
   const long threads = thread_count(), thread = thread_index();
@@ -278,8 +305,8 @@ __attribute__((noinline)) inline void conv2d_winograd(const float* x, const imag
         const long channel = i * tile_columns, place = (shared ? count : own) * s.channels;
         winograd_multiply(inputs, place, own, s.channels, packed + channel * winograd_places * s.channels, products);
         for (long k = 0; k < own; ++k)
-          winograd_emit(x, at, s, weight, products + k * tile_columns, own * tile_columns, begin + first + k, channel,
-                        emit);
+          winograd_emit(x, at, s, weight, filter, products + k * tile_columns, own * tile_columns, begin + first + k,
+                        channel, emit);
       }
     }
   }
