@@ -22,7 +22,7 @@ from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.strides import elementwise_strides, is_non_overlapping_and_dense
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
-from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.tensor_impl import TensorImpl, count_write
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
@@ -134,7 +134,7 @@ class CompiledTraining:
         node = CompiledFunctionBackward(self, primals)
         made = _without_autograd(self.forward, primals)
         for position in self.plan.written:
-            primals[position]._impl.version.value += 1
+            count_write(primals[position]._impl)
         computed, extras = list(made[: self._count]), made[self._count :]
         for position in self.plan.aliased:
             computed[position] = _alias(computed[position])

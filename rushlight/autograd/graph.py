@@ -11,6 +11,7 @@ from rushlight.autograd.node import HookHandle, Node
 from rushlight.autograd.saved_tensors_hooks import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import count_write
 from rushlight.core.thread_state import state
 
 __all__ = [
@@ -38,7 +39,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:
     """Count a write that was made behind autograd's back."""
     for written in (tensor,) if isinstance(tensor, Tensor) else tensor:
-        written._impl.version.value += 1
+        count_write(written._impl)
 
 
 class _MultiHandle:

@@ -41,6 +41,9 @@ def compile_to_aten(
 
     Sizes that dynamo left open stay open.
     """
+    if any(isinstance(value, Tensor) and value.device.type != "cpu" for value in inputs):
+        log("graph_breaks", lambda: "runs as captured: an input is on another device than the CPU")
+        return module.forward
     opened = open_inputs(module)
     kind = training.TrainingGraph if needs_gradients(module) else AtenGraph
     graph = kind(module, build, names, log, passes, opened)

@@ -67,12 +67,18 @@ class CompileCallback(FrameCallback):
 
 
 class OptimizedModule(Module):
-    """A module whose calls run compiled. Parameters, state dict and attributes are the original's."""
+    """A module whose calls run compiled. Parameters, state dict and attributes are the original's. `again` makes another one
+    of a copy of the module."""
 
-    def __init__(self, module: Module, compiled: Callable):
+    def __init__(self, module: Module, compiled: Callable, again: Callable[[Module], Module]):
         super().__init__()
         self._orig_mod = module
         object.__setattr__(self, "_compiled", compiled)
+        object.__setattr__(self, "_again", again)
+
+    def __reduce__(self) -> tuple:
+        own = {name: value for name, value in self.__dict__.items() if name not in ("_modules", "_compiled", "_again")}
+        return self._again, (self._orig_mod,), own
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
@@ -135,7 +141,11 @@ def compile(
     callback = CompileCallback(model, backend, settings, fullgraph, dynamic)
     compiled = optimize(callback)(model)
     weakref.finalize(compiled, callback.forget).atexit = False
-    return OptimizedModule(model, compiled) if isinstance(model, Module) else compiled
+    if not isinstance(model, Module):
+        return compiled
+    again = functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
+                              verify=verify)  # fmt: skip
+    return OptimizedModule(model, compiled, again)
 
 
 def innermost(model: Callable) -> Callable:

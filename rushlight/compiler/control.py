@@ -5,6 +5,7 @@ In: the user's functions. Out: the same functions, or ones in their place.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 from collections.abc import Callable
@@ -37,7 +38,8 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
         setattr(fn, name, regions.disable(getattr(fn, name), recursive))
         return fn
     if isinstance(fn, Module):
-        return OptimizedModule(fn, regions.disable(fn if recursive else fn.forward, recursive))
+        again = functools.partial(disable, recursive=recursive)
+        return OptimizedModule(fn, regions.disable(fn if recursive else fn.forward, recursive), again)
     return regions.disable(fn, recursive)
 
 

@@ -346,6 +346,7 @@ class Tensor(_C.TensorBase):
         impl = self._impl
         alias = impl.alias(impl.sizes, impl.strides, impl.storage_offset)
         alias.version = type(impl.version)()
+        alias.version.separate = True
         return wrap(alias)
 
     @data.setter
@@ -359,6 +360,7 @@ class Tensor(_C.TensorBase):
             # A node that a graph in use keeps alive would go on making gradients like the former data.
             impl.autograd.accumulator = None
         impl.replace_geometry(new.storage, new.sizes, new.strides, new.storage_offset)
+        impl.version.separate = new.version.separate = True
         impl.dtype, impl.device, impl.key_set = new.dtype, new.device, new.key_set
 
 

@@ -7,8 +7,10 @@ The types are C structs (`csrc/tensor_impl.c`), so that native code reads their 
 `data_ptr`, `is_contiguous()`, and `array`, a NumPy array over the same memory. `alias` makes an impl over the same storage
 that shares the version counter; `replace_geometry` points it at other memory.
 
-`VersionCounter.value` counts in-place writes; a base and its views share one. `AutogradMeta` is what autograd knows of a
-tensor: `requires_grad`, `grad`, `grad_fn`, `output_nr`, `accumulator`, `hooks`, `post_accumulate_hooks`, `retains_grad`.
+`VersionCounter.value` counts in-place writes; a base and its views share one. Where tensors with counters of their own share
+memory, they are `separate`: the storage's `generation` counts the writes to all of them, too.
+`AutogradMeta` is what autograd knows of a tensor: `requires_grad`, `grad`, `grad_fn`, `output_nr`, `accumulator`, `hooks`,
+`post_accumulate_hooks`, `retains_grad`.
 `ViewMeta` is how a tensor came to be a view: `base`, the `version` at which its grad_fn was made, and `origin`, which says
 why it must not be written to while autograd records ("" where it may).
 """
@@ -30,8 +32,8 @@ from rushlight.core.strides import contiguous_strides
 from rushlight.core.thread_state import state
 
 __all__ = [
-    "AutogradMeta", "DataDependentError", "TensorImpl", "VersionCounter", "ViewMeta", "empty_impl", "empty_meta_impl",
-    "impl_from_array",
+    "AutogradMeta", "DataDependentError", "TensorImpl", "VersionCounter", "ViewMeta", "count_write", "empty_impl",
+    "empty_meta_impl", "impl_from_array",
 ]  # fmt: skip
 
 
@@ -40,6 +42,13 @@ UNKNOWN_NBYTES = 1 << 62  # of a storage without memory for a tensor of symbolic
 
 class DataDependentError(RuntimeError):
     """A program asked for the values of a fake tensor, which has none."""
+
+
+def count_write(impl: TensorImpl) -> None:
+    """Note a write that no operator made."""
+    impl.version.value += 1
+    if impl.version.separate:
+        impl.storage.generation += 1
 
 
 def _make_array(self: TensorImpl) -> np.ndarray:

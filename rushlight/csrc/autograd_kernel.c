@@ -143,7 +143,7 @@ static PyObject *view_call(PyObject *self, PyObject *const *arguments, size_t fl
     return result;
 }
 
-static int count_write(PyObject *self)
+static int write_to(PyObject *self)
 {
     TensorImpl *impl = impl_of(self);
     if (!impl)
@@ -154,7 +154,7 @@ static int count_write(PyObject *self)
                         "a normal tensor before doing inplace update.");
         return -1;
     }
-    ((VersionCounter *)impl->version)->value++;
+    count_write(impl);
     return 0;
 }
 
@@ -162,7 +162,7 @@ static PyObject *write_call(PyObject *self, PyObject *const *arguments, size_t f
 {
     ViewOrWriteKernel *kernel = (ViewOrWriteKernel *)self;
     PyObject *result = PyObject_Vectorcall(kernel->lower, arguments, flags, names);
-    if (result && PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0) > 0 && count_write(arguments[0]) < 0)
+    if (result && PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0) > 0 && write_to(arguments[0]) < 0)
         Py_CLEAR(result);
     return result;
 }

@@ -39,7 +39,7 @@ static int may_write(const GraphLaunch *self, PyObject *const *args)
 static void count_writes(const GraphLaunch *self, PyObject *const *args)
 {
     for (Py_ssize_t i = 0; i < self->written_count; i++)
-        ((VersionCounter *)impl_of(args[self->written[i]])->version)->value++;
+        count_write(impl_of(args[self->written[i]]));
 }
 
 static int run_entry(Entry entry, const GraphCall *call)

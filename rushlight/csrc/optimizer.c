@@ -186,8 +186,6 @@ static int rows_meet(const RlParameter *parameters, size_t count)
 
 /* ---- the call ---- */
 
-static void count_write(TensorImpl *impl) { ((VersionCounter *)impl->version)->value++; }
-
 /* Numbers that moved are stored, and writes are counted. */
 static void finish_row(PyObject *row, const Kind *kind, const RlParameter *parameter)
 {

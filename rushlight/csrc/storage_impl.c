@@ -155,7 +155,8 @@ static PyGetSetDef getset[] = {
 
 static PyMemberDef members[] = {
     {"device", T_OBJECT_EX, offsetof(StorageImpl, device), READONLY, "Where the bytes lie."},
-    {"generation", T_INT, offsetof(StorageImpl, generation), READONLY, "How often the memory was replaced."},
+    {"generation", T_INT, offsetof(StorageImpl, generation), 0,
+     "How often the memory was replaced, or written to where not all version counters saw it."},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -70,7 +70,7 @@ static PyObject *new_version(void)
 {
     VersionCounter *made = PyObject_New(VersionCounter, &VersionCounter_Type);
     if (made)
-        made->value = 0;
+        made->value = made->separate = 0;
     return (PyObject *)made;
 }
 

@@ -18,13 +18,14 @@ typedef struct {
     PyObject *buffer; /* the object that holds the memory: a Block, or one that it is borrowed from; else NULL */
     PyObject *device;
     int read_only;
-    int generation;   /* counts the times that the memory was replaced */
+    int generation;   /* counts the times that the memory was replaced, or written to where not all counters saw it */
     PyObject *weak_references;
 } StorageImpl;
 
 typedef struct {
     PyObject_HEAD
     Py_ssize_t value;
+    char separate; /* another counter counts writes to the same memory, too: the storage's generation tells those of both */
 } VersionCounter;
 
 typedef struct {
@@ -96,6 +97,14 @@ static inline int requires_grad(const TensorImpl *impl)
         if (!impl)
             return 0;
     }
+}
+
+static inline void count_write(TensorImpl *impl)
+{
+    VersionCounter *version = (VersionCounter *)impl->version;
+    version->value++;
+    if (version->separate)
+        ((StorageImpl *)impl->storage)->generation++;
 }
 
 static inline Py_ssize_t version_value(const TensorImpl *impl) { return ((VersionCounter *)impl->version)->value; }

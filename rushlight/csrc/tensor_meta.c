@@ -20,6 +20,8 @@ static PyObject *version_new(PyTypeObject *type, PyObject *arguments, PyObject *
 
 static PyMemberDef version_members[] = {
     {"value", T_PYSSIZET, offsetof(VersionCounter, value), 0, "The number of writes."},
+    {"separate", T_BOOL, offsetof(VersionCounter, separate), 0,
+     "Whether another counter counts writes to the same memory, too, so that the storage's generation counts those of both."},
     {NULL, 0, 0, 0, NULL},
 };
 

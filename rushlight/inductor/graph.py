@@ -137,6 +137,7 @@ class GraphLowering:
 
     def _external(self, buffer: Buffer, value: Tensor) -> TensorBox:
         self.builder.add(buffer)
+        self._owners[buffer.name] = value._impl.storage
         return TensorBox(StorageBox(None, buffer), value.shape, value.dtype)
 
     def _realize_shared(self, node: Node, result: object) -> None:

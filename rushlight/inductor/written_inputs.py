@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.tensor_impl import TensorImpl, count_write
 from rushlight.core.thread_state import state
 
 
@@ -23,7 +23,7 @@ def noting_writes(
             return reference(*inputs)
         results = run(*inputs)
         for place in places:
-            inputs[place]._impl.version.value += 1
+            count_write(inputs[place]._impl)
         return results
 
     return counted

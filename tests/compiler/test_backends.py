@@ -146,3 +146,15 @@ def test_writes_by_functions_whose_result_is_not_used(backend, mode):
         for _ in range(2):
             one, other = torch.tensor([-1.0, -2.0, -3.0]), torch.tensor([-1.0, -2.0, -3.0])
             assert compiled(one).tolist() == function(other).tolist() and one.tolist() == other.tolist()
+
+
+def test_tensors_without_data():
+    def function(x):
+        return x @ x.t() + torch.ones(3, device="meta"), x.sum()
+
+    product, total = torch.compile(function)(torch.empty(3, 4, device="meta"))
+    assert product.device.type == total.device.type == "meta" and product.shape == (3, 3) and total.shape == ()
+    x = torch.empty(3, device="meta", requires_grad=True)
+    with torch.enable_grad():
+        torch.compile(lambda x: (x * 2).sum())(x).backward()
+    assert x.grad.device.type == "meta" and x.grad.shape == (3,)

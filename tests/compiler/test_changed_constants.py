@@ -101,3 +101,44 @@ def test_threads_meet_a_changed_layout(layer):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+# Writes that version counters do not tell
+
+
+@pytest.mark.parametrize("change", [
+    lambda weight: weight.data.mul_(2), lambda weight: weight.data.view(-1)[3:5].fill_(7.0),
+    lambda weight: weight.data.copy_(torch.randn(4, 4)), lambda weight: torch.compile(lambda x: x.add_(1))(weight.data),
+], ids=["write", "part", "copy", "compiled"])
+def test_writes_through_data(layer, change):
+    weight, compiled = layer
+    x = torch.randn(2, 4)
+    check(weight, compiled, x)
+    change(weight)
+    check(weight, compiled, x)
+
+
+def test_writes_through_data_that_was_taken_before(layer):
+    weight, compiled = layer
+    x, data = torch.randn(2, 4), weight.data
+    for _ in range(3):
+        check(weight, compiled, x)
+        data.mul_(0.5)
+    other = torch.zeros(4, 4)
+    other.data = data
+    check(weight, compiled, x)
+    other.add_(1)
+    check(weight, compiled, x)
+
+
+def test_running_statistics_that_eager_moves():
+    """Their version counters stay, as in torch."""
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+    compiled, x = torch.compile(model), torch.randn(3, 4)
+    for _ in range(3):
+        model.train()
+        model(torch.randn(8, 4) * 3 + 1)
+        model.eval()
+        with torch.no_grad():
+            for _ in range(3):
+                torch.testing.assert_close(compiled(x), model(x))

@@ -92,3 +92,17 @@ def test_open_sizes():
     for shape in ((1, 2, 4, 5), (3, 2, 7, 6), (2, 5, 3, 20)):
         x = torch.randn(shape)
         torch.testing.assert_close(compiled(x), (F.interpolate(x, scale_factor=2), x.flip(3)))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x.flip(0), lambda x: (x.flip(0), x), lambda x: torch.roll(x, 1, 0), lambda x: F.interpolate(x[None, None], scale_factor=1),
+    lambda x: F.adaptive_avg_pool1d(x[None, None], 1), lambda x: x[torch.arange(1)],
+], ids=["flip", "beside the input", "roll", "interpolate", "pool", "index"])  # fmt: skip
+def test_what_reads_an_input_as_it_lies_is_a_copy_all_the_same(function):
+    """A view of the input inside a graph, as its result it must lie elsewhere, as in eager."""
+    x = torch.randn(1)
+    with torch.no_grad():
+        result = torch.compile(function)(x)
+    result = result[0] if isinstance(result, tuple) else result
+    assert result.data_ptr() != x.data_ptr()
+    torch.testing.assert_close(result.flatten(), x)

@@ -253,6 +253,7 @@ def _update_running(
             array = running._impl.array
             moved = momentum * batch.reshape(array.shape) + (1 - momentum) * array.astype(batch.dtype)
             array[...] = convert(moved, array.dtype)
+            running._impl.storage.generation += 1  # for compiled code that was made with their values
 
 
 @cpu("native_batch_norm_backward")

@@ -1,6 +1,7 @@
 // Entry points for test_headers.py: each exposes one piece of rushlight/*.h to ctypes.
 #include <rushlight/attention.h>
 #include <rushlight/conv.h>
+#include <rushlight/depthwise.h>
 #include <rushlight/gemm.h>
 #include <rushlight/image.h>
 #include <rushlight/math.h>
@@ -217,15 +218,52 @@ extern "C" long winograd_bytes(const conv_shape* shape, long threads) { return w
   }
 DIRECT(0) DIRECT(1) DIRECT(5) DIRECT(7) DIRECT(13) DIRECT(29)
 
-extern "C" void winograd(const float* x, const image_strides* at, const float* weight, const float* bias, float* packed,
-                         float* out, const conv_shape* shape, void* scratch) {
-#pragma omp parallel
-  {
-    pack_winograd(weight, shape->outputs, shape->channels, packed);
-    conv2d_winograd(x, *at, weight, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long o, auto value) {
-      lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));
-    }));
+// The weight lies as [O, C, 3, 3], [O, 3, 3, C] or [C, O, 3, 3].
+#define WINOGRAD(Name, Output, Channel, Row, Column)                                                                 \
+  extern "C" void Name(const float* x, const image_strides* at, const float* weight, const float* bias, float* packed, \
+                       float* out, const conv_shape* shape, void* scratch) {                                         \
+    const long channels = shape->channels, outputs = shape->outputs;                                                 \
+    const image_strides filter = {Output, Channel, Row, Column};                                                     \
+    (void)outputs, (void)channels;                                                                                   \
+    _Pragma("omp parallel") {                                                                                        \
+      pack_winograd(weight, filter, shape->outputs, channels, packed);                                               \
+      conv2d_winograd(x, *at, weight, filter, packed, *shape, scratch,                                               \
+                      epilogue_of([=](auto lane, long pixel, long o, auto value) {                                   \
+                        lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));                   \
+                      }));                                                                                           \
+    }                                                                                                                \
   }
+WINOGRAD(winograd, 9 * channels, 9, 3, 1)
+WINOGRAD(winograd_last, 9 * channels, 1, 3 * channels, channels)
+WINOGRAD(winograd_turned, 9, 9 * outputs, 3, 1)
+
+extern "C" long depthwise_bytes(const conv_shape* shape, long threads) { return depthwise_scratch_bytes(*shape, threads); }
+extern "C" long depthwise_input_bytes(const conv_shape* shape, long threads) {
+  return depthwise_input_scratch_bytes(*shape, threads);
+}
+extern "C" long depthwise_weight_bytes(const conv_shape* shape, long threads) {
+  return depthwise_weight_scratch_bytes(*shape, threads);
+}
+
+#define DEPTHWISE(Name, Function)                                                                                    \
+  extern "C" void Name(const float* x, const image_strides* at, const float* weight, float* packed, float* out,       \
+                       const conv_shape* shape, void* scratch) {                                                     \
+    _Pragma("omp parallel") {                                                                                        \
+      pack_depthwise(weight, shape->channels, shape->kernel_height * shape->kernel_width, packed);                   \
+      Function(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long c, auto value) {         \
+        lane.store(out + pixel * shape->channels + c, value);                                                        \
+      }));                                                                                                           \
+    }                                                                                                                \
+  }
+DEPTHWISE(depthwise, conv2d_channelwise) DEPTHWISE(depthwise_input, channelwise_input_gradient)
+
+extern "C" void depthwise_weight(const float* x, const image_strides* at, const float* grad, const image_strides* grad_at,
+                                 float* out, const conv_shape* shape, void* scratch) {
+  const long taps = shape->kernel_height * shape->kernel_width;
+#pragma omp parallel
+  channelwise_weight_gradient(x, *at, grad, *grad_at, *shape, scratch, epilogue_of([=](auto lane, long c, long k, auto value) {
+    lane.store(out + c * taps + k, value);
+  }));
 }
 
 // ---- random words --------------------------------------------------------------------------------------------------

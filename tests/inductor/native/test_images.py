@@ -1,4 +1,4 @@
-"""rushlight/image.h and winograd.h against float64, for inputs that lie channels-last and channels-first."""
+"""rushlight/image.h, winograd.h and depthwise.h against float64, for inputs that lie channels-last and channels-first."""
 
 from __future__ import annotations
 
@@ -123,3 +123,51 @@ def test_winograd_of_numbers_that_overflow_on_the_way(kernels):
     weight[:, 3] = 0.25
     got, want = run_winograd(kernels, x, weight), convolve(x, weight, (1, 1), (1, 1), (1, 1), 1)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-3)
+
+
+def test_winograd_of_weights_that_lie_otherwise(kernels):
+    x, weight = channels_last(random(2, 70, 9, 10)), random(37, 70, 3, 3, seed=1)
+    want = run_winograd(kernels, x, weight)
+    for name, order in (("winograd_last", (0, 2, 3, 1)), ("winograd_turned", (1, 0, 2, 3))):
+        moved = np.ascontiguousarray(weight.transpose(order)).reshape(weight.shape)  # other elements, of the same sizes
+        got = run(kernels, name, "winograd_bytes", 36 * 70, x, moved, padding=(1, 1))
+        np.testing.assert_array_equal(got, want)
+
+
+# ---- depthwise -----------------------------------------------------------------------------------------------------
+
+
+def space_of(kernels, name: str, shape) -> np.ndarray:
+    threads = max(os.cpu_count() or 1, THREADS)
+    return aligned(kernels.call(f"{name}_bytes", shape, threads, result=ctypes.c_long) // 4)
+
+
+@pytest.mark.parametrize("channels", [5, 16, 33, 64])
+@pytest.mark.parametrize("kernel, stride, padding", [((3, 3), (1, 1), (1, 1)), ((5, 2), (2, 1), (2, 0)), ((7, 7), (1, 2), (3, 3))])
+def test_depthwise(kernels, channels, kernel, stride, padding):
+    x, weight = channels_last(random(2, channels, 11, 13)), random(channels, 1, *kernel, seed=1)
+    want = convolve(x, weight, stride, padding, (1, 1), channels)
+    shape = longs([*x.shape, channels, *kernel, *stride, *padding, 1, 1, channels])
+    packed, tight = aligned(kernel[0] * kernel[1] * (channels + PANEL)), tolerance(weight[0].size) * 2
+    out = np.full((2, *want.shape[2:], channels), np.nan, np.float32)
+    kernels.call("depthwise", x, longs(element_strides(x)), weight, packed, out, shape, space_of(kernels, "depthwise", shape))
+    np.testing.assert_allclose(out.transpose(0, 3, 1, 2), want, rtol=0, atol=tight)
+
+    grad = channels_last(random(*want.shape, seed=2))
+    to_input = np.zeros((2, channels, 11 + 2 * padding[0], 13 + 2 * padding[1]))
+    to_weight = np.zeros(weight.shape)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            rows = slice(i, i + (want.shape[2] - 1) * stride[0] + 1, stride[0])
+            columns = slice(j, j + (want.shape[3] - 1) * stride[1] + 1, stride[1])
+            to_input[:, :, rows, columns] += grad * weight[:, 0, i, j, None, None].astype(np.float64)
+            to_weight[:, 0, i, j] = (grad * padded[:, :, rows, columns]).sum((0, 2, 3))
+    to_input = to_input[:, :, padding[0] : padding[0] + 11, padding[1] : padding[1] + 13]
+    out = np.full((2, 11, 13, channels), np.nan, np.float32)
+    at, memory = longs(element_strides(grad)), space_of(kernels, "depthwise_input", shape)
+    kernels.call("depthwise_input", grad, at, weight, packed, out, shape, memory)
+    np.testing.assert_allclose(out.transpose(0, 3, 1, 2), to_input, rtol=0, atol=tight)
+    out, memory = np.full(weight.shape, np.nan, np.float32), space_of(kernels, "depthwise_weight", shape)
+    kernels.call("depthwise_weight", x, longs(element_strides(x)), grad, at, out, shape, memory)
+    np.testing.assert_allclose(out, to_weight, rtol=0, atol=2 * tolerance(grad[0, 0].size * 2))

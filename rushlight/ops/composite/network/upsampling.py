@@ -50,12 +50,13 @@ def _nearest_positions(x, size: int, output: int, scale: float | None, exact: bo
     return (index * _ratio(x, size, output, scale, False)).to(int64).clamp(max=size - 1)
 
 
-def _nearest(x, output_size, scales, exact: bool):
+def _nearest(given, output_size, scales, exact: bool):
+    x = given
     for index, output in enumerate(_output_sizes(x, output_size, len(scales))):
         size = x.shape[2 + index]
         if size != output:
             x = x.index_select(2 + index, _nearest_positions(x, size, output, scales[index], exact))
-    return x
+    return x.clone() if x is given else x
 
 
 def _source_coordinates(x, size: int, output: int, scale: float | None, align_corners: bool):
@@ -89,7 +90,8 @@ def _cubic_outer(x):
     return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
 
 
-def _interpolate(x, output_size, scales, align_corners: bool, taps: Callable):
+def _interpolate(given, output_size, scales, align_corners: bool, taps: Callable):
+    x = given
     for index, output in enumerate(_output_sizes(x, output_size, len(scales))):
         dim = 2 + index
         size = x.shape[dim]
@@ -101,7 +103,7 @@ def _interpolate(x, output_size, scales, align_corners: bool, taps: Callable):
             for positions, weights in taps(_source_coordinates(x, size, output, scales[index], align_corners), size)
         ]
         x = sum(parts[1:], parts[0])
-    return x
+    return x.clone() if x is given else x
 
 
 _SCALES = {1: "float? scales=None", 2: "float? scales_h=None, float? scales_w=None",
