@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.common import make, operand
+from rushlight.ops.cpu.common import operand
 from rushlight.ops.cpu.linalg_lapack import stacked
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.cpu.results import contiguous
@@ -82,7 +82,7 @@ def cdist_forward(x1, x2, p, compute_mode):
             target[...] = quietly(_euclidean, left, right)
         else:
             quietly(_blocks, left, right, lambda rows, difference, out=target: out.__setitem__(rows, _norm(difference, p)))
-    return make(result, x1.dtype)
+    return contiguous(result, x1.dtype)
 
 
 @cpu("_cdist_backward")
@@ -100,7 +100,7 @@ def cdist_backward(grad, x1, x2, p, cdist):
             target[rows] = np.einsum("ij,ijk->ik", weight[rows], _slope(difference, distance[rows], p))
 
         quietly(_blocks, left, right, add)
-    return make(result, kind)
+    return contiguous(result, kind)
 
 
 def _pairs(self: Tensor) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -125,4 +125,4 @@ def pdist_backward(grad, self, p, pdist):
     result = np.zeros_like(points)
     np.add.at(result, first, slope)
     np.subtract.at(result, second, slope)
-    return make(result, self.dtype)
+    return contiguous(result, self.dtype)
