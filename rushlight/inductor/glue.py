@@ -4,14 +4,13 @@ In: a module whose graph calls submodules, and what runs in place of each. Out: 
 prints as its text. Stage: inductor, calling.
 
     def run(arg0_1):
-        mul, = piece0(arg0_1)
-        cumsum = cumsum_default(mul, 0); mul = None
-        return (cumsum,)
+        compiled_0, = run_compiled_0(arg0_1)
+        linalg_det = linalg_det_default(compiled_0); compiled_0 = None
+        return (linalg_det, )
 """
 
 from __future__ import annotations
 
-import keyword
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import Any
 from rushlight.fx.codegen import last_uses
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter, describe_failure
+from rushlight.fx.namespace import Namespace
 from rushlight.fx.node import Node
 
 
@@ -70,7 +70,9 @@ class _Writer:
         self.pieces = pieces
         self.names: dict[str, Any] = {}
         self._named: dict[int, str] = {}
-        self._taken = {node.name for node in module.graph.nodes} | {"run"}
+        self._names = Namespace()
+        for name in ("run", *(node.name for node in module.graph.nodes)):
+            self._names.reserve(name)
         self._released = last_uses(module.graph)
 
     def write(self) -> tuple[str, dict[int, Node]]:
@@ -96,7 +98,7 @@ class _Writer:
         if node.op == "call_module":
             piece = self.pieces[node.target]
             arguments = ", ".join(self._text(node.args[position]) for position in piece.positions)
-            return f"{'' if piece.is_tuple else ','} = {self._name(node.target, piece.run)}({arguments})"
+            return f"{'' if piece.is_tuple else ','} = {self._name(f"run_{node.target}", piece.run)}({arguments})"
         arguments = [self._text(value) for value in node.args]
         if node.op == "call_method":
             return f" = {arguments[0]}.{node.target}({', '.join([*arguments[1:], *self._keywords(node)])})"
@@ -131,13 +133,7 @@ class _Writer:
         known = self._named.get(id(value))
         if known is not None:
             return known
-        plain = "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in wanted)
-        name = plain = plain if plain[:1].isalpha() else f"value_{plain}"
-        number = 0
-        while name in self._taken or keyword.iskeyword(name):
-            number += 1
-            name = f"{plain}_{number}"
-        self._taken.add(name)
+        name = self._names.create_name(wanted)
         self._named[id(value)] = name
         self.names[name] = value
         return name

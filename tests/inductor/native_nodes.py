@@ -30,3 +30,15 @@ def check(function, *inputs, native: bool = True, **options):
     for ours, theirs in pairs:
         assert ours.dtype is theirs.dtype and ours.shape == theirs.shape and ours.stride() == theirs.stride()
         torch.testing.assert_close(ours, theirs, equal_nan=True)
+
+
+def check_gradients(functions, x) -> None:
+    """Gradients of compiled functions of one tensor are eager's."""
+    for function in functions:
+        gradients = []
+        for run in (torch.compile(function, fullgraph=True), function):
+            leaf = x.clone().requires_grad_()
+            found = run(leaf)
+            (found * torch.arange(found.numel()).view(found.shape)).sum().backward()
+            gradients.append(leaf.grad)
+        torch.testing.assert_close(*gradients)

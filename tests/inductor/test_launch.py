@@ -326,11 +326,11 @@ def test_a_cut_graph_is_one_function():
     assert type(compiled) is Glue
     assert str(compiled) == """\
 def run(arg0_1):
-    compiled_0 = compiled_0_1(arg0_1); arg0_1 = None
+    compiled_0 = run_compiled_0(arg0_1); arg0_1 = None
     mul = compiled_0[0]
     sum_1 = compiled_0[1]; compiled_0 = None
     linalg_det = linalg_det_default(mul); mul = None
-    compiled_1, = compiled_1_1(linalg_det, sum_1); linalg_det = sum_1 = None
+    compiled_1, = run_compiled_1(linalg_det, sum_1); linalg_det = sum_1 = None
     return (compiled_1, )
 """
     x = torch.randn(3, 3)
