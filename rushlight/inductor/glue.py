@@ -98,7 +98,8 @@ class _Writer:
         if node.op == "call_module":
             piece = self.pieces[node.target]
             arguments = ", ".join(self._text(node.args[position]) for position in piece.positions)
-            return f"{'' if piece.is_tuple else ','} = {self._name(f"run_{node.target}", piece.run)}({arguments})"
+            function = self._name(f"run_{node.target}", piece.run)
+            return f"{'' if piece.is_tuple else ','} = {function}({arguments})"
         arguments = [self._text(value) for value in node.args]
         if node.op == "call_method":
             return f" = {arguments[0]}.{node.target}({', '.join([*arguments[1:], *self._keywords(node)])})"
