@@ -15,7 +15,7 @@ from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.inductor.build import Library
-from rushlight.inductor.launch import KnownSizes, Sizes, has_no_data, make_launch, reach
+from rushlight.inductor.launch import KnownSizes, Sizes, bytes_needed, has_no_data, make_launch
 from rushlight.inductor.plan import Plan
 from rushlight.inductor.profiling import Recorder, enlist
 from rushlight.inductor.written_inputs import noting_writes
@@ -66,8 +66,6 @@ class CompiledGraph:
         self.library = library
         self.reference = reference
         self.details = details
-        self.inputs = plan.inputs
-        self.outputs = plan.views
         self.constants = [constants[given.target] for given in plan.constants]
         self.by_name = {given.name: tensor for given, tensor in zip(plan.constants, self.constants, strict=True)}
         self.expected = [(given.size, given.stride, given.dtype) for given in plan.inputs]
@@ -112,7 +110,7 @@ class CompiledGraph:
         pointers.append(arena.data_ptr)
         if self._run(pointers, {}):
             return self.reference(*tensors)
-        return tuple(self._output(view, made, tensors) for view in self.outputs)
+        return tuple(self._output(view, made, tensors) for view in self.plan.views)
 
     def _run(self, pointers: list[int], sizes: dict[Var, int]) -> int:
         """Run the program; anything but 0 where it failed."""
@@ -136,7 +134,7 @@ class CompiledGraph:
                     f"input {position} of the compiled graph must be a {kind} CPU tensor of size {list(size)} and stride "
                     f"{list(stride)}, got {impl.dtype} of size {list(impl.sizes)} and stride {list(impl.strides)}"
                 )
-            needed = impl.storage_offset * kind.itemsize + reach(size, stride, kind)
+            needed = bytes_needed(impl)
             if needed > impl.storage.nbytes:
                 raise RuntimeError(
                     f"input {position} of the compiled graph needs a storage of {needed} bytes, got {impl.storage.nbytes}"
@@ -171,9 +169,9 @@ class CompiledGraph:
                     f"{given.target} had size {list(expected[0])} and dtype {expected[2]} when the graph was compiled, and "
                     f"has now {list(tensor.shape)} and {tensor.dtype}; compile the model again"
                 )
-            impl = tensor._impl
-            if impl.storage_offset * impl.dtype.itemsize + reach(*expected) > impl.storage.nbytes:
-                raise RuntimeError(f"{given.target} has a storage of {impl.storage.nbytes} bytes, too small for its size")
+            nbytes = tensor._impl.storage.nbytes
+            if bytes_needed(tensor._impl) > nbytes:
+                raise RuntimeError(f"{given.target} has a storage of {nbytes} bytes, too small for its size")
 
     def _fold(self) -> list[StorageImpl]:
         """The results of loops over constants."""
@@ -216,7 +214,7 @@ class CompiledGraph:
         """An output that is a view of an input or of a constant."""
         source = self.by_name.get(view.buffer)
         if source is None:
-            names = [given.name for given in self.inputs]
+            names = [given.name for given in self.plan.inputs]
             source = tensors[names.index(view.buffer)]
         if view.is_whole:
             return source

@@ -47,7 +47,7 @@ class SymbolicGraph(CompiledGraph):
         self._tensors = [position for position, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
         self.written = tuple(self._tensors[number] for number in plan.written)
         self._bind = make_binder(symbols)
-        self._work_out = _make_sizing(symbols, program, self.outputs, plan.outputs)
+        self._work_out = _make_sizing(symbols, program, plan.views, plan.outputs)
         self._sized: _Sized | None = None
         self._symbols = list(symbols.definitions)
 
@@ -86,7 +86,7 @@ class SymbolicGraph(CompiledGraph):
         arena_bytes = self.library.arena_bytes_for((ctypes.c_int64 * len(sizes))(*sizes))
         outputs = tuple(
             replace(view, size=size, stride=stride, offset=offset, value=value if isinstance(view.value, Size) else view.value)
-            for view, (size, stride, offset, value) in zip(self.outputs, views, strict=True)
+            for view, (size, stride, offset, value) in zip(self.plan.views, views, strict=True)
         )
         return _Sized(sizes, arena_bytes, dict(zip(self.plan.outputs, output_bytes, strict=True)), outputs)
 
