@@ -13,6 +13,7 @@ import warnings
 from unittest import mock
 
 import rushlight as torch
+from rushlight.compiler.kept_plans import KeptPlans
 from rushlight.inductor import plan_cache
 from rushlight.inductor.codegen import program as codegen
 from tests.inductor.differences import difference
@@ -21,20 +22,26 @@ from tests.inductor.random_programs import Program, random_open_program, random_
 
 
 def failure(program: Program, backend: str = "inductor", parallel: bool = False) -> str:
-    """What is wrong with the compiled form of a program; "" if nothing is. `parallel` shares even tiny loops among threads."""
-    function = program.function()
+    """What is wrong with the compiled form of a program, and with what runs by its kept plan then; "" if nothing is.
+
+    `parallel` shares even tiny loops among threads.
+    """
     work = 0 if parallel else codegen.PARALLEL_WORK
-    find = (lambda *_: None) if parallel else plan_cache.key_of  # kept plans know nothing of this
+    keys = [(lambda *_: None) if parallel else kind.key_of for kind in (plan_cache, KeptPlans)]  # which know nothing of this
     try:
         with (
             warnings.catch_warnings(), torch.no_grad(), mock.patch.object(codegen, "PARALLEL_WORK", work),
-            mock.patch.object(plan_cache, "key_of", find),
+            mock.patch.object(plan_cache, "key_of", keys[0]), mock.patch.object(KeptPlans, "key_of", keys[1]),
         ):  # fmt: skip
             warnings.filterwarnings("error", message="compile")
-            compiled = torch.compile(function, backend=backend)
-            return difference(
-                program.function(), compiled, lambda: [spec.make() for spec in program.inputs], program.precision
-            )
+            for way in ("compiled", "by its kept plan"):
+                compiled = torch.compile(program.function(), backend=backend)
+                found = difference(
+                    program.function(), compiled, lambda: [spec.make() for spec in program.inputs], program.precision
+                )
+                if found:
+                    return f"{way}: {found}"
+            return ""
     except Exception:
         return traceback.format_exc()
 

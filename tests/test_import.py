@@ -13,8 +13,8 @@ import rushlight as rl
 
 # Packages that take long to import, and those of the library's own that not every program needs.
 HEAVY = (
-    "concurrent.futures", "asyncio", "logging", "multiprocessing", "numpy.random", "safetensors", "scipy", "subprocess", "tempfile",
-    "torch", "unittest", "urllib.parse", "zipfile",
+    "concurrent.futures", "asyncio", "logging", "multiprocessing", "numpy.polynomial", "numpy.random", "safetensors",
+    "scipy", "subprocess", "tempfile", "torch", "unittest", "urllib.parse", "zipfile",
 )  # fmt: skip
 OWN = tuple(f"rushlight.{name}" for name in ("compiler", "dynamo", "fx", "inductor", "nn", "optim", "serialization", "utils.data"))
 
@@ -68,9 +68,50 @@ with torch.no_grad():
     assert run(program) == "(1, 2)\n"
 
 
+# What traces, rewrites, profiles and checks programs, which compiling one does without; and what the C++ compiler needs.
+NOT_TO_COMPILE = (
+    "rushlight.compiler.kernel_profile", "rushlight.compiler.verify", "rushlight.fx.packages", "rushlight.fx.subgraph_rewriter",
+    "rushlight.fx.tracer", "rushlight.fx.transformer", "rushlight.inductor.artifacts", "rushlight.inductor.codegen",
+    "rushlight.inductor.lowering", "rushlight.inductor.profiling", "fcntl", "shutil", "signal", "subprocess",
+)  # fmt: skip
+
+
+def test_compile_leaves_out_what_a_compiled_program_does_not_need():
+    imported = run("import sys, rushlight; rushlight.compile(lambda x: x); print(*sys.modules)").split()
+    assert "rushlight.inductor.compiled" in imported
+    assert not set(NOT_TO_COMPILE) & set(imported)
+
+
+@pytest.mark.parametrize(("package", "names", "module"), [
+    ("fx", "Match PH Proxy TraceError Tracer Transformer make_fx replace_pattern symbolic_trace wrap", "tracer"),
+    ("compiler", "CacheInfo CompiledResultDiffers load_cache_artifacts profile save_cache_artifacts", "verify"),
+])  # fmt: skip
+def test_a_package_has_the_names_of_modules_that_are_imported_later(package, names, module):
+    program = f"""
+import sys, rushlight as torch
+from rushlight import {package} as package
+names = {names.split()}
+assert {{*names, {module!r}}} <= set(dir(package)) and set(names) <= set(package.__all__)
+assert not set(names) & set(vars(package)) and f"rushlight.{package}.{module}" not in sys.modules
+scope = {{}}
+exec("from rushlight.{package} import *", scope)
+assert all(scope[name] is getattr(package, name) is vars(package)[name] for name in names)
+assert package.{module} is sys.modules["rushlight.{package}.{module}"]
+print("done")
+"""
+    assert run(program) == "done\n"
+
+
+def test_a_profile_is_a_class_however_its_module_was_imported():
+    program = "import rushlight.compiler.kernel_profile as m, rushlight as torch; print(torch.compiler.profile is m.profile)"
+    assert run(program) == "True\n"
+
+
 def test_a_name_that_is_nowhere_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'rushlight' has no attribute 'nothing'"):
         rl.nothing  # noqa: B018
+    with pytest.raises(AttributeError, match="module 'rushlight.fx' has no attribute 'nothing'"):
+        rl.fx.nothing  # noqa: B018
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         rl.return_types.nothing  # noqa: B018
 

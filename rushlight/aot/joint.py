@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from rushlight.aot.results import Results, Untraceable, plan_results
+from rushlight.aot.errors import Untraceable
+from rushlight.aot.results import Results, plan_results
 from rushlight.autograd.backward import grad
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.autograd.node import AccumulateGrad

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from rushlight.aot.errors import Untraceable
 from rushlight.aot.joint import Joint
 from rushlight.aot.memory import is_size, is_write, owner_of
 from rushlight.aot.recompute import Recomputation
-from rushlight.aot.results import Untraceable
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from rushlight.aot.errors import Untraceable
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.core.algebra import Expr
 from rushlight.core.strides import has_internal_overlap
@@ -18,10 +19,6 @@ from rushlight.core.tensor import Tensor, wrap
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-
-
-class Untraceable(RuntimeError):
-    """Why a program has no joint graph; it runs as captured then."""
 
 
 @dataclass(frozen=True)

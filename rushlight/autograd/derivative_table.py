@@ -8,15 +8,14 @@ the backward pass only where a formula whose gradient is wanted names it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 from rushlight.ops.schema import split_declaration
 
 
-@dataclass(frozen=True, slots=True)
-class Formula:
+class Formula(NamedTuple):
     """Gradients for `inputs` from one function; `names` are its parameters."""
 
     inputs: tuple[str, ...]
@@ -24,8 +23,7 @@ class Formula:
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Derivative:
+class Derivative(NamedTuple):
     """All formulas of an operator."""
 
     formulas: tuple[Formula, ...]

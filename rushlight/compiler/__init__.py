@@ -7,11 +7,9 @@ from rushlight.compiler import checkpointing
 from rushlight.compiler.backends import list_backends, register_backend
 from rushlight.compiler.compile import OptimizedModule, compile
 from rushlight.compiler.control import allow_in_graph, disable, graph_break, is_compiling, reset, substitute_in_graph
-from rushlight.compiler.profile import profile
 from rushlight.compiler.settings import Settings, from_environment
-from rushlight.compiler.verify import CompiledResultDiffers
+from rushlight.core.lazy_module import lazy_names
 from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
-from rushlight.inductor.artifacts import CacheInfo, load_cache_artifacts, save_cache_artifacts
 
 is_dynamo_compiling = is_compiling
 
@@ -21,3 +19,10 @@ __all__ = [
     "graph_break", "is_compiling", "is_dynamo_compiling", "list_backends", "load_cache_artifacts", "mark_dynamic",
     "mark_static", "maybe_mark_dynamic", "profile", "register_backend", "reset", "save_cache_artifacts", "substitute_in_graph",
 ]  # fmt: skip
+
+# What compiling and running does without.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.compiler.kernel_profile": ("profile",),
+    "rushlight.compiler.verify": ("CompiledResultDiffers",),
+    "rushlight.inductor.artifacts": ("CacheInfo", "load_cache_artifacts", "save_cache_artifacts"),
+})  # fmt: skip

@@ -9,13 +9,14 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from rushlight._C import GraphLaunch
-from rushlight.aot.results import Untraceable
+from rushlight.aot.errors import Untraceable
 from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.compiler.kept_plans import KeptPlans, gives_inputs
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.open_inputs import Opened, open_inputs
-from rushlight.compiler.passes import BY_OPERATOR, Pipelines, depends_on_placement
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
@@ -23,11 +24,16 @@ from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.compiled import ConstantChanged
 from rushlight.utils.pytree import tree_flatten
 
-training = LazyModule("rushlight.compiler.training")
+if TYPE_CHECKING:
+    from rushlight.compiler.passes import Pipelines
+    from rushlight.fx.proxy_tensor import Capture
+
+training, graph_passes, proxy_tensor = map(LazyModule, (
+    "rushlight.compiler.training", "rushlight.compiler.passes", "rushlight.fx.proxy_tensor",
+))  # fmt: skip
 
 Builder = Callable[[GraphModule, list[Tensor]], Callable]
 _PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this runs in eager for the others
@@ -35,18 +41,18 @@ _PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this run
 
 def compile_to_aten(
     module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog,
-    passes: Pipelines = BY_OPERATOR,
+    passes: Callable[[], Pipelines], kept: KeptPlans | None = None,
 ) -> Callable:  # fmt: skip
     """What runs `module` by way of aten operators, with its gradients where they are needed; `module.forward` if that fails.
 
-    Sizes that dynamo left open stay open.
+    Sizes that dynamo left open stay open. With `kept`, a graph of which a plan was kept runs by it.
     """
     if any(isinstance(value, Tensor) and value.device.type != "cpu" for value in inputs):
         log("graph_breaks", lambda: "runs as captured: an input is on another device than the CPU")
         return module.forward
     opened = open_inputs(module)
     kind = training.TrainingGraph if needs_gradients(module) else AtenGraph
-    graph = kind(module, build, names, log, passes, opened)
+    graph = kind(module, build, names, log, passes, opened, kept)
     try:
         graph.compile(inputs)
     except Untraceable as reason:
@@ -116,17 +122,27 @@ def _without_gradients(run: Callable, asking: list[bool]) -> Callable:
     return call
 
 
+class Made(NamedTuple):
+    """What runs a program, whether it does so only for inputs that lie in memory as those did, and whether tensors that may
+    change belong to it."""
+
+    run: Callable
+    is_placed: bool
+    has_constants: bool
+
+
 class AtenGraph:
     """Runs a module as aten operators: captured again when a parameter's size, strides or dtype changed, and, where it
     writes to memory, once for each way in which the inputs share it. Safe to call from several threads."""
 
     def __init__(
-        self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog, passes: Pipelines,
-        opened: Opened | None = None,
+        self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog,
+        passes: Callable[[], Pipelines], opened: Opened | None = None, kept: KeptPlans | None = None,
     ):  # fmt: skip
         self.module = module
         self.passes = passes
         self.opened = opened
+        self.kept = kept
         self.build = build
         self.names = names
         self.log = log
@@ -140,11 +156,11 @@ class AtenGraph:
     def compile(self, inputs: list[Tensor]) -> Callable:
         """Capture and build for inputs that lie in memory as these do."""
         try:
-            made, graph, has_constants = self._make(inputs)
+            made, is_placed, has_constants = self._make(inputs)
         except UnguardedSizeError:  # of a later capture, which would hold for fewer sizes than the first
             self._compiled = self.run = self.module.forward
             return self.run
-        if depends_on_placement(graph):
+        if is_placed:
             self._placed = self._placed or {}
             self._placed[self._placement(inputs)] = made
             self.run = self._run_placed
@@ -170,18 +186,46 @@ class AtenGraph:
 
         return run
 
-    def _make(self, inputs: list[Tensor]) -> tuple[Callable, GraphModule, bool]:
-        """What runs the program, its graph, and whether tensors belong to the graph, which may change."""
+    def _make(self, inputs: list[Tensor]) -> Made:
+        # Later ones are made because an attribute is no longer what the captured graph says.
+        is_first = self.kept is not None and self.opened is None and self._compiled is None
+        key = self.kept.key_of(self.module) if is_first else None
+        found = None if key is None else self.kept.find(key, self.module, self._traced_again(state.grad_enabled))
+        if found is not None:
+            run, plan = found
+            return Made(self._guarded(run, inputs, lambda: gives_inputs(plan)), False, bool(plan.constants))
+        captured = self._trace(inputs)
+        traced = captured.module
+        self.log("graph", lambda: traced.print_readable(print_output=False))
+        run = self.build(traced, inputs)
+        is_placed = graph_passes.depends_on_placement(traced)
+        if key is not None and not is_placed:
+            self.kept.keep(key, self._attributes, traced, captured.constants)
+        return Made(self._guarded(run, inputs, lambda: _gives_inputs(traced)), is_placed, bool(captured.constants))
+
+    def _trace(self, inputs: list[Tensor]) -> Capture:
         with set_grad_enabled(state.grad_enabled):  # the graph may switch it
-            captured = capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
-        for graph_pass in self.passes.inference:
+            captured = proxy_tensor.capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
+        for graph_pass in self.passes().inference:
             graph_pass(captured.module)
-        self.log("graph", lambda: captured.module.print_readable(print_output=False))
-        built = self.build(captured.module, inputs)
+        return captured
+
+    def _traced_again(self, grad_enabled: bool) -> Callable[[], GraphModule]:
+        """What makes the graph of aten operators, for fake inputs."""
+
+        def trace() -> GraphModule:
+            fakes = [node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder"]
+            with set_grad_enabled(grad_enabled):
+                return self._trace(fakes).module
+
+        return trace
+
+    def _guarded(self, run: Callable, inputs: list[Tensor], gives_inputs: Callable[[], bool]) -> Callable:
+        """`run`, whose results ask for gradients where the program's do."""
         trained = any(_requires_grad(tensor) for tensor in (*inputs, *self._attributes.values()))
-        if trained and (state.grad_enabled or _gives_inputs(captured.module)):
-            built = _without_gradients(built, _asking(self.module))
-        return built, captured.module, bool(captured.constants)
+        if trained and (state.grad_enabled or gives_inputs()):
+            return _without_gradients(run, _asking(self.module))
+        return run
 
     def _names(self) -> dict[TensorImpl, str]:
         return {tensor._impl: name for name, tensor in self._attributes.items()} | self.names

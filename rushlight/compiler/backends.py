@@ -13,10 +13,10 @@ import warnings
 from collections.abc import Callable
 
 from rushlight.compiler.aten import compile_to_aten
+from rushlight.compiler.kept_plans import KeptPlans
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.settings import Settings
-from rushlight.compiler.verify import Verified
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
@@ -29,6 +29,8 @@ from rushlight.inductor.sizes import UnsupportedSize
 
 Backend = Callable[[GraphModule, list[Tensor]], Callable]
 
+passes, verify = map(LazyModule, ("rushlight.compiler.passes", "rushlight.compiler.verify"))
+
 
 def eager(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
     """Run the captured graph as it is."""
@@ -38,6 +40,16 @@ def eager(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
 def interpreted(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
     """Run the nodes of a graph of aten operators one by one."""
     return lambda *tensors: Interpreter(module).run(*tensors)
+
+
+def options_of(settings: Settings) -> Options:
+    """What settings, and the threads to use now, mean for native code."""
+    return Options(settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune)
+
+
+def kept_plans(settings: Settings) -> KeptPlans | None:
+    """Where plans of captured graphs are kept; None where somebody wants to see how they are compiled."""
+    return None if settings.logs or settings.dump or settings.verify else KeptPlans(options_of(settings))
 
 
 def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
@@ -50,11 +62,11 @@ def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
         log("graph_breaks", lambda: f"run as eager kernels: {reason}")
         return interpreted(module, [])
     try:
-        options = Options(settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune)
+        options = options_of(settings)
         made = compile_fx(module, options, log)
         if not settings.verify:
             return made
-        return Verified(log.name, module, made, lambda part: compile_fx(part, options, StageLog(Settings(), log.name)))
+        return verify.Verified(log.name, module, made, lambda part: compile_fx(part, options, StageLog(Settings(), log.name)))
     except CompilerMissing as error:
         _warn_once(str(error))
     except BuildError as error:
@@ -125,10 +137,11 @@ def make_backend(backend: str | Backend, settings: Settings, names: dict[TensorI
     """The backend for a name or a callable that was checked; `names` are the qualified names of parameters and buffers."""
     if backend == "inductor":
         return lambda module, inputs: compile_to_aten(
-            module, inputs, lambda aten, _: native(aten, settings, log), names, log, for_fusion(settings.fallback_random)
-        )
+            module, inputs, lambda aten, _: native(aten, settings, log), names, log,
+            lambda: passes.for_fusion(settings.fallback_random), kept_plans(settings),
+        )  # fmt: skip
     if backend == "aot_eager":
-        return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log)
+        return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log, lambda: passes.BY_OPERATOR)
     chosen = backend if callable(backend) else _registered.get(backend, eager)
 
     def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:

@@ -6,17 +6,14 @@ have a history. Stage: between dynamo and inductor, by way of aot.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from rushlight.aot.errors import Untraceable
 from rushlight.aot.joint import Joint, ProgramRunner, trace_joint
 from rushlight.aot.partition import Partition, default_partition, min_cut_partition
-from rushlight.aot.results import Untraceable
 from rushlight.aot.training import CompiledTraining, plan_run
-from rushlight.compiler.aten import AtenGraph
-from rushlight.compiler.passes import check
+from rushlight.compiler.aten import AtenGraph, Made
+from rushlight.compiler.passes import check, depends_on_placement
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.regions import disable
-from rushlight.fx.graph_module import GraphModule
 
 
 class TrainingGraph(AtenGraph):
@@ -25,10 +22,10 @@ class TrainingGraph(AtenGraph):
     Parameters are inputs of both, so that an optimizer's steps leave what was compiled as it is.
     """
 
-    def _make(self, inputs: list[Tensor]) -> tuple[Callable, GraphModule, bool]:
+    def _make(self, inputs: list[Tensor]) -> Made:
         self.log("graph", lambda: self.module.print_readable(print_output=False))
         joint = trace_joint(self.module, inputs, self._attributes, self.opened)
-        for graph_pass in self.passes.joint:
+        for graph_pass in self.passes().joint:
             graph_pass(joint.module)
         reason = joint.module.meta.get("keep_eager")
         if reason:
@@ -40,7 +37,8 @@ class TrainingGraph(AtenGraph):
         attributes = tuple(self._attributes.values())
         program = disable(self._run_as_captured)  # a backward may run in a compiled function
         training = CompiledTraining(plan, forward, backward, program, lambda text: self.log("graph_breaks", lambda: text))
-        return (lambda *tensors: training(*tensors, *attributes)) if attributes else training, joint.module, False
+        run = (lambda *tensors: training(*tensors, *attributes)) if attributes else training
+        return Made(run, depends_on_placement(joint.module), False)
 
     def _run_as_captured(self, *primals: Tensor | int) -> tuple:
         count = len(primals) - len(self._attributes)

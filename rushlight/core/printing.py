@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class PrintOptions:
+class PrintOptions(NamedTuple):
     """How tensors print.
 
     precision: digits after the point. threshold: number of elements above which a tensor is summarised. edgeitems:
@@ -64,7 +62,7 @@ def set_printoptions(
     options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     given = {name: value for name, value in options.items() if value is not None}
     base = _current[0] if profile is None else PROFILES[profile]
-    _current[0] = replace(base, sci_mode=sci_mode, **given)
+    _current[0] = base._replace(sci_mode=sci_mode, **given)
 
 
 def format_tensor(
@@ -197,8 +195,7 @@ def _append_suffixes(text: str, suffixes: list[str], indent: int, options: Print
 # The elements
 
 
-@dataclass(frozen=True)
-class _ElementStyle:
+class _ElementStyle(NamedTuple):
     """How one element is written, and the columns that an element takes in a row."""
 
     write: Callable[[Any], str]

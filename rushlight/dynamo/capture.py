@@ -11,7 +11,6 @@ import builtins
 import dis
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from rushlight._C import GraphLaunch, skip_code, tail_call
@@ -36,17 +35,20 @@ from rushlight.fx.graph_module import GraphModule
 resume = LazyModule("rushlight.dynamo.resume")  # it needs a library that is long to import
 
 
-@dataclass
 class GuardedCode:
     """What runs in a frame's place, and when. `source` is the text of `code`."""
 
-    code: types.CodeType
-    globals: dict[str, Any]
-    check_fn: Callable[..., bool]
-    guards: Guards | None = None
-    source: str = ""
-    graph: GraphModule | None = None
-    break_reason: GraphBreak | None = None
+    def __init__(
+        self, code: types.CodeType, globals: dict[str, Any], check_fn: Callable[..., bool], guards: Guards | None = None,
+        source: str = "", graph: GraphModule | None = None, break_reason: GraphBreak | None = None,
+    ) -> None:  # fmt: skip
+        self.code = code
+        self.globals = globals
+        self.check_fn = check_fn
+        self.guards = guards
+        self.source = source
+        self.graph = graph
+        self.break_reason = break_reason
 
     def text(self) -> str:
         """The source, and, as comments, the bytecode that it became."""
@@ -54,13 +56,13 @@ class GuardedCode:
         return "\n".join([self.source, *(f"# {line}".rstrip() for line in instructions)])
 
 
-@dataclass
 class Break:
     """Where following a frame stops: after how many steps, and why; whether generated code runs the next instruction."""
 
-    step: int
-    reason: GraphBreak
-    runs_next: bool = True
+    def __init__(self, step: int, reason: GraphBreak, runs_next: bool = True) -> None:
+        self.step = step
+        self.reason = reason
+        self.runs_next = runs_next
 
 
 class Unsupported(RuntimeError):

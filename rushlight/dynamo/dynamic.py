@@ -9,7 +9,6 @@ nothing. Sizes 0 and 1 are always fixed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rushlight.core.algebra import Expr, Var, as_expr
@@ -71,28 +70,31 @@ def mark_static(t: Tensor, index: int | Sequence[int] | None = None) -> None:
     _mark(t, STATIC, list(range(t.dim())) if index is None else _dims_of(t, index, "mark_static"))
 
 
-@dataclass
 class _Seen:
     """The geometry of the latest tensor at one source, and which of it has changed."""
 
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    open_sizes: frozenset[int] = frozenset()
-    open_strides: frozenset[int] = frozenset()
+    def __init__(
+        self, sizes: tuple[int, ...], strides: tuple[int, ...], open_sizes: frozenset[int] = frozenset(),
+        open_strides: frozenset[int] = frozenset(),
+    ) -> None:  # fmt: skip
+        self.sizes = sizes
+        self.strides = strides
+        self.open_sizes = open_sizes
+        self.open_strides = open_strides
 
 
 # So many captures of a function may each meet another value of one number before it counts as one that always changes.
 _CHANGES = 2
 
 
-@dataclass
 class History:
     """What the captures of one function have met, by source."""
 
-    tensors: dict[str, _Seen] = field(default_factory=dict)
-    integers: dict[str, tuple[int, bool]] = field(default_factory=dict)
-    numbers: dict[str, tuple[float, int]] = field(default_factory=dict)
-    is_unsteady: bool = False  # whether a number keeps changing, though captures hold for one value of it
+    def __init__(self) -> None:
+        self.tensors: dict[str, _Seen] = {}
+        self.integers: dict[str, tuple[int, bool]] = {}
+        self.numbers: dict[str, tuple[float, int]] = {}
+        self.is_unsteady = False  # whether a number keeps changing, though captures hold for one value of it
 
     def number(self, place: str, value: float) -> None:
         """Note an int or float."""
@@ -130,7 +132,9 @@ class SizeOf(Source):
     __slots__ = ("reader",)
 
     def __init__(self, base: Source, reader: str, dim: int) -> None:
-        super().__init__(base, dim, f"{base}.{reader}({dim})")
+        self.base = base
+        self.key = dim
+        self.text = f"{base.text}.{reader}({dim})"
         self.reader = reader
 
 

@@ -14,7 +14,6 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from rushlight._C import CacheEntry, cache_entries, remove_entry, reset_code, skip_code
@@ -190,14 +189,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_forked_process)
 
 
-@dataclass
 class _Count:
     """How often a code object was captured, and with which sizes; for a method of a module: with this module."""
 
-    code: weakref.ref
-    receiver: weakref.ref
-    captures: int = 0
-    history: History = field(default_factory=History)
+    def __init__(self, code: weakref.ref, receiver: weakref.ref) -> None:
+        self.code = code
+        self.receiver = receiver
+        self.captures = 0
+        self.history = History()
 
 
 def _remove(code_reference: weakref.ref, found_reference: weakref.ref) -> None:

@@ -19,8 +19,11 @@ from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.node import Node, map_arg
+from rushlight.fx.immutable_collections import CONTAINERS, map_tuple
+from rushlight.fx.node import Node
 from rushlight.fx.symbolic_sizes import Geometry, SymbolNodes
+
+_NOT_IN_NAMES = re.compile(r"\W+")
 
 
 class GraphBuilder:
@@ -36,7 +39,7 @@ class GraphBuilder:
         self._node_of: dict[int, Node] = {}
         self._value_of: dict[int, TensorValue] = {}
         self._keep: list[Tensor] = []
-        self._frame_texts: dict[tuple, str] = {}
+        self._place_texts: dict[tuple[str, int, str], str] = {}
         self.calls = 0
         self.has_history = False  # whether an input is no leaf, which its fake is
 
@@ -57,11 +60,11 @@ class GraphBuilder:
         self.symbols.bind(number, node)
 
     def _placeholder(self, source: Source) -> Node:
-        return self.graph.placeholder("L_" + re.sub(r"\W+", "_", source.expression()).strip("_"))
+        return self.graph.placeholder("L_" + _NOT_IN_NAMES.sub("_", source.expression()).strip("_"))
 
     def attribute(self, tensor: Tensor, name: str) -> Node:
         """The `get_attr` node of a tensor that belongs to the graph."""
-        name = re.sub(r"\W+", "_", name).strip("_")
+        name = _NOT_IN_NAMES.sub("_", name).strip("_")
         while name in self.attributes:
             name += "_"
         self.attributes[name] = tensor
@@ -104,14 +107,14 @@ class GraphBuilder:
             return self.attributes.get(node.target)
         return next((value for own, _, value in self.inputs if own is node and isinstance(value, Tensor)), None)
 
-    def call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], places: list) -> tuple[Node, Any]:
-        """Add a node, run it on fake tensors, and return both node and result. `places` are the lines that it stands for.
+    def call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any], stack_trace: str) -> tuple[Node, Any]:
+        """Add a node, run it on fake tensors, and return both node and result. `stack_trace` are the lines that it stands for.
 
         A graph break where the call needs values; what the call itself raises goes through.
         """
         node = self.graph.create_node(op, target, args, kwargs)
-        node.stack_trace = "".join(map(self._frame_text, places))
-        inputs = [value for value in map(_fake, node.all_input_nodes) if isinstance(value, Tensor)]
+        node.stack_trace = stack_trace
+        inputs = [value for used in node.all_input_nodes if isinstance(value := used.meta["example_value"], Tensor)]
         versions = [value._impl.version.value for value in inputs]
         random_calls = self.fakes.random_calls
         try:
@@ -131,17 +134,16 @@ class GraphBuilder:
         self.calls += 1
         return node, result
 
-    def _frame_text(self, place: tuple[str, int, str]) -> str:
-        text = self._frame_texts.get(place)
+    def place_text(self, place: tuple[str, int, str]) -> str:
+        """A file, line and function as a traceback prints them."""
+        text = self._place_texts.get(place)
         if text is None:
-            text = self._frame_texts[place] = traceback.format_list([traceback.FrameSummary(*place, lookup_line=False)])[0]
+            text = self._place_texts[place] = traceback.format_list([traceback.FrameSummary(*place, lookup_line=False)])[0]
         return text
 
     def run(self, node: Node) -> Any:
         """What a node computes, on fake tensors."""
-        args = map_arg(node.args, lambda used: used.meta["example_value"])
-        kwargs = map_arg(node.kwargs, lambda used: used.meta["example_value"])
-        args, kwargs = _thawed(args), _thawed(kwargs)
+        args, kwargs = _given(node.args), _given(node.kwargs)
         with self.fakes:
             if node.op == "call_method":
                 return getattr(args[0], node.target)(*args[1:], **kwargs)
@@ -164,19 +166,19 @@ class GraphBuilder:
         return GraphModule({name: tensor for name, tensor in self.attributes.items() if name in used}, self.graph, name)
 
 
-def _fake(node: Node) -> Any:
-    return node.meta["example_value"]
-
-
-def _thawed(value: Any) -> Any:
-    """Plain lists and dicts for a node's immutable ones."""
-    if isinstance(value, dict):
-        return {key: _thawed(item) for key, item in value.items()}
+def _given(value: Any) -> Any:
+    """What a call is given for a node's argument: fake results for nodes, plain lists and dicts for immutable ones."""
+    if isinstance(value, Node):
+        return value.meta["example_value"]
+    if not isinstance(value, CONTAINERS):
+        return value
+    if isinstance(value, tuple):
+        return map_tuple(value, [_given(item) for item in value])
     if isinstance(value, list):
-        return [_thawed(item) for item in value]
-    if type(value) is tuple:
-        return tuple(_thawed(item) for item in value)
-    return value
+        return [_given(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _given(item) for key, item in value.items()}
+    return slice(_given(value.start), _given(value.stop), _given(value.step))
 
 
 Backend = Callable[[GraphModule, list[Tensor | int]], Callable]

@@ -7,8 +7,7 @@ mention by name. Out: a `GuardTree`, which takes the frame's values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from rushlight._C import GuardTree
 from rushlight.core.algebra import Var
@@ -16,7 +15,7 @@ from rushlight.core.algebra.postfix import to_postfix
 from rushlight.core.symbolic.relations import DIFFERENT, NOT_NEGATIVE
 from rushlight.core.symbolic.relations import EQUAL as EQUAL_TO_ZERO
 from rushlight.dynamo.dynamic import Assumption, SizeOf
-from rushlight.dynamo.sources import CLOSURE, GLOBALS, HELD, VALUE, Named, Source, parameter_text
+from rushlight.dynamo.sources import CLOSURE, GLOBALS, VALUE, Named, Source, parameter_text
 
 # Kinds of check, as csrc/guards.h numbers them.
 IS_TYPE, SAME, EQUAL, LENGTH, KEYS, EMPTY, LACKS, NO_ATTRIBUTE, TENSOR, THREAD, HAS = range(11)
@@ -33,28 +32,31 @@ def has_native_form(assumption: Assumption) -> bool:
     return to_postfix(assumption.relation.expression, dict.fromkeys(variables, 0)) is not None
 
 
-class Check(NamedTuple):
-    """One check of the value at a source. An expected object may be given as a weak reference to it."""
-
-    source: Source
-    kind: int
-    expected: object
+# One check of the value at a source: its kind, and what is expected, which may be given as a weak reference to it.
+Check = tuple[Source, int, object]
+# What is assumed of several values together: the kind of relation, and where they are.
+Relation = tuple[int, tuple[Source, ...]]
 
 
-class Relation(NamedTuple):
-    """What is assumed of several values together."""
-
-    kind: int
-    sources: tuple[Source, ...]
-
-
-@dataclass
 class _Node:
-    access: int
-    key: object
-    slot: int = -1
-    checks: list[tuple[int, object]] = field(default_factory=list)
-    children: list[_Node] = field(default_factory=list)
+    """A value, and how it is reached from the one above."""
+
+    __slots__ = ("access", "key", "slot", "checks", "children")
+
+    def __init__(self, access: int, key: object) -> None:
+        self.access = access
+        self.key = key
+        self.slot = -1
+        self.checks: tuple[tuple[int, object], ...] = ()
+        self.children: list[_Node] = []
+
+    def flatten(self, nodes: list[tuple]) -> None:
+        """Add the node and its descendants, each with the number of the first node behind them."""
+        place = len(nodes)
+        nodes.append(())
+        for child in self.children:
+            child.flatten(nodes)
+        nodes[place] = (self.access, self.key, len(nodes), self.slot, self.checks)
 
 
 class TreeBuilder:
@@ -67,19 +69,25 @@ class TreeBuilder:
         self._nodes: dict[str, _Node] = {}
         self._slots = 0
 
+    def check(self, source: Source, kind: int, expected: object) -> None:
+        """Add a check, once where that is said twice: type and value of a number are one check."""
+        node = self._node(source)
+        for known, wanted in node.checks:
+            if known == kind and wanted is expected:
+                return
+        node.checks += ((kind, expected),)
+
     def build(
-        self, checks: Iterable[Check], relations: Iterable[Relation], rest: Callable | None,
-        sizes: Sequence[Assumption] = (), exact: Callable | None = None,
+        self, relations: Iterable[Relation], rest: Callable | None, sizes: Sequence[Assumption] = (),
+        exact: Callable | None = None,
     ) -> GuardTree:  # fmt: skip
         """The tree; `rest`, a function of the frame's values, tests what has no native check, and `exact` says the same as
         `sizes`, for numbers that do not fit 64 bits."""
-        for check in checks:
-            self._node(check.source).checks.append((check.kind, check.expected))
-        found = tuple((relation.kind, tuple(map(self._slot, relation.sources))) for relation in relations)
+        found = tuple((kind, tuple(map(self._slot, sources))) for kind, sources in relations)
         on_sizes = (*self._on_sizes(sizes), exact) if sizes else None
         nodes: list[tuple] = []
         for root in self._roots:
-            _flatten(root, nodes)
+            root.flatten(nodes)
         return GuardTree(len(self._values), self._slots, tuple(nodes), found, rest, on_sizes)
 
     def _on_sizes(self, assumptions: Sequence[Assumption]) -> tuple[tuple, tuple]:
@@ -109,23 +117,12 @@ class TreeBuilder:
         return node
 
     def _key(self, source: Source) -> object:
-        if source.access == VALUE:
-            return self._values[source.text]
-        if source.access == HELD:
-            return self.names[source.text.removesuffix("()")]
-        return self.names[source.key.name.removesuffix("()")] if isinstance(source.key, Named) else source.key
+        if source.base is not None:
+            return source.key if type(source.key) is not Named else self.names[source.key.name.removesuffix("()")]
+        return self._values[source.text] if source.access == VALUE else self.names[source.text.removesuffix("()")]
 
     def _slot(self, source: Source) -> int:
         node = self._node(source)
         if node.slot < 0:
             node.slot, self._slots = self._slots, self._slots + 1
         return node.slot
-
-
-def _flatten(node: _Node, nodes: list[tuple]) -> None:
-    """Add a node and its descendants, each with the number of the first node behind them."""
-    place = len(nodes)
-    nodes.append(())
-    for child in node.children:
-        _flatten(child, nodes)
-    nodes[place] = (node.access, node.key, len(nodes), node.slot, tuple(node.checks))

@@ -12,7 +12,6 @@ import types
 import weakref
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import rushlight.core.dtype as dtypes
@@ -53,48 +52,55 @@ def is_referred_to_weakly(value: object) -> bool:
     that are trained."""
     if isinstance(value, Tensor):
         return value.requires_grad and value.is_leaf
-    return isinstance(value, Module | types.CodeType) or (isinstance(value, types.FunctionType | type) and not is_stable(value))
+    if isinstance(value, (types.FunctionType, type)):
+        return not is_stable(value)
+    return isinstance(value, (Module, types.CodeType))
 
 
 _ILLEGAL = re.compile(r"\W")
 
 
-@dataclass(frozen=True)
 class Guard:
-    """One assumption: an expression that must be true, and where its value comes from.
+    """One assumption: an expression that must be true, where its value comes from, and whether native code tests it."""
 
-    `checks`, `relation` and `sizes` say the same to native code, which then tests it; without them it is tested in Python.
-    """
+    __slots__ = ("expression", "source", "reason", "is_native")
 
-    expression: str
-    source: Source | None
-    reason: str
-    checks: tuple[Check, ...] = ()
-    relation: Relation | None = None
-    sizes: Assumption | None = None
-
-    @property
-    def is_native(self) -> bool:
-        """Whether native code tests it."""
-        return bool(self.checks) or self.relation is not None or self.sizes is not None
+    def __init__(self, expression: str, source: Source | None, reason: str, is_native: bool) -> None:
+        self.expression = expression
+        self.source = source
+        self.reason = reason
+        self.is_native = is_native
 
 
-@dataclass
 class Guards:
     """The assumptions of one capture. `names` are the objects that their expressions mention, or weak references to them."""
 
-    parameters: tuple[str, ...]
-    names: dict[str, Any] = field(default_factory=dict)
-    guards: dict[str, Guard] = field(default_factory=dict)
-    _texts: dict[int, tuple[object, str]] = field(default_factory=dict)
-    _died: list[Callable[[], None]] = field(default_factory=list)
+    def __init__(self, parameters: tuple[str, ...]) -> None:
+        self.parameters = parameters
+        self.names: dict[str, Any] = {}
+        self.guards: dict[str, Guard] = {}
+        self._relations: list[Relation] = []
+        self._sizes: dict[str, Assumption] = {}
+        self._tree = TreeBuilder(parameters, self.names)
+        self._texts: dict[int, tuple[object, str]] = {}
+        self._died: list[Callable[[], None]] = []
 
-    def add(
-        self, expression: str, source: Source | None, reason: str, checks: tuple[Check, ...] = (),
-        relation: Relation | None = None,
-    ) -> None:  # fmt: skip
-        """Assume that `expression` is true; said twice it is checked once."""
-        self.guards.setdefault(expression, Guard(expression, source, reason, checks or (), relation))
+    def add(self, expression: str, source: Source | None, reason: str, *checks: Check) -> None:
+        """Assume that `expression` is true; said twice it is checked once.
+
+        `checks` say the same to native code, which then tests it; without them it is tested in Python.
+        """
+        if expression in self.guards:
+            return
+        self.guards[expression] = Guard(expression, source, reason, bool(checks))
+        for found, kind, expected in checks:
+            self._tree.check(found, kind, expected)
+
+    def _relate(self, expression: str, source: Source | None, reason: str, relation: Relation) -> None:
+        """The same for what native code tests of several values together."""
+        if expression not in self.guards:
+            self.guards[expression] = Guard(expression, source, reason, True)
+            self._relations.append(relation)
 
     def name(self, value: object, hint: str, is_owned: bool = False) -> str:
         """An expression under which others may mention an object: a name, or the call of a weak reference of that name.
@@ -104,7 +110,7 @@ class Guards:
         known = self._texts.get(id(value))
         if known is not None:
             return known[1]
-        hint = _ILLEGAL.sub("_", hint)
+        hint = hint if hint.isidentifier() else _ILLEGAL.sub("_", hint)
         name = f"__{hint.strip('_')}_{len(self.names)}"
         is_weak = not is_owned and is_referred_to_weakly(value)
         self.names[name] = weakref.ref(value, _Farewell(self._died)) if is_weak else value
@@ -119,6 +125,7 @@ class Guards:
     def finish(self) -> None:
         """No more is assumed: let go of what was kept for the capture only."""
         self._texts.clear()
+        self._tree = None
 
     def when_an_object_dies(self, function: Callable[[], None]) -> None:
         """Have a function called when an object dies to which the guards refer weakly: they will not hold again."""
@@ -131,7 +138,7 @@ class Guards:
         kind = type(value)
         name = kind.__name__ if getattr(builtins, kind.__name__, None) is kind else self.name(kind, kind.__name__)
         expected = kind if name == kind.__name__ else self._expected(name)
-        self.add(f"type({source}) is {name}", source, "type", (Check(source, IS_TYPE, expected),))
+        self.add(f"type({source.text}) is {name}", source, "type", (source, IS_TYPE, expected))
 
     def same_object(self, source: Source, value: object) -> None:
         """The very object."""
@@ -143,11 +150,11 @@ class Guards:
             hint = getattr(value, "__name__", type(value).__name__)
             text = self.name(value, hint if isinstance(hint, str) and hint.isidentifier() else "object")
             expected = self._expected(text)
-        self.add(f"{source} is {text}", source, "identity", (Check(self._own(source, value), SAME, expected),))
+        self.add(f"{source.text} is {text}", source, "identity", (self._own(source, value), SAME, expected))
 
     def _own(self, source: Source, value: object) -> Source:
         """A quicker way to an attribute of an object that the guards hold, where it is the instance's own."""
-        if not isinstance(source, Attribute) or not isinstance(source.base, Held):
+        if type(source) is not Attribute or type(source.base) is not Held:
             return source
         held = self._expected(source.base.text)
         held = held() if isinstance(held, weakref.ref) else held
@@ -164,7 +171,7 @@ class Guards:
             if isinstance(value, range):
                 return self.add(f"repr({source}) == {repr(value)!r}", source, "value")
             return self.add(f"{source} == {self.name(value, 'value')}", source, "value")
-        check = (Check(self._own(source, value), EQUAL, value),)
+        check = (self._own(source, value), EQUAL, value)
         self.add(f"type({source}) is {type(value).__name__}", source, "type", check)
         if isinstance(value, float | complex):
             self.add(f"repr({source}) == {repr(value)!r}", source, "value", check)
@@ -173,41 +180,40 @@ class Guards:
 
     def same_length(self, source: Source, value: Any) -> None:
         """As many items."""
-        self.add(f"len({source}) == {len(value)}", source, "length", (Check(source, LENGTH, len(value)),))
+        self.add(f"len({source}) == {len(value)}", source, "length", (source, LENGTH, len(value)))
 
     def same_items(self, source: Source, values: list, reason: str, kind: type = set) -> None:
         """The same keys of a dict, or items of a set, in the same order; 1, 1.0 and True differ."""
         wanted = [weakref.ref(value) if is_referred_to_weakly(value) else value for value in values]
-        checks = (Check(source, KEYS, tuple(wanted)),) if kind in (dict, defaultdict) else ()
+        checks = ((source, KEYS, tuple(wanted)),) if kind in (dict, defaultdict) else ()
         if all(type(value) is str for value in values):
-            self.add(f"list({source}) == {values!r}", source, reason, checks)
+            self.add(f"list({source}) == {values!r}", source, reason, *checks)
         else:
             text = f"{self.name(equal_items, 'equal_items')}({source}, {self.name(wanted, reason)})"
-            self.add(text, source, reason, checks)
+            self.add(text, source, reason, *checks)
 
     def same_place(self, source: Source, other: Source) -> None:
         """One object in two places."""
-        relation = Relation(SAME_OBJECTS, (source, other))
-        self.add(f"{source} is {other}", source, "the same object in two places", (), relation)
+        relation = (SAME_OBJECTS, (source, other))
+        self._relate(f"{source} is {other}", source, "the same object in two places", relation)
 
     def empty(self, source: Source, reason: str) -> None:
         """A container without items, or another false value."""
-        self.add(f"not {source}", source, reason, (Check(source, EMPTY, None),))
+        self.add(f"not {source}", source, reason, (source, EMPTY, None))
 
     def no_attribute(self, source: Source, name: str) -> None:
         """No attribute of that name."""
-        checks = (Check(source, NO_ATTRIBUTE, name),)
-        self.add(f"not hasattr({source}, {name!r})", source, "no such attribute", checks)
+        self.add(f"not hasattr({source}, {name!r})", source, "no such attribute", (source, NO_ATTRIBUTE, name))
 
     def no_own_attribute(self, source: Source, name: str) -> None:
         """No attribute of that name that is the instance's own."""
         own = OwnDict(source)
-        self.add(f"{name!r} not in {own}", source, "no such attribute", (Check(own, LACKS, name),))
+        self.add(f"{name!r} not in {own.text}", source, "no such attribute", (own, LACKS, name))
 
     def has_key(self, source: Source, key: object, is_there: bool) -> None:
         """Whether a dict has a key."""
-        checks = (Check(source, HAS if is_there else LACKS, key),)
-        self.add(f"{key!r} {'in' if is_there else 'not in'} {source}", source, "whether there is a key", checks)
+        check = (source, HAS if is_there else LACKS, key)
+        self.add(f"{key!r} {'in' if is_there else 'not in'} {source}", source, "whether there is a key", check)
 
     def globals_of(self, function: Source, namespace: dict, is_own: bool) -> None:
         """A function's globals; `is_own` for those of the frame itself."""
@@ -217,23 +223,26 @@ class Guards:
         else:
             self.same_object(place, namespace)
 
-    def no_hooks(self, module: Source, group: str) -> None:
-        """A module's dict of hooks is empty."""
-        checks = (Check(Item(OwnDict(module), group), EMPTY, None),)
-        self.add(f"not {module}.{group}", module, "no hooks", checks)
+    def no_hooks(self, module: Source, groups: Iterable[str]) -> None:
+        """A module's dicts of hooks are empty."""
+        own = OwnDict(module)
+        for group in groups:
+            self.add(f"not {module.text}.{group}", module, "no hooks", (Item(own, group), EMPTY, None))
 
     def tensor(self, source: Source, value: Tensor, geometry: Geometry | None = None) -> None:
         """Type, dtype, device, sizes, strides and requires_grad; `geometry` has symbols for sizes and strides left open."""
         self.same_type(source, value)
         text = self._tensor_text(source, value, geometry)
-        self.add(text, source, "tensor", (tensor_check(source, value, geometry),))
+        self.add(text, source, "tensor", tensor_check(source, value, geometry))
 
     def open_sizes(self, sizes: OpenSizes) -> None:
         """What was assumed of the sizes and integers that the capture leaves open."""
         for assumption in assumptions(sizes):
             text, place = str(assumption.relation), f", for {assumption.location}" if assumption.location else ""
-            native = assumption if has_native_form(assumption) else None
-            self.guards.setdefault(text, Guard(text, assumption.source, f"size{place}", sizes=native))
+            if text not in self.guards:
+                is_native = has_native_form(assumption)
+                self.guards[text] = Guard(text, assumption.source, f"size{place}", is_native)
+                self._sizes |= {text: assumption} if is_native else {}
 
     def _tensor_text(self, source: Source, value: Tensor, geometry: Geometry | None = None) -> str:
         impl = value._impl
@@ -241,17 +250,18 @@ class Guards:
         matches = self.name(tensor_matches, "tensor")
         dtype = self.name(impl.dtype, impl.dtype.name)
         device = self.name(impl.device, "device")
-        return f"{matches}({source}, {sizes}, {strides}, {dtype}, {device}, {value.requires_grad})"
+        return f"{matches}({source.text}, {sizes}, {strides}, {dtype}, {device}, {value.requires_grad})"
 
-    def member(self, owner: Source, group: str, name: str, value: object) -> None:
-        """The very parameter, buffer or submodule of a module; a tensor that looks as it did."""
-        held, place = self.name(value, name if name.isidentifier() else "member"), Item(OwnDict(owner), group)
-        found = Item(place, name)
-        checks = (Check(found, SAME, self._expected(held)),)
-        self.add(f"{owner}.{group}[{name!r}] is {held}", owner, "the same member of a module", checks)
+    def member(self, owner: Source, source: Item, own: Item, value: object) -> Held:
+        """The very parameter, buffer or submodule of a module `owner`; a tensor that looks as it did. `own` is the quicker way
+        to the same place as `source`. Returned is the source under which the generated code holds it."""
+        name = source.key
+        held = Held(self.name(value, name if name.isidentifier() else "member"))
+        check = (own, SAME, self._expected(held.text))
+        self.add(f"{source.text} is {held.text}", owner, "the same member of a module", check)
         if isinstance(value, Tensor):
-            checks = (tensor_check(found, value),)
-            self.add(self._tensor_text(Held(held), value), Held(held), "a tensor of a module", checks)
+            self.add(self._tensor_text(held, value), held, "a tensor of a module", tensor_check(own, value))
+        return held
 
     def class_member(self, kind: type, name: str, found: object) -> None:
         """What a class, or one of its bases, holds under a name."""
@@ -261,31 +271,31 @@ class Guards:
             expression = f"{text}.{name} is {held}"
         else:
             expression = f"{self.name(look_up, 'look_up')}({text}, {name!r}) is {held}"
-        checks = (Check(Member(Held(text), name), SAME, self._expected(held)),)
-        self.add(expression, None, f"the class {kind.__name__}", checks)
+        check = (Member(Held(text), name), SAME, self._expected(held))
+        self.add(expression, None, f"the class {kind.__name__}", check)
 
     def different_objects(self, sources: list[Source]) -> None:
         """No two of the values are one object."""
         if len(sources) > 1:
             listed = ", ".join(f"id({source})" for source in sources)
-            relation = Relation(DIFFERENT_OBJECTS, tuple(sources))
-            self.add(f"len({{{listed}}}) == {len(sources)}", None, "aliasing", (), relation)
+            relation = (DIFFERENT_OBJECTS, tuple(sources))
+            self._relate(f"len({{{listed}}}) == {len(sources)}", None, "aliasing", relation)
 
     def different_storages(self, sources: list[Source]) -> None:
         """No two of the tensors share memory."""
         listed = ", ".join(map(str, sources))
-        relation = Relation(DIFFERENT_STORAGES, tuple(sources))
+        relation = (DIFFERENT_STORAGES, tuple(sources))
         check = self.name(storages_differ, "storages_differ")
-        self.add(f"{check}({listed})", None, "inputs do not share memory", (), relation)
+        self._relate(f"{check}({listed})", None, "inputs do not share memory", relation)
 
     def ambient(self) -> None:
         """Grad mode, autocast and default dtype of the thread."""
         found, thread = ambient_state(), Held(self.name(state, "thread"))
         now = f"{self.name(ambient_state, 'ambient')}()"
         default = Item(Held(self.name(dtypes._default, "default_dtype")), 0)
-        checks = (Check(thread, THREAD, (*found[:2], False)), Check(default, SAME, found[2]))
+        checks = ((thread, THREAD, (*found[:2], False)), (default, SAME, found[2])) if found.autocast is None else ()
         text = f"{now} == {self.name(found, 'ambient_then')}"
-        self.add(text, Held(now), f"modes of the thread, captured with {found!r}", checks if found.autocast is None else ())
+        self.add(text, Held(now), f"modes of the thread, captured with {found!r}", *checks)
 
     # What comes out
 
@@ -300,14 +310,10 @@ class Guards:
 
     def build(self) -> GuardTree:
         """What answers as the function of `text` does, over the frame's values."""
-        found = self.guards.values()
-        tests = [guard.expression for guard in found if not guard.is_native]
-        relations = [guard.relation for guard in found if guard.relation is not None]
-        sizes = [guard for guard in found if guard.sizes is not None]
+        tests = [guard.expression for guard in self.guards.values() if not guard.is_native]
         rest = self._in_python(tests) if tests else None
-        exact = self._in_python([guard.expression for guard in sizes]) if sizes else None
-        builder = TreeBuilder(self.parameters, self.names)
-        return builder.build(_once(found), relations, rest, [guard.sizes for guard in sizes], exact)
+        exact = self._in_python(list(self._sizes)) if self._sizes else None
+        return self._tree.build(self._relations, rest, list(self._sizes.values()), exact)
 
     def _in_python(self, tests: list[str]) -> Callable[..., bool]:
         namespace = dict(self.names)
@@ -342,18 +348,11 @@ class _Farewell:
             self.functions.pop()()
 
 
-def _once(guards: Iterable[Guard]) -> list[Check]:
-    """The checks of guards, each once: type and value of a number are one check."""
-    found = {}
-    for guard in guards:
-        for check in guard.checks:
-            found.setdefault((check.source.text, check.kind, id(check.expected)), check)
-    return list(found.values())
-
-
 def fixed_geometry(value: Tensor, geometry: Geometry | None) -> tuple[tuple, tuple]:
     """Sizes and strides with None for those that are open."""
-    sizes, strides = geometry or (value._impl.sizes, value._impl.strides)
+    if geometry is None:
+        return value._impl.sizes, value._impl.strides
+    sizes, strides = geometry
     return tuple(map(_if_fixed, sizes)), tuple(map(_if_fixed, strides))
 
 
@@ -365,7 +364,7 @@ def tensor_check(source: Source, value: Tensor, geometry: Geometry | None = None
     """That a tensor has the sizes, strides, dtype, device and requires_grad of `value`; open sizes are not looked at."""
     impl = value._impl
     facts = (*fixed_geometry(value, geometry), impl.dtype, impl.device, bool(value.requires_grad))
-    return Check(source, TENSOR, facts)
+    return source, TENSOR, facts
 
 
 def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, device: object, requires_grad: bool) -> bool:

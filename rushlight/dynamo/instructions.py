@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dis
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -16,58 +15,115 @@ from typing import Any
 PYTHON = sys.version_info[:2]
 
 
-@dataclass(slots=True)
 class Handler:
     """Where an exception goes: the handler's instruction, the stack depth there, and whether the failing offset is pushed."""
 
-    target: int
-    depth: int
-    push_lasti: bool
+    __slots__ = ("target", "depth", "push_lasti")
+
+    def __init__(self, target: int, depth: int, push_lasti: bool) -> None:
+        self.target = target
+        self.depth = depth
+        self.push_lasti = push_lasti
 
 
-@dataclass(slots=True)
 class Instruction:
     """One instruction. `target` is the index of a jump's target; `argval` is the argument as `dis` resolves it."""
 
-    opname: str
-    arg: int | None
-    argval: Any
-    offset: int
-    line: int | None
-    target: int | None
-    handler: Handler | None
+    __slots__ = ("opname", "arg", "argval", "offset", "line", "target", "handler")
+
+    def __init__(
+        self, opname: str, arg: int | None, argval: Any, offset: int, line: int | None, target: int | None,
+        handler: Handler | None,
+    ) -> None:  # fmt: skip
+        self.opname = opname
+        self.arg = arg
+        self.argval = argval
+        self.offset = offset
+        self.line = line
+        self.target = target
+        self.handler = handler
 
     def __str__(self) -> str:
         return f"{self.opname} {self.argval if self.arg is not None else ''}".rstrip()
 
 
+_CACHE, _EXTENDED_ARG = dis.opmap["CACHE"], dis.opmap["EXTENDED_ARG"]
+_HAS_ARGUMENT = frozenset(dis.hasarg if PYTHON >= (3, 12) else range(dis.HAVE_ARGUMENT, 256))
+_CONSTANTS, _NAMES, _JUMPS = frozenset(dis.hasconst), frozenset(dis.hasname), frozenset(dis.hasjrel)
+_VARIABLES, _COMPARISONS = frozenset(dis.haslocal + dis.hasfree), frozenset(dis.hascompare)
+_BACKWARD = frozenset(number for name, number in dis.opmap.items() if "JUMP_BACKWARD" in name)
+# How many bits of an argument say something else than which name, or which comparison, is meant.
+_NAME_BITS = {"LOAD_GLOBAL": 1} if PYTHON < (3, 12) else {"LOAD_GLOBAL": 1, "LOAD_ATTR": 1, "LOAD_SUPER_ATTR": 2}
+_COMPARISON_BITS = {(3, 11): 0, (3, 12): 4}.get(PYTHON, 5)
+_ON_TWO_VARIABLES = frozenset({"LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
+
+
+def _read(code: CodeType) -> list[tuple[int, int, int | None]]:
+    """Offset, number and argument of each instruction. (`dis` takes five times as long, mostly for texts.)"""
+    found, raw, high = [], code.co_code, 0
+    for offset in range(0, len(raw), 2):
+        number = raw[offset]
+        if number == _EXTENDED_ARG:
+            high = (high | raw[offset + 1]) << 8
+        elif number != _CACHE:
+            found.append((offset, number, raw[offset + 1] | high if number in _HAS_ARGUMENT else None))
+            high = 0
+    return found
+
+
+def _resolved(code: CodeType, offset: int, number: int, argument: int | None) -> Any:
+    """What an argument means: a constant, a name, or the offset of a jump's target."""
+    name = dis.opname[number]
+    if argument is None:
+        return None
+    if number in _CONSTANTS:
+        return code.co_consts[argument]
+    if number in _NAMES:
+        return code.co_names[argument >> _NAME_BITS.get(name, 0)]
+    if number in _JUMPS:
+        return _behind(code.co_code, offset) + (-2 if number in _BACKWARD else 2) * argument
+    if name in _ON_TWO_VARIABLES:
+        return code._varname_from_oparg(argument >> 4), code._varname_from_oparg(argument & 15)
+    if number in _VARIABLES:
+        return code._varname_from_oparg(argument)
+    return dis.cmp_op[argument >> _COMPARISON_BITS] if number in _COMPARISONS else argument
+
+
+def _behind(raw: bytes, offset: int) -> int:
+    """The offset behind an instruction and its caches."""
+    offset += 2
+    while offset < len(raw) and raw[offset] == _CACHE:
+        offset += 2
+    return offset
+
+
 @lru_cache(maxsize=2048)
 def decode(code: CodeType) -> tuple[Instruction, ...]:
     """The instructions of a code object, without caches and extended arguments."""
-    read = [item for item in dis.get_instructions(code) if item.opname not in ("CACHE", "EXTENDED_ARG")]
-    index_of = _index_by_offset(code, read)
+    read = _read(code)
+    index_of = _index_by_offset(code, [offset for offset, _, _ in read])
+    lines = [line for line, _, _, _ in code.co_positions()]
     handlers = [
         (entry.start, entry.end, Handler(index_of[entry.target], entry.depth, entry.lasti))
         for entry in sorted(dis._parse_exception_table(code), key=lambda entry: entry.start, reverse=True)
     ]
     found = []
-    for item in read:
-        is_jump = item.opcode in dis.hasjrel or item.opcode in dis.hasjabs
-        while handlers and handlers[-1][1] <= item.offset:
+    for offset, number, argument in read:
+        while handlers and handlers[-1][1] <= offset:
             handlers.pop()
-        handler = handlers[-1][2] if handlers and handlers[-1][0] <= item.offset else None
-        line = item.positions.lineno if item.positions is not None else None
-        target = index_of[item.argval] if is_jump else None
-        found.append(Instruction(item.opname, item.arg, item.argval, item.offset, line, target, handler))
+        handler = handlers[-1][2] if handlers and handlers[-1][0] <= offset else None
+        value = _resolved(code, offset, number, argument)
+        target = index_of[value] if number in _JUMPS else None
+        found.append(Instruction(dis.opname[number], argument, value, offset, lines[offset // 2], target, handler))
     return tuple(found)
 
 
-def _index_by_offset(code: CodeType, read: list[dis.Instruction]) -> dict[int, int]:
+def _index_by_offset(code: CodeType, offsets: list[int]) -> dict[int, int]:
     """The index of the instruction at or after each offset (a jump may go to an EXTENDED_ARG before its instruction)."""
-    offsets = {item.offset: index for index, item in enumerate(read)}
-    found, following = {}, len(read)
+    found, following = {}, len(offsets)
     for offset in range(len(code.co_code), -1, -2):
-        following = offsets.get(offset, following)
+        if following and offsets[following - 1] == offset:
+            following -= 1
         found[offset] = following
     return found
 

@@ -6,8 +6,7 @@ goes on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 
 from rushlight.dynamo.instructions import PYTHON, Instruction
 from rushlight.dynamo.opcodes.operators import BINARY_SYMBOLS
@@ -24,7 +23,6 @@ END = "__end"
 _NUMBERS = frozenset("-0123456789")
 
 
-@dataclass
 class Native:
     """How to run an instruction.
 
@@ -32,8 +30,9 @@ class Native:
     stack after).
     """
 
-    lines: list[str]
-    ways: list[tuple[str | None, int, list[str]]] = field(default_factory=list)
+    def __init__(self, lines: list[str], ways: Sequence[tuple[str | None, int, list[str]]] = ()) -> None:
+        self.lines = lines
+        self.ways = ways
 
 
 def native(instruction: Instruction, index: int, stack: list[str], keyword_names: tuple[str, ...]) -> Native | None:

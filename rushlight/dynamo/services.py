@@ -14,8 +14,10 @@ from typing import Any, NoReturn
 from rushlight._C import skip_code
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
-from rushlight.dynamo.guards import is_stable
+from rushlight.dynamo.graph_builder import GraphBuilder
+from rushlight.dynamo.guards import Guards, is_stable
 from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import Attribute, Content, Held, Source
@@ -32,31 +34,22 @@ from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue, wrap_result
 
+_METHODS = (types.FunctionType, staticmethod, classmethod)
+
 
 class Services:
-    """What every followed frame does for values. The frame is a `Translator`, whose `session` this uses."""
+    """What every followed frame does for values. The frame is a `Translator`, whose `session` this uses, with its graph, the
+    assumptions made and the changes to objects from outside."""
 
     session: Session
+    graph: GraphBuilder
+    guards: Guards
+    effects: SideEffects
 
     @property
     def python(self) -> tuple[int, int]:
         """The version of Python, whose errors' texts differ."""
         return PYTHON
-
-    @property
-    def graph(self):
-        """The graph that is built."""
-        return self.session.graph
-
-    @property
-    def guards(self):
-        """The assumptions made."""
-        return self.session.guards
-
-    @property
-    def effects(self):
-        """The changes to objects from outside."""
-        return self.session.effects
 
     def wrap(self, value: Any, source: Source | None) -> Value:
         """The tracked value of a real object."""
@@ -106,10 +99,14 @@ class Services:
 
     def class_member(self, kind: type, name: str, found: Any) -> Value | None:
         """The function of a method of any kind that a class has, guarded to stay there; None for what is no method."""
-        if not isinstance(found, types.FunctionType | staticmethod | classmethod):
+        if not isinstance(found, _METHODS):
             return None
-        self.guard_member(kind, name, found)
-        return self.wrap_constant(found if isinstance(found, types.FunctionType) else found.__func__)
+        known = self.session.methods.get((id(kind), name))
+        if known is None:
+            self.guard_member(kind, name, found)
+            made = self.wrap_constant(found if isinstance(found, types.FunctionType) else found.__func__)
+            known = self.session.methods[id(kind), name] = (kind, made)
+        return known[1]
 
     def guard_member(self, kind: type, name: str, found: Any) -> None:
         """Assume that a class keeps what it has under a name."""

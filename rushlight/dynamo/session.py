@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
 
 _GRAD_KINDS = (no_grad, enable_grad)
+# What is guarded by what it is like, not by identity, where it comes from outside.
+_BY_LIKENESS = (TensorValue, SequenceValue, DictValue, SetValue, ObjectValue, OpaqueValue)
 
 
 class Session:
@@ -60,6 +62,7 @@ class Session:
         self.steps = self.steps_before_call = 0
         self.active: Translator | None = None
         sizes.environment.locate = self._location
+        self.methods: dict[tuple[int, str], tuple[type, Value]] = {}  # the methods of classes, which are kept alive
         self._known: dict[int, Value] = {}
         self._integers: dict[str, SymbolicValue] = {}
         self._keep: list[Any] = []
@@ -99,6 +102,7 @@ class Session:
         """Let go of the program's objects, which the cycles among the records of a capture would keep until a collection."""
         self._keep.clear()
         self._known.clear()
+        self.methods.clear()
         self.effects.forget()
 
     def known(self, value: Any) -> Value | None:
@@ -118,6 +122,8 @@ class Session:
         kind = type(value)
         if isinstance(value, Tensor):
             return self._tensor(value, source)
+        if isinstance(value, Module) and not is_library_function(value):
+            return self._module(value, source)
         if isinstance(value, BY_VALUE) and kind in BY_VALUE:
             if kind in (int, float) and source is not None:
                 self.sizes.history.number(source.text, value)
@@ -266,13 +272,14 @@ class Session:
         """A key as it stands in expressions: itself, or a name for it."""
         return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"))
 
+    def _module(self, value: Module, source: Source | None) -> ModuleValue:
+        place = source or self.hold(value)
+        self._identity(source, value)
+        self.guards.same_type(place, value)
+        return ModuleValue(type(value), value, place)
+
     def _object(self, value: Any, source: Source | None) -> Value:
         kind = type(value)
-        if isinstance(value, Module):
-            place = source or self.hold(value)
-            self._identity(source, value)
-            self.guards.same_type(place, value)
-            return ModuleValue(kind, value, source or self.hold(value))
         if value is state:
             return ThreadStateValue(source)
         if kind in _GRAD_KINDS:
@@ -312,11 +319,11 @@ class Session:
 
 
 def _may_be_another(made: Value) -> bool:
-    """Whether a value from outside is guarded by what it is like, not by identity."""
+    """Whether a value may be, in another call, an object that it is not in this one: it comes from outside, and no identity
+    is guarded."""
     if isinstance(made, FunctionValue):
         return made.by_code
-    kinds = (TensorValue, SequenceValue, DictValue, SetValue, ObjectValue, OpaqueValue)
-    return made.source is not None and isinstance(made, kinds) and not isinstance(made, ModuleValue)
+    return made.source is not None and isinstance(made, _BY_LIKENESS) and not isinstance(made, ModuleValue)
 
 
 def is_key(value: Any) -> bool:

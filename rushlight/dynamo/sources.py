@@ -15,18 +15,20 @@ GLOBALS, CLOSURE = "__globals", "__closure"
 
 
 class Source:
-    """A step from another source (`base`, None at the beginning) to a value; `text` is the whole way as an expression.
+    """A step from another source (`base`, None at the beginning) to a value; `text` is the whole way as an expression, whose
+    `form` has places for the text of the base and for the key.
 
     Sources with the same text are equal: they reach the same value.
     """
 
     __slots__ = ("base", "key", "text")
     access: int
+    form: str
 
-    def __init__(self, base: Source | None, key: object, text: str) -> None:
+    def __init__(self, base: Source, key: object = None) -> None:
         self.base = base
         self.key = key
-        self.text = text
+        self.text = self.form.format(base.text, key)
 
     def expression(self) -> str:
         """A Python expression for the value."""
@@ -57,7 +59,9 @@ class Local(Source):
     access = VALUE
 
     def __init__(self, name: str) -> None:
-        super().__init__(None, name, parameter_text(name))
+        self.base = None
+        self.key = name
+        self.text = parameter_text(name)
 
 
 class Held(Source):
@@ -67,7 +71,8 @@ class Held(Source):
     access = HELD
 
     def __init__(self, name: str) -> None:
-        super().__init__(None, name, name)
+        self.base = None
+        self.key = self.text = name
 
     @property
     def name(self) -> str:
@@ -75,35 +80,12 @@ class Held(Source):
         return self.text
 
 
-class Global(Source):
-    """A global variable of a module, given by an expression for its dict."""
-
-    __slots__ = ()
-    access = ITEM
-
-    def __init__(self, name: str, namespace: str = GLOBALS) -> None:
-        base = Local(GLOBALS) if namespace == GLOBALS else Held(namespace)
-        super().__init__(base, name, f"{base}[{name!r}]")
-
-
-class FreeVariable(Source):
-    """A cell of the called function's closure."""
-
-    __slots__ = ()
-    access = ITEM
-
-    def __init__(self, index: int) -> None:
-        super().__init__(Local(CLOSURE), index, f"{CLOSURE}[{index}]")
-
-
 class Attribute(Source):
     """An attribute."""
 
     __slots__ = ()
     access = ATTRIBUTE
-
-    def __init__(self, base: Source, name: str) -> None:
-        super().__init__(base, name, f"{base}.{name}")
+    form = "{}.{}"
 
 
 class Content(Source):
@@ -111,9 +93,7 @@ class Content(Source):
 
     __slots__ = ()
     access = CELL
-
-    def __init__(self, base: Source) -> None:
-        super().__init__(base, None, f"{base}.cell_contents")
+    form = "{}.cell_contents"
 
 
 class OwnDict(Source):
@@ -121,9 +101,7 @@ class OwnDict(Source):
 
     __slots__ = ()
     access = OWN
-
-    def __init__(self, base: Source) -> None:
-        super().__init__(base, None, f"{base}.__dict__")
+    form = "{}.__dict__"
 
 
 class Item(Source):
@@ -131,9 +109,27 @@ class Item(Source):
 
     __slots__ = ()
     access = ITEM
+    form = "{}[{!r}]"
 
-    def __init__(self, base: Source, key: object) -> None:
-        super().__init__(base, key, f"{base}[{key!r}]")
+
+class Global(Item):
+    """A global variable of a module, given by an expression for its dict."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, namespace: str = GLOBALS) -> None:
+        super().__init__(Local(GLOBALS) if namespace == GLOBALS else Held(namespace), name)
+
+
+class FreeVariable(Source):
+    """A cell of the called function's closure."""
+
+    __slots__ = ()
+    access = ITEM
+    form = "{}[{}]"
+
+    def __init__(self, index: int) -> None:
+        super().__init__(Local(CLOSURE), index)
 
 
 class Key(Source):
@@ -141,9 +137,7 @@ class Key(Source):
 
     __slots__ = ()
     access = KEY_AT
-
-    def __init__(self, base: Source, position: int) -> None:
-        super().__init__(base, position, f"list({base})[{position}]")
+    form = "list({})[{}]"
 
 
 class Kind(Source):
@@ -151,9 +145,7 @@ class Kind(Source):
 
     __slots__ = ()
     access = TYPE
-
-    def __init__(self, base: Source) -> None:
-        super().__init__(base, None, f"type({base})")
+    form = "type({})"
 
 
 class Member(Source):
@@ -161,9 +153,7 @@ class Member(Source):
 
     __slots__ = ()
     access = MEMBER
-
-    def __init__(self, base: Source, name: str) -> None:
-        super().__init__(base, name, f"{base}.{name}")
+    form = "{}.{}"
 
 
 class Named:

@@ -17,7 +17,7 @@ from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
 from rushlight.dynamo.dynamic import SymbolicFailure
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
-from rushlight.dynamo.instructions import PYTHON, Instruction, decode
+from rushlight.dynamo.instructions import PYTHON, Instruction
 from rushlight.dynamo.services import Services
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import GLOBALS, Global, Local
@@ -61,12 +61,15 @@ class Translator(Services):
 
     def __init__(self, session: Session, code: types.CodeType, module_globals: dict, parent: Translator | None = None) -> None:
         self.session = session
+        self.graph, self.guards, self.effects = session.graph, session.guards, session.effects
         self.code = code
         self.module_globals = module_globals
         self.parent = parent
-        self.instructions = decode(code)
+        self.instructions, self.handlers = opcodes.handled(code)
         self.position = 0
         self.stack: list[Value] = []
+        self.push = self.stack.append
+        self.pop = self.stack.pop
         self.locals: dict[str, Value] = {}
         self.cells: dict[str, CellValue] = {}
         self.free_cells: list[CellValue] = []
@@ -76,15 +79,16 @@ class Translator(Services):
         self.result: Value = ConstantValue(None)
         self.raised_at: dict[int, tuple[int, Instruction]] = {}
         self.steps = 0
+        self._callers: str | None = None
 
     # Calls
 
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A call of the library as a node."""
-        values = tuple(value.node(self) for value in args)
+        values = tuple([value.node(self) for value in args])
         named = {name: value.node(self) for name, value in kwargs.items()}
         try:
-            node, result = self.graph.call(op, target, values, named, self.user_places())
+            node, result = self.graph.call(op, target, values, named, self.stack_trace())
         except GraphBreak:
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
@@ -110,15 +114,14 @@ class Translator(Services):
         if self.session.depth >= _DEEPEST:
             raise GraphBreak(f"calls are nested more than {_DEEPEST} deep")
         child = Translator(self.session, function.code, function.globals, self)
-        child.start(function.bind(self, args, kwargs), function.cells)
+        child.start(function.bind(args, kwargs), function.cells)
         if function.code.co_flags & _GENERATOR:
             return GeneratorValue(child)
         return child.run()
 
     def start(self, arguments: dict[str, Value], free_cells: list[CellValue]) -> None:
-        """Put the arguments and cells in place. The names of comprehensions' arguments come as "implicit0"."""
-        first = self.code.co_varnames[0] if self.code.co_varnames else ""
-        self.locals = {first if name == "implicit0" and first == ".0" else name: value for name, value in arguments.items()}
+        """Put the arguments and cells in place."""
+        self.locals = arguments
         self.free_cells = free_cells
         self.cells = dict(zip(self.code.co_freevars, free_cells, strict=True))
 
@@ -205,17 +208,14 @@ class Translator(Services):
 
     def step(self) -> None:
         """Follow one instruction; an exception that it raises goes to the handler, if there is one."""
-        instruction = self.instructions[self.position]
-        if not self.stack and self.parent is None and self.steps:
-            self.statements.append(self.steps)
-        self.position += 1
-        self.steps += 1
-        self.session.steps += 1
+        position, session = self.position, self.session
+        instruction, handler = self.instructions[position], self.handlers[position]
+        self.position = position + 1
+        session.steps += 1
         if self.parent is None:
-            self.session.steps_before_call = self.session.steps
-        if self.session.steps > _MOST_STEPS:
+            self._count_step()
+        if session.steps > _MOST_STEPS:
             self._stop_following()
-        handler = opcodes.HANDLERS.get(instruction.opname)
         if handler is None:
             raise GraphBreak(f"{opcodes.BREAKS[instruction.opname]} (instruction {instruction.opname})")
         try:
@@ -225,6 +225,13 @@ class Translator(Services):
         except GraphBreak as reason:
             reason.user_stack = reason.user_stack or self.user_stack()
             raise
+
+    def _count_step(self) -> None:
+        """Note a step of the frame that is captured, and whether a statement begins with it."""
+        if not self.stack and self.steps:
+            self.statements.append(self.steps)
+        self.steps += 1
+        self.session.steps_before_call = self.session.steps
 
     def _stop_following(self) -> None:
         """Leave a frame to Python in which loops take too long to follow; where a single call does, only that call."""
@@ -267,14 +274,6 @@ class Translator(Services):
     def yielded(self, value: Value) -> Yielded:
         """What suspends the frame with a value."""
         return Yielded(value)
-
-    def push(self, value: Value) -> None:
-        """Put a value on the stack."""
-        self.stack.append(value)
-
-    def pop(self) -> Value:
-        """Take the value on top of the stack."""
-        return self.stack.pop()
 
     def popn(self, count: int) -> list[Value]:
         """Take the `count` values on top of the stack, in the order in which they were pushed."""
@@ -323,10 +322,19 @@ class Translator(Services):
         found = []
         frame: Translator | None = self
         while frame is not None:
-            line = frame.instructions[max(frame.position - 1, 0)].line
-            found.append((frame.code.co_filename, line or frame.code.co_firstlineno, frame.code.co_name))
+            found.append(frame._place())
             frame = frame.parent
         return found[::-1]
+
+    def _place(self) -> tuple[str, int, str]:
+        code = self.code
+        return code.co_filename, self.instructions[max(self.position - 1, 0)].line or code.co_firstlineno, code.co_name
+
+    def stack_trace(self) -> str:
+        """The same as a traceback would print them. Callers stay where they are meanwhile, but for those of a generator."""
+        if self._callers is None or self.code.co_flags & _GENERATOR:
+            self._callers = "" if self.parent is None else self.parent.stack_trace()
+        return self._callers + self.graph.place_text(self._place())
 
 
 @contextmanager

@@ -1,16 +1,11 @@
 """fx: programs as graphs of six kinds of node, and the tools to make, edit, check, print and run them."""
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list, map_aggregate
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node, map_arg
-from rushlight.fx.patching import wrap
-from rushlight.fx.proxy import Proxy, TraceError
-from rushlight.fx.proxy_tensor import make_fx
-from rushlight.fx.subgraph_rewriter import Match, replace_pattern
-from rushlight.fx.tracer import PH, Tracer, symbolic_trace
-from rushlight.fx.transformer import Transformer
 
 __all__ = [
     "PH",
@@ -32,3 +27,12 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
+# Making and rewriting graphs by hand: what only runs graphs does without.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.fx.patching": ("wrap",),
+    "rushlight.fx.proxy": ("Proxy", "TraceError"),
+    "rushlight.fx.proxy_tensor": ("make_fx",),
+    "rushlight.fx.subgraph_rewriter": ("Match", "replace_pattern"),
+    "rushlight.fx.tracer": ("PH", "Tracer", "symbolic_trace"),
+    "rushlight.fx.transformer": ("Transformer",),
+})  # fmt: skip

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import builtins
 import operator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.core.device import device
 from rushlight.fx.annotations import source_comment, value_annotation
@@ -36,13 +35,12 @@ _IN_PLACE = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class PythonCode:
+class PythonCode(NamedTuple):
     """The source of a function, the globals to execute it with, and which node each line runs (1-based)."""
 
     src: str
     globals: dict[str, Any]
-    node_of_line: dict[int, Node] = field(default_factory=dict)
+    node_of_line: dict[int, Node]
 
 
 def generate(

@@ -52,32 +52,33 @@ class FakeTensorMode(DispatchMode):
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
         self.random_calls += "nondeterministic_seeded" in op.tags
-        args = _map_tensors(self.from_tensor, args)
+        args = [
+            value if type(value) is Tensor and value._impl.fake else _map_tensors(self.from_tensor, value) for value in args
+        ]
         kwargs = {name: _map_tensors(self.from_tensor, value) for name, value in kwargs.items()}
         if _needs_values(op, args):
             raise DataDependentError(
                 f"{op} needs the values of a tensor, which are not known while a program is captured. "
                 "Keep the value in a tensor, or leave this part out of the compiled function."
             )
-        if "device" in op._schema.positions:
+        if op._names_device:
             kwargs["device"] = META
         with ExcludeKeys(AUTOGRAD_BITS):
-            result = op(*args, **kwargs)
-        return _map_tensors(_claim_cpu, result)
+            return _map_tensors(_claim_cpu, op(*args, **kwargs))
 
 
 def _needs_values(op: OpOverload, args: tuple) -> bool:
     """Whether the result, or its size, depends on values."""
-    if op._schema.name == "index":
+    if op._opname == "index":
         return any(isinstance(index, Tensor) and index.dtype in (bool_, uint8) for index in args[1])
-    return op._schema.name in ("_local_scalar_dense", "equal", "nonzero")
+    return op._opname in ("_local_scalar_dense", "equal", "nonzero")
 
 
 def _map_tensors(function, value):
     if isinstance(value, Tensor):
         return function(value)
-    if isinstance(value, tuple | list):
-        return type(value)(_map_tensors(function, item) for item in value)
+    if isinstance(value, (tuple, list)):
+        return type(value)([_map_tensors(function, item) for item in value])
     return value
 
 

@@ -67,10 +67,10 @@ class Graph:
         _check_target(op, target)
         unique = self._namespace.create_name(name or snake_case(short_name(target)))
         node = Node(self, unique, op, target, args or (), kwargs, type_expr)
-        stranger = next((used for used in node._input_nodes if used.graph is not self), None)
-        if stranger is not None:
-            node._set_arguments((), {})
-            raise ValueError(f"argument {stranger} of new node {unique} belongs to another graph; use node_copy")
+        for used in node._input_nodes:
+            if used.graph is not self:
+                node._set_arguments((), {})
+                raise ValueError(f"argument {used} of new node {unique} belongs to another graph; use node_copy")
         self._insert_before.prepend(node)
         self._length += 1
         return node
@@ -262,12 +262,11 @@ class NodeList:
 
     def __iter__(self) -> Iterator[Node]:
         root = self._graph._root
-        step = Node.prev.fget if self._reverse else Node.next.fget
-        current = step(root)
+        current = root._prev if self._reverse else root._next
         while current is not root:
             if not current._erased:
                 yield current
-            current = step(current)
+            current = current._prev if self._reverse else current._next
 
     def __reversed__(self) -> Iterator[Node]:
         return iter(NodeList(self._graph, not self._reverse))

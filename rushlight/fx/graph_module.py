@@ -14,14 +14,15 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.fx.annotations import innermost_frame
 from rushlight.fx.codegen import PythonCode
 from rushlight.fx.graph import Graph
-from rushlight.fx.packages import write_package
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
+packages = LazyModule("rushlight.fx.packages")
 _file_numbers = itertools.count()
 
 
@@ -166,7 +167,7 @@ class GraphModule(Module):
 
         The package's class `module_name` takes no arguments, and loads its parameters from the folder.
         """
-        write_package(self, Path(folder), module_name)
+        packages.write_package(self, Path(folder), module_name)
 
     def delete_submodule(self, target: str) -> bool:
         """Remove the submodule at a dotted path; False if there is none."""

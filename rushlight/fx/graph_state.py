@@ -6,7 +6,6 @@ Only plain facts of meta, such as the stack trace, are kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rushlight.fx.immutable_collections import map_aggregate
@@ -18,11 +17,8 @@ if TYPE_CHECKING:
 _KEPT_META = (str, int, float, bool, type(None))
 
 
-@dataclass(frozen=True, slots=True)
-class NodeNumber:
+class NodeNumber(int):
     """Stands for the node at this position of the graph."""
-
-    index: int
 
 
 def pack_nodes(graph: Graph) -> list[tuple]:
@@ -47,7 +43,7 @@ def unpack_nodes(graph: Graph, records: list[tuple]) -> None:
     made: list = []
 
     def restore(leaf: Any) -> Any:
-        return made[leaf.index] if isinstance(leaf, NodeNumber) else leaf
+        return made[leaf] if isinstance(leaf, NodeNumber) else leaf
 
     for op, name, target, args, kwargs, type_expr, meta in records:
         args, kwargs = map_aggregate(args, restore), map_aggregate(kwargs, restore)

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+# What arguments may be nested in.
+CONTAINERS = (tuple, list, dict, slice)
 _ADVICE = (
     "'{0}' object does not support mutation. To change the args or kwargs of a node, make a new copy and assign it: "
     "node.args = (new_value, *node.args[1:])"
@@ -52,18 +54,19 @@ def map_aggregate(value: Any, function: Callable[[Any], Any]) -> Any:
 
     Lists and dicts come back immutable; a named tuple keeps its type.
     """
+    if not isinstance(value, CONTAINERS):
+        return function(value)
     if isinstance(value, tuple):
-        return _map_tuple(value, [map_aggregate(item, function) for item in value])
+        return map_tuple(value, [map_aggregate(item, function) for item in value])
     if isinstance(value, list):
         return immutable_list([map_aggregate(item, function) for item in value])
     if isinstance(value, dict):
         return immutable_dict({key: map_aggregate(item, function) for key, item in value.items()})
-    if isinstance(value, slice):
-        return slice(*(map_aggregate(item, function) for item in (value.start, value.stop, value.step)))
-    return function(value)
+    return slice(*(map_aggregate(item, function) for item in (value.start, value.stop, value.step)))
 
 
-def _map_tuple(original: tuple, items: list) -> tuple:
+def map_tuple(original: tuple, items: list) -> tuple:
+    """The items as a tuple of the same kind, where that may hold them."""
     if type(original) is tuple:
         return tuple(items)
     # A tuple subclass such as Size keeps its type only while its elements stay what they were.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from functools import lru_cache
 
 _ILLEGAL = re.compile(r"[^0-9a-zA-Z_]+")
 _SUFFIX = re.compile(r"(.*)_(\d+)")
@@ -23,10 +24,11 @@ class Namespace:
 
     def create_name(self, candidate: str) -> str:
         """An identifier like `candidate`; a number is appended (or raised) if that one is not free."""
-        candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
+        if not (candidate.isascii() and candidate.isidentifier()):
+            candidate = _ILLEGAL.sub("_", candidate) or "_unnamed"
         if candidate[0].isdigit():
             candidate = f"_{candidate}"
-        match = _SUFFIX.fullmatch(candidate)
+        match = _SUFFIX.fullmatch(candidate) if candidate[-1].isdigit() else None
         base, number = (match[1], int(match[2])) if match else (candidate, None)
         if number is None or candidate in self._used:
             number = self._last_suffix.get(base, 0) if number is None else number
@@ -42,6 +44,7 @@ class Namespace:
         self._used.add(name)
 
 
+@lru_cache(maxsize=1024)
 def snake_case(name: str) -> str:
     """`LayerNorm` -> `layer_norm`, `L['x']` -> `l_x_`, `__add__` -> `add`."""
     if name.startswith("__") and name.endswith("__") and len(name) > 4:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight.fx.immutable_collections import _map_tuple, immutable_dict, immutable_list, map_aggregate
+from rushlight.fx.immutable_collections import CONTAINERS, immutable_dict, immutable_list, map_aggregate, map_tuple
 from rushlight.fx.targets import mutates_arguments, qualified_name, uses_random_state
 
 if TYPE_CHECKING:
@@ -247,15 +247,15 @@ def _freeze(value: Any, inputs: dict[Node, None]) -> Any:
     if isinstance(value, Node):
         inputs[value] = None
         return value
+    if not isinstance(value, CONTAINERS):
+        return value
     if isinstance(value, tuple):
-        return _map_tuple(value, [_freeze(item, inputs) for item in value])
+        return map_tuple(value, [_freeze(item, inputs) for item in value])
     if isinstance(value, list):
         return immutable_list([_freeze(item, inputs) for item in value])
     if isinstance(value, dict):
         return immutable_dict({key: _freeze(item, inputs) for key, item in value.items()})
-    if isinstance(value, slice):
-        return slice(_freeze(value.start, inputs), _freeze(value.stop, inputs), _freeze(value.step, inputs))
-    return value
+    return slice(_freeze(value.start, inputs), _freeze(value.stop, inputs), _freeze(value.step, inputs))
 
 
 def _format(value: Any) -> str:

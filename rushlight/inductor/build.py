@@ -11,8 +11,8 @@ import os
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import rushlight._C as _C
 from rushlight.core.lazy_module import LazyModule
@@ -33,11 +33,10 @@ DEBUG_FLAGS = ("-std=c++17", "-g", "-O0", "-march=native", "-fopenmp", "-fPIC", 
 # Generated code needs only these libraries. Naming them spares the linker the C++ library, and nine tenths of its time.
 LEAN_LINK = ("-nostdlib", "-Wl,-z,defs", "-lgomp", "-lm", "-lgcc", "-lc")
 MOST_UNITS = 4
-_COMMENT = re.compile(r"^[ \t]*//.*\n|[ \t]*//.*", re.MULTILINE)
+_COMMENT = r"(?m)^[ \t]*//.*\n|[ \t]*//.*"
 
 
-@dataclass(frozen=True)
-class Library:
+class Library(NamedTuple):
     """A loaded program: addresses of its functions, and the arena's size in bytes.
 
     Where that depends on size symbols, `arena_bytes_for` gives it for an array of their values, and `arena_bytes` is 0. `times`
@@ -74,7 +73,7 @@ def headers_digest() -> str:
 def portable_key(source: str, flags: tuple[str, ...]) -> str:
     """The name of a program, whatever compiler builds it for whatever processor, and whatever its comments say: an edit above
     the user's lines that they name changes no code."""
-    return cache.digest(_COMMENT.sub("", source), " ".join(flags), headers_digest())
+    return cache.digest(re.sub(_COMMENT, "", source), " ".join(flags), headers_digest())
 
 
 def local_key(portable: str, compiler: str = "") -> str:

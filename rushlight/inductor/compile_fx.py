@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
@@ -31,8 +30,7 @@ Details = Callable[[], "tuple[LoweredGraph, Program]"]
 pieces = LazyModule("rushlight.inductor.pieces")
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """What compilation depends on besides the graph: the number of threads, whether to build for a debugger, and whether to
     time several ways to run a template."""
 
@@ -55,6 +53,7 @@ def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Call
     if found is None:
         return pieces.compile_anew(module, options, observe, key)
     plan, library = found
+    module.meta["plan_key"] = key
     details = functools.cache(lambda: pieces.lower(module, options, observe))
     show(observe, details, library)
     return runner(CompiledGraph, module, plan, library, details)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import rushlight._C as _C
 from rushlight.core.device import CPU
@@ -16,22 +15,22 @@ from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.inductor.build import Library
 from rushlight.inductor.launch import KnownSizes, Sizes, bytes_needed, has_no_data, make_launch
+from rushlight.inductor.observed import enlist
 from rushlight.inductor.plan import Plan
-from rushlight.inductor.profiling import Recorder, enlist
 from rushlight.inductor.written_inputs import noting_writes
 
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
     from rushlight.inductor.codegen.program import Program
     from rushlight.inductor.graph import LoweredGraph
+    from rushlight.inductor.profiling import Recorder
 
 
 class ConstantChanged(RuntimeError):
     """A parameter has another size, stride or dtype than the graph was compiled for."""
 
 
-@dataclass(frozen=True)
-class _Prepared:
+class _Prepared(NamedTuple):
     """Constants as one call sees them. A call holds on to the record, so that a change meanwhile frees nothing it reads."""
 
     state: list[tuple[int, StorageImpl, int]]  # version, storage and its generation, of each constant
@@ -39,8 +38,7 @@ class _Prepared:
     memory: list[StorageImpl]  # of what was made of the constants
 
 
-@dataclass(frozen=True)
-class _Folded:
+class _Folded(NamedTuple):
     """What loops made of constants of this state."""
 
     state: list[tuple[int, StorageImpl, int]]

@@ -104,6 +104,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
     show(observe, details, library)
     plan = plan_of(lowered, program)
     if key is not None:
+        module.meta["plan_key"] = key
         plan_cache.keep(key, plan, portable_key(program.source, flags_for()))
     return runner(SymbolicGraph if lowered.symbols else CompiledGraph, module, plan, library, details)
 

@@ -7,8 +7,7 @@ Stage: inductor, calling.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rushlight.core.dtype import dtype, from_name
 from rushlight.inductor.sizes import Size, as_size, product
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 LONG_WORK = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class OutputView:
+class OutputView(NamedTuple):
     """A graph output: a strided view of a buffer, or a plain Python value. `is_whole`: an input or constant as it is."""
 
     buffer: str
@@ -34,8 +32,7 @@ class OutputView:
     is_whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """A tensor that a graph reads: an input, or a constant, which is the module's attribute `target`."""
 
     name: str
@@ -45,8 +42,7 @@ class Given:
     target: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """`folded` and `packed` are the bytes of what is made of constants, `outputs` those of the memory that results lie in.
 
     `panel_bytes` is the memory that a run needs which packs constants itself, and `passing_bytes` what packing them needs.
@@ -148,6 +144,12 @@ def from_text(text: str) -> Plan:
         written=tuple(written),
         is_long=is_long,
     )
+
+
+def with_targets(text: str, targets: dict[str, str]) -> str:
+    """The text of the same plan for a module in which constants are attributes of other names."""
+    inputs, constants, *rest = json.loads(text)
+    return json.dumps([inputs, [[*given, targets[target]] for *given, target in constants], *rest])
 
 
 def _listed(given: Given) -> list:

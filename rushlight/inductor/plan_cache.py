@@ -2,7 +2,8 @@
 
 In: a graph of aten operators of fixed sizes, and options. Out: its plan and library from the cache, or nothing. An entry is
 found by all that lowering looks at: nodes, their arguments, what is known of their values, the options, the processor, and
-the version of this compiler, which is told by the times and sizes of its files. Stage: inductor, calling.
+the version of this compiler, which is told by the times and sizes of its files. Graphs of other operators may have keys of
+their own for the same plans. Stage: inductor, calling.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.inductor.build import Library, find
-from rushlight.inductor.plan import Plan, from_text, to_text
+from rushlight.inductor.plan import Plan, from_text, to_text, with_targets
 from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache
 
 if TYPE_CHECKING:
     from rushlight.inductor.compile_fx import Options
 
+_LIBRARY = Path(__file__).parents[1]
 # Folders with what decides about the text of a program.
-_SOURCES = [Path(__file__).parents[1] / name for name in ("inductor", "core", "ops/meta")]
+_SOURCES = ("inductor", "core", "ops/meta")
 
 
-class _Unknown(ValueError):
+class Unknown(ValueError):
     """Something in a graph has no text that tells it from others."""
 
 
@@ -40,9 +42,14 @@ def key_of(module: GraphModule, options: Options) -> str | None:
     storages: dict[StorageImpl, int] = {}
     try:
         text = "\n".join(_line(node, storages) for node in module.graph.nodes)
-    except _Unknown:
+    except Unknown:
         return None
-    return cache.digest(text, str(options.threads), " ".join(instructions()), _version())
+    return digest(text, options, _SOURCES)
+
+
+def digest(text: str, options: Options, folders: tuple[str, ...]) -> str:
+    """The name of the plan of a graph that `text` describes, if the files of some folders of the library decide about it."""
+    return cache.digest(text, str(options.threads), " ".join(instructions()), _version(folders))
 
 
 def load(key: str) -> tuple[Plan, Library] | None:
@@ -58,10 +65,24 @@ def load(key: str) -> tuple[Plan, Library] | None:
 
 def keep(key: str, plan: Plan, program: str) -> None:
     """Put a plan into the cache; `program` names its library."""
-    text, path = to_text(plan), _path(key)
-    if text is None or path is None:
-        return
-    cache.keep(path, f"{program}\n{text}".encode())
+    text = to_text(plan)
+    if text is not None:
+        _write(key, text, program)
+
+
+def _write(key: str, text: str, program: str) -> None:
+    path = _path(key)
+    if path is not None:
+        cache.keep(path, f"{program}\n{text}".encode())
+
+
+def keep_also(key: str, other: str, targets: dict[str, str]) -> None:
+    """Keep a plan under another key as well, for a graph in which the attributes that are its constants have other names."""
+    path = _path(key)
+    content = None if path is None else cache.read(path)
+    if content is not None:
+        program, _, text = content.decode().partition("\n")
+        _write(other, with_targets(text, targets), program)
 
 
 def _path(key: str) -> Path | None:
@@ -72,53 +93,59 @@ def _path(key: str) -> Path | None:
 
 
 def _line(node: Node, storages: dict[StorageImpl, int]) -> str:
-    value = " ".join(_described(node.meta.get("val"), storages))
-    return f"{node.op} {node.name} {node.target} {_argument(node.args)} {_argument(node.kwargs)} {value}"
+    value = " ".join(describe(node.meta.get("val"), storages))
+    return f"{node.op} {node.name} {node.target} {argument_text(node.args)} {argument_text(node.kwargs)} {value}"
 
 
-def _argument(value: object) -> str:
-    """Its text, in which names of nodes stand without quotes."""
+def argument_text(value: object) -> str:
+    """An argument of a node as text, in which names of nodes stand without quotes. Unknown where there is none."""
     if value is None or isinstance(value, Node | bool | int | float | str):
         return repr(value)
     if isinstance(value, tuple | list):
-        return f"{type(value).__name__}({','.join(map(_argument, value))})"
+        return f"{type(value).__name__}({','.join(map(argument_text, value))})"
     if isinstance(value, dict):
-        return ",".join(f"{name}={_argument(item)}" for name, item in value.items())
-    if type(value).__name__ in _NAMED:
+        return ",".join(f"{name}={argument_text(item)}" for name, item in value.items())
+    if isinstance(value, slice):
+        return f"slice({argument_text((value.start, value.stop, value.step))})"
+    if value is ... or type(value).__name__ in _NAMED:
         return repr(value)
-    raise _Unknown
+    raise Unknown
 
 
 _NAMED = frozenset({"dtype", "device", "layout", "memory_format"})
 
 
-def _described(value: object, storages: dict[StorageImpl, int]) -> Iterator[str]:
-    """What is known of a node's value; tensors that share memory have the same number."""
+def describe(value: object, storages: dict[StorageImpl, int]) -> Iterator[str]:
+    """What is known of a node's value; tensors that share memory have the same number. Unknown for open sizes."""
     if isinstance(value, Tensor):
         impl = value._impl
         sizes = (*impl.sizes, *impl.strides, impl.storage_offset)
         if not all(type(size) is int for size in sizes):
-            raise _Unknown
+            raise Unknown
         number = storages.setdefault(impl.storage, len(storages))
         yield f"{impl.dtype} {sizes} {number} {impl.storage.nbytes}"
     elif isinstance(value, tuple | list):
         for item in value:
-            yield from _described(item, storages)
+            yield from describe(item, storages)
     elif value is None or type(value) in (bool, int, float):
         yield repr(value)
     else:
-        raise _Unknown
+        raise Unknown
 
 
 @functools.cache
-def _version() -> str:
-    """What differs between two versions of this compiler."""
-    files = []
-    for folder in _SOURCES:
-        for place, _, names in os.walk(folder):
-            for name in names:
-                if name.endswith((".py", ".h")):
-                    path = os.path.join(place, name)
-                    status = os.stat(path)
-                    files.append(f"{path} {status.st_size} {status.st_mtime_ns}")
+def _version(folders: tuple[str, ...]) -> str:
+    """What differs between two versions of the files in some folders of this library."""
+    files: list[str] = []
+    for folder in folders:
+        _list_files(os.path.join(_LIBRARY, folder), files)
     return cache.digest(*sorted(files))
+
+
+def _list_files(folder: str, files: list[str]) -> None:
+    for item in os.scandir(folder):
+        if item.name.endswith((".py", ".h")):
+            status = item.stat()
+            files.append(f"{item.path} {status.st_size} {status.st_mtime_ns}")
+        elif "." not in item.name and item.name != "__pycache__" and item.is_dir():
+            _list_files(item.path, files)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ctypes
 import threading
 import warnings
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rushlight.core.lazy_module import LazyModule
+from rushlight.inductor import observed
 from rushlight.inductor.build import BuildError, CompilerMissing, Library, build
 
 if TYPE_CHECKING:
@@ -49,17 +49,7 @@ class _Timed:
     counted: list[int] = field(default_factory=list)
 
 
-_graphs: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
 _lock = threading.RLock()
-_active: Recorder | None = None
-
-
-def enlist(graph: CompiledGraph) -> None:
-    """Let recorders know of a graph."""
-    with _lock:
-        _graphs.add(graph)
-        if _active is not None:
-            graph.divert(_active)
 
 
 class Recorder:
@@ -77,21 +67,12 @@ class Recorder:
 
     def start(self) -> None:
         """Begin; RuntimeError while another recorder is active."""
-        global _active
-        with _lock:
-            if _active is not None:
-                raise RuntimeError("profile: kernels are being measured already; leave the other `with` block first")
-            _active = self
-            for graph in _graphs:
-                graph.divert(self)
+        if not observed.observe(self):
+            raise RuntimeError("profile: kernels are being measured already; leave the other `with` block first")
 
     def stop(self) -> None:
         """End."""
-        global _active
-        with _lock:
-            _active = None
-            for graph in _graphs:
-                graph.divert(None)
+        observed.leave_alone()
 
     def entry_for(self, graph: CompiledGraph) -> int:
         """The address to call for one run of a graph; that of the graph itself where no program can measure it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import rushlight._C as _C
 from rushlight.core.storage import allocate
@@ -85,7 +85,7 @@ class SymbolicGraph(CompiledGraph):
             raise RuntimeError(f"inputs of these sizes need {largest} bytes or steps in the graph, more than {LARGEST}")
         arena_bytes = self.library.arena_bytes_for((ctypes.c_int64 * len(sizes))(*sizes))
         outputs = tuple(
-            replace(view, size=size, stride=stride, offset=offset, value=value if isinstance(view.value, Size) else view.value)
+            view._replace(size=size, stride=stride, offset=offset, value=value if isinstance(view.value, Size) else view.value)
             for view, (size, stride, offset, value) in zip(self.plan.views, views, strict=True)
         )
         return _Sized(sizes, arena_bytes, dict(zip(self.plan.outputs, output_bytes, strict=True)), outputs)

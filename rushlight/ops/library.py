@@ -21,6 +21,12 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
 
 fallthrough_kernel = FALLTHROUGH
+_changed: list[str] = []  # operators of the project, and keys, for which kernels were registered from outside
+
+
+def has_foreign_kernels() -> bool:
+    """Whether operators of the project do, or did, something else than it says, because kernels were registered for them."""
+    return bool(_changed)
 
 
 class Library:
@@ -52,6 +58,8 @@ class Library:
         op = op_name if isinstance(op_name, OpOverload) else self._find(op_name)
         kernel = fn if isinstance(fn, Kernel) else Kernel(fn, boxed=boxed)
         op.register(key, kernel)
+        if op.namespace == "aten":
+            _changed.append(op.name)
         self._undo.append(partial(op.unregister, key, kernel))
 
     def fallback(self, fn: Callable | Kernel, dispatch_key: str = "") -> None:
@@ -61,6 +69,7 @@ class Library:
         kernel = fn if isinstance(fn, Kernel) else Kernel(fn, boxed=True)
         key = _key(dispatch_key or self.dispatch_key)
         register_fallback(key, kernel)
+        _changed.append(key.name)
         self._undo.append(partial(unregister_fallback, key, kernel))
 
     def _find(self, name: str) -> OpOverload:

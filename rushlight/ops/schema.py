@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rushlight.core.dtype import dtype, int64
 from rushlight.core.layout import contiguous_format, memory_format
@@ -22,8 +23,7 @@ CLASS_PREFIX = "__torch__."
 """What the names of classes begin with; an operator takes and gives their objects as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(NamedTuple):
     """A schema type: a base name, possibly a list of it (with a fixed length or none), possibly optional."""
 
     base: str
@@ -49,8 +49,7 @@ class Type:
         return self.base == "Tensor" and self.is_list
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """One parameter or return: its name, type, default (or NO_DEFAULT), and how it aliases memory."""
 
     name: str

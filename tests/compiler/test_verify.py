@@ -18,7 +18,7 @@ F = torch.nn.functional
 @pytest.fixture(autouse=True)
 def lowered_here(monkeypatch, request):
     """No plan that was kept by other code than the test's."""
-    monkeypatch.setattr(plan_cache, "_version", lambda: request.node.nodeid)
+    monkeypatch.setattr(plan_cache, "_version", lambda folders: request.node.nodeid)
 
 
 def wrong(monkeypatch, name: str, function: str) -> None:

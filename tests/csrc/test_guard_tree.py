@@ -26,8 +26,6 @@ from rushlight.dynamo.guard_tree import (
     SAME_OBJECTS,
     TENSOR,
     THREAD,
-    Check,
-    Relation,
     TreeBuilder,
 )
 from rushlight.dynamo.guards import tensor_check
@@ -37,7 +35,10 @@ X, Y = Local("x"), Local("y")
 
 
 def tree(*checks, relations=(), rest=None, **names):
-    return TreeBuilder(("x", "y"), names).build(checks, relations, rest)
+    builder = TreeBuilder(("x", "y"), names)
+    for check in checks:
+        builder.check(*check)
+    return builder.build(relations, rest)
 
 
 def holds(made, x=None, y=None, module_globals=None, closure=None):
@@ -73,7 +74,7 @@ A = object()
     (NO_ATTRIBUTE, "nothing", [1, Plain()], [Plain(nothing=1)]),
 ])  # fmt: skip
 def test_checks(kind, expected, good, bad):
-    made = tree(Check(X, kind, expected))
+    made = tree((X, kind, expected))
     assert all(holds(made, value) for value in good)
     assert not any(holds(made, value) for value in bad)
 
@@ -88,20 +89,20 @@ def test_tensors():
 
 
 def test_sizes_and_strides_that_may_be_any():
-    _, _, dtype, device, needs = tensor_check(X, torch.ones(2, 3)).expected
-    made = tree(Check(X, TENSOR, ((None, 3), (None, 1), dtype, device, needs)))
+    _, _, dtype, device, needs = tensor_check(X, torch.ones(2, 3))[2]
+    made = tree((X, TENSOR, ((None, 3), (None, 1), dtype, device, needs)))
     assert holds(made, torch.ones(7, 3)) and holds(made, torch.ones(7, 6)[:, :3])
     assert not holds(made, torch.ones(7, 4)) and not holds(made, torch.ones(3, 7).t()) and not holds(made, torch.ones(3))
 
 
 def test_the_state_of_the_thread():
-    made = tree(Check(X, THREAD, (True, False, False)))
+    made = tree((X, THREAD, (True, False, False)))
     assert holds(made)
     for mode in (torch.no_grad(), torch.inference_mode(), torch.autocast("cpu")):
         with mode:
             assert not holds(made)
     with torch.no_grad():
-        assert holds(tree(Check(X, THREAD, (False, False, False))))
+        assert holds(tree((X, THREAD, (False, False, False))))
 
 
 @pytest.mark.parametrize("source, value", [
@@ -112,14 +113,14 @@ def test_the_state_of_the_thread():
 ], ids=lambda value: value.text if isinstance(value, Source) else "")  # fmt: skip
 def test_ways_to_a_value(source, value):
     expected = object if isinstance(source, Kind) else A
-    made = tree(Check(source, SAME, expected), __key=A)
+    made = tree((source, SAME, expected), __key=A)
     assert holds(made, value)
     assert not any(holds(made, other) for other in (None, 3, [], [0], {}, Plain(), "text", Plain(held=1), Plain(deep=[{}])))
 
 
 def test_keys_that_are_not_kept_alive():
     first, second = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    made = tree(Check(X, KEYS, (weakref.ref(first), "k")), Check(Item(X, Named("__key()")), EQUAL, 1), __key=weakref.ref(first))
+    made = tree((X, KEYS, (weakref.ref(first), "k")), (Item(X, Named("__key()")), EQUAL, 1), __key=weakref.ref(first))
     assert holds(made, {first: 1, "k": 2})
     for other in ({second: 1, "k": 2}, {first: 2, "k": 2}, {"k": 2, first: 1}, {first: 1}, {None: 1, "k": 2}, {}):
         assert not holds(made, other)
@@ -136,7 +137,7 @@ def test_what_a_class_holds():
     class Derived(Base):
         pass
 
-    made = tree(Check(Member(Held("__kind()"), "method"), SAME, Base.method), __kind=weakref.ref(Derived))
+    made = tree((Member(Held("__kind()"), "method"), SAME, Base.method), __kind=weakref.ref(Derived))
     assert holds(made)
     Derived.method = lambda self: 2
     assert not holds(made)
@@ -147,7 +148,7 @@ def test_what_a_class_holds():
 
 
 def test_globals_and_closure():
-    made = tree(Check(Item(Local("__globals"), "name"), EQUAL, 3), Check(Content(Item(Local("__closure"), 0)), EQUAL, 4))
+    made = tree((Item(Local("__globals"), "name"), EQUAL, 3), (Content(Item(Local("__closure"), 0)), EQUAL, 4))
     cell = (CellType(4),)
     assert holds(made, module_globals={"name": 3}, closure=cell)
     assert not holds(made, module_globals={}, closure=cell) and not holds(made, module_globals={"name": 3})
@@ -158,14 +159,14 @@ def test_globals_and_closure():
 
 
 def test_a_dict_is_not_asked_for_a_default():
-    made, seen = tree(Check(Item(X, "k"), EQUAL, 1)), collections.defaultdict(lambda: 1)
+    made, seen = tree((Item(X, "k"), EQUAL, 1)), collections.defaultdict(lambda: 1)
     assert not holds(made, seen) and not seen
 
 
 def test_relations():
-    same = tree(relations=[Relation(SAME_OBJECTS, (X, Y))])
-    different = tree(relations=[Relation(DIFFERENT_OBJECTS, (X, Y, Item(Local("__globals"), "z")))])
-    apart = tree(relations=[Relation(DIFFERENT_STORAGES, (X, Y))])
+    same = tree(relations=[(SAME_OBJECTS, (X, Y))])
+    different = tree(relations=[(DIFFERENT_OBJECTS, (X, Y, Item(Local("__globals"), "z")))])
+    apart = tree(relations=[(DIFFERENT_STORAGES, (X, Y))])
     x, y = torch.ones(4), torch.ones(4)
     assert holds(same, x, x) and not holds(same, x, y)
     assert holds(different, x, y, {"z": 3}) and not holds(different, x, y, {"z": x}) and not holds(different, x, y)
@@ -174,7 +175,7 @@ def test_relations():
 
 def test_many_slots():
     places = [Item(X, index) for index in range(100)]
-    made, values = tree(relations=[Relation(DIFFERENT_OBJECTS, tuple(places))]), [object() for _ in range(100)]
+    made, values = tree(relations=[(DIFFERENT_OBJECTS, tuple(places))]), [object() for _ in range(100)]
     assert holds(made, values)
     assert not holds(made, [*values[:99], values[3]])
 
@@ -186,7 +187,7 @@ def test_the_rest_is_asked_last_and_may_raise():
         asked.append(x)
         return 1 / x > 0
 
-    made = tree(Check(X, IS_TYPE, int), rest=rest)
+    made = tree((X, IS_TYPE, int), rest=rest)
     assert holds(made, 2) and not holds(made, 2.0) and not holds(made, 0) and not holds(made, -1)
     assert asked == [2, 0, -1]
 
@@ -198,17 +199,17 @@ def test_what_interrupts_goes_through():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        holds(tree(Check(Attribute(X, "value"), EQUAL, 1)), Slow())
+        holds(tree((Attribute(X, "value"), EQUAL, 1)), Slow())
 
 
 def test_weakly_held_objects_that_are_gone():
     held, kind = Plain(a=1), type("Local", (), {})
-    made = tree(Check(Attribute(Held("__held()"), "a"), EQUAL, 1), Check(X, IS_TYPE, weakref.ref(kind)), __held=weakref.ref(held))
+    made = tree((Attribute(Held("__held()"), "a"), EQUAL, 1), (X, IS_TYPE, weakref.ref(kind)), __held=weakref.ref(held))
     assert holds(made, kind()) and not holds(made, held)
     del kind
     gc.collect()
     assert not holds(made, None)
-    identity = tree(Check(X, SAME, weakref.ref(held)))
+    identity = tree((X, SAME, weakref.ref(held)))
     assert holds(identity, held)
     del held
     gc.collect()
@@ -217,7 +218,7 @@ def test_weakly_held_objects_that_are_gone():
 
 def test_a_tree_is_collected_with_what_it_holds():
     owner = Plain()
-    owner.guard = tree(Check(Held("__owner"), SAME, owner), __owner=owner)
+    owner.guard = tree((Held("__owner"), SAME, owner), __owner=owner)
     gone = weakref.ref(owner)
     assert holds(owner.guard)
     del owner

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import dis
 import subprocess
 import sys
+import tarfile
+from collections.abc import Iterator
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
 import rushlight.dynamo.opcodes
+from rushlight.dynamo.instructions import decode
 from rushlight.dynamo.opcodes import BREAKS, HANDLERS
 
 FIND_PYTHONS = Path(__file__).parents[2] / "tools" / "find-pythons"
@@ -38,6 +44,28 @@ def test_every_instruction_is_handled_or_breaks_the_graph(version: str) -> None:
         pytest.skip(f"no Python {version} here")
     found = _instructions(python)
     assert len(found) > 100 and found - set(HANDLERS) - set(BREAKS) == set()
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _codes(constant)
+
+
+# `dis` says of their arguments what handlers do not ask.
+_TOLD_OTHERWISE = {"FORMAT_VALUE", "CONVERT_VALUE", "KW_NAMES"}
+
+
+@pytest.mark.parametrize("module", [argparse, ast, subprocess, tarfile], ids=lambda module: module.__name__)
+def test_instructions_are_read_as_dis_reads_them(module) -> None:
+    for code in _codes(compile(Path(module.__file__).read_text(), module.__file__, "exec")):
+        read = [item for item in dis.get_instructions(code) if item.opname not in _INTERNAL]
+        found = decode(code)
+        assert [(item.opname, item.arg, item.offset) for item in found] == [(i.opname, i.arg, i.offset) for i in read]
+        assert [item.line for item in found] == [item.positions.lineno for item in read]
+        for item, wanted in zip(found, read, strict=True):
+            assert item.opname in _TOLD_OTHERWISE or repr(item.argval) == repr(wanted.argval), (item, wanted)
 
 
 def test_no_instruction_is_both() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.inductor import profiling
+from rushlight.inductor import observed
 from rushlight.inductor.compiled import CompiledGraph
 
 
@@ -31,11 +31,11 @@ class Layers(nn.Module):
 
 def compiled(model, *inputs):
     """The compiled model after its first call, and the graph that it runs."""
-    before = set(map(id, profiling._graphs))
+    before = set(map(id, observed._graphs))
     run = torch.compile(model)
     with torch.inference_mode():
         result = run(*inputs)
-    (graph,) = (graph for graph in profiling._graphs if id(graph) not in before)
+    (graph,) = (graph for graph in observed._graphs if id(graph) not in before)
     return run, graph, result
 
 

@@ -156,7 +156,7 @@ def test_lines_of_the_user_do_not():
 
 def test_an_edit_of_the_compiler_makes_other_keys(monkeypatch):
     before = key(plus(1.0), BASE, OTHER)
-    monkeypatch.setattr(plan_cache, "_version", lambda: "another")
+    monkeypatch.setattr(plan_cache, "_version", lambda folders: "another")
     assert key(plus(1.0), BASE, OTHER) != before
 
 

@@ -23,12 +23,11 @@ imports between the modules of this package point one way.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
-_NUMBERED_NAME = re.compile(r"(.*?)(\d*)\Z", re.DOTALL)
+_DIGITS = "0123456789"
 _NO_VARIABLES: frozenset[Var] = frozenset()
 
 
@@ -163,8 +162,8 @@ class Var(Expr):
         self.name = name
         self.extent = extent
         self.least = least
-        prefix, digits = _NUMBERED_NAME.match(name).groups()
-        self.order = ((prefix, int(digits or -1)), 1, name, str(extent))
+        prefix = name.rstrip(_DIGITS)
+        self.order = ((prefix, int(name[len(prefix) :] or -1)), 1, name, str(extent))
         self._free = frozenset((self,))
 
     def evaluate(self, values: Mapping[Var, Any]) -> Any:

@@ -10,7 +10,7 @@ answer is a guard. An equality that names a symbol with coefficient one replaces
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rushlight.core.algebra import Const, Expr, Var, as_expr, is_nonnegative
 from rushlight.core.algebra.nodes import linear_form
@@ -24,37 +24,35 @@ class UnguardedSizeError(RuntimeError):
     """A question about symbolic sizes came after the guards were read, so that nothing would check its answer."""
 
 
-@dataclass(frozen=True)
-class Binding:
+class Binding(NamedTuple):
     """Where a symbol's value is found: `source` is whatever the owner of the environment names inputs by."""
 
     symbol: Var
     source: object
 
 
-@dataclass(frozen=True)
-class ShapeGuard:
+class ShapeGuard(NamedTuple):
     """A relation that was taken to hold, and the line of the program that needed it ("" where that is unknown)."""
 
     relation: Relation
     location: str
 
 
-@dataclass(eq=False)
 class ShapeEnv:
     """The symbols of one capture. `locate` gives the user's line at hand, for the guards."""
 
-    locate: Callable[[], str] = lambda: ""
-    bindings: list[Binding] = field(default_factory=list)
-    guards: list[ShapeGuard] = field(default_factory=list)
-    replacements: dict[Var, Expr] = field(default_factory=dict)
-    version: int = 0
-    frozen: bool = False
-    _hints: dict[Var, int] = field(default_factory=dict)
-    _shared: dict[int, Var] = field(default_factory=dict)
-    _integers: dict[Expr, SymInt] = field(default_factory=dict)
-    _facts: list[Relation] = field(default_factory=list)
-    _replaced_at: dict[Var, str] = field(default_factory=dict)
+    def __init__(self, locate: Callable[[], str] = lambda: ""):
+        self.locate = locate
+        self.bindings: list[Binding] = []
+        self.guards: list[ShapeGuard] = []
+        self.replacements: dict[Var, Expr] = {}
+        self.version = 0
+        self.frozen = False
+        self._hints: dict[Var, int] = {}
+        self._shared: dict[int, Var] = {}
+        self._integers: dict[Expr, SymInt] = {}
+        self._facts: list[Relation] = []
+        self._replaced_at: dict[Var, str] = {}
 
     # Symbols
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from rushlight.core.algebra import Const, Expr, Sum, Var, as_expr, bounds
 from rushlight.core.algebra.arithmetic import combine, factors_of
@@ -20,8 +19,7 @@ from rushlight.core.algebra.symbolic import exact_quotient
 EQUAL, DIFFERENT, NOT_NEGATIVE = "==", "!=", ">="
 
 
-@dataclass(frozen=True)
-class Relation:
+class Relation(NamedTuple):
     """`expression kind 0`, where kind is `==`, `!=` or `>=`."""
 
     kind: str

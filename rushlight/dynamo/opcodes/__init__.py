@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from rushlight.dynamo.opcodes import calls, containers, control, exceptions, operators, variables
 from rushlight.dynamo.opcodes.breaks import BREAKS
-from rushlight.dynamo.opcodes.table import HANDLERS
+from rushlight.dynamo.opcodes.table import HANDLERS, handled
 
-__all__ = ["BREAKS", "HANDLERS", "calls", "containers", "control", "exceptions", "operators", "variables"]
+__all__ = ["BREAKS", "HANDLERS", "calls", "containers", "control", "exceptions", "handled", "operators", "variables"]

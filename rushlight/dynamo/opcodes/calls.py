@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @opcode("KW_NAMES")
 def _kw_names(tx: Translator, instruction: Instruction) -> None:
-    tx.keyword_names = instruction.argval if isinstance(instruction.argval, tuple) else tx.code.co_consts[instruction.arg]
+    tx.keyword_names = instruction.argval
 
 
 def take_call(tx: Translator, count: int, names: tuple[str, ...]) -> tuple[Value, list[Value], dict[str, Value]]:
@@ -35,6 +35,8 @@ def take_call(tx: Translator, count: int, names: tuple[str, ...]) -> tuple[Value
     else:
         function, owner = (second, NULL) if first is NULL else (first, second)
     args = values if owner is NULL else [owner, *values]
+    if not names:
+        return function, args, {}
     positional = len(args) - len(names)
     return function, args[:positional], dict(zip(names, args[positional:], strict=True))
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dynamo.instructions import Instruction
+from rushlight.dynamo.instructions import Instruction, decode
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue
 from rushlight.dynamo.values.sequences import SequenceValue, SliceValue
@@ -26,6 +28,13 @@ def opcode(*names: str) -> Callable:
         return function
 
     return register
+
+
+@lru_cache(maxsize=2048)
+def handled(code: CodeType) -> tuple[tuple[Instruction, ...], tuple[Callable[[Any, Instruction], None] | None, ...]]:
+    """The instructions of a code object, and what each does; None for those that break the graph."""
+    instructions = decode(code)
+    return instructions, tuple([HANDLERS.get(instruction.opname) for instruction in instructions])
 
 
 def constant(tx: Translator, value: Any) -> Value:

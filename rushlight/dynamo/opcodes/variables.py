@@ -56,8 +56,11 @@ def _load_const(tx: Translator, instruction: Instruction) -> None:
         tx.push(constant(tx, value))
 
 
+_LOADS_CELLS = PYTHON >= (3, 13)  # for closures, like variables
+
+
 def _local(tx: Translator, name: str) -> Value:
-    if PYTHON >= (3, 13) and name in tx.cells:  # 3.13 loads cells for closures like variables
+    if _LOADS_CELLS and name in tx.cells:
         return tx.cells[name]
     found = tx.locals.get(name)
     if type(found) is PendingValue:

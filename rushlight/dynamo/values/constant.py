@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BY_VALUE = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented))
 # Types whose values are compared by identity.
 BY_IDENTITY = (dtype, layout, memory_format, types.CodeType, types.UnionType, types.GenericAlias)
+_CONSTANT = (*BY_IDENTITY, device, Enum)
 
 
 class ConstantValue(Value):
@@ -122,7 +123,7 @@ def is_constant_value(value: object) -> bool:
     kind = type(value)
     if isinstance(value, BY_VALUE):  # a subclass of the user's may mean anything
         return kind in BY_VALUE or kind.__module__ == "numpy" or isinstance(value, Enum)
-    return isinstance(value, (*BY_IDENTITY, device, Enum))
+    return isinstance(value, _CONSTANT)
 
 
 def constant_of(value: Any) -> Value:

@@ -151,28 +151,45 @@ class FunctionValue(Value):
             return BoundMethodValue(args[0], self)
         return super().method(tx, name, args, kwargs)
 
-    def bind(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
+    def bind(self, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
         """The parameters' values for a call, by name; raises as the call would where they do not fit."""
-        parameters = signature_of(self.code, len(self.defaults), self.keyword_defaults)
-        try:
-            bound = parameters.bind(*args, **kwargs)
-        except TypeError as error:
-            raise raised(self._refusal(len(args), kwargs) or error) from None
-        found: dict[str, Value] = {}
-        positional = self.code.co_varnames[: self.code.co_argcount]
-        defaults = dict(zip(positional[len(positional) - len(self.defaults) :], self.defaults, strict=True))
-        for name, parameter in parameters.parameters.items():
-            if parameter.kind is parameter.VAR_POSITIONAL:
-                found[name] = SequenceValue(list(bound.arguments.get(name, ())), tuple)
-            elif parameter.kind is parameter.VAR_KEYWORD:
-                found[name] = DictValue(dict(bound.arguments.get(name, {})), dict)
-            elif name in bound.arguments:
-                found[name] = bound.arguments[name]
+        code, parameters = self.code, self.code.co_varnames
+        count, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+        found = dict(zip(parameters[:count], args, strict=False))
+        others = {}
+        for name, value in kwargs.items():
+            if name not in parameters[code.co_posonlyargcount : last]:
+                others[name] = value
+            elif name in found:
+                raise raised(self._refusal(len(args), kwargs))
             else:
-                found[name] = defaults.get(name) or self.keyword_defaults[name]
+                found[name] = value
+        does_fit = len(found) == last or self._take_defaults(found)
+        if code.co_flags & inspect.CO_VARARGS:
+            found[parameters[last]] = SequenceValue(args[count:], tuple)
+            last += 1
+        elif len(args) > count:
+            does_fit = False
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            found[parameters[last]] = DictValue(others, dict)
+        elif others:
+            does_fit = False
+        if not does_fit:
+            raise raised(self._refusal(len(args), kwargs))
         return found
 
-    def _refusal(self, count: int, names: Iterable[str]) -> TypeError | None:
+    def _take_defaults(self, found: dict[str, Value]) -> bool:
+        """Add the defaults of the parameters that a call says nothing of; whether they all have one."""
+        count = self.code.co_argcount
+        last = count + self.code.co_kwonlyargcount
+        positional, by_name = self.code.co_varnames[:count], self.code.co_varnames[count:last]
+        defaults = dict(zip(reversed(positional), reversed(self.defaults), strict=False))
+        defaults |= {name: self.keyword_defaults[name] for name in by_name if name in self.keyword_defaults}
+        for name, value in defaults.items():
+            found.setdefault(name, value)
+        return len(found) == last
+
+    def _refusal(self, count: int, names: Iterable[str]) -> TypeError:
         """The interpreter's own error for arguments that do not fit, from a function that therefore does not begin to run."""
         cells = tuple(types.CellType() for _ in self.code.co_freevars)
         defaults = (None,) * len(self.defaults)
@@ -183,7 +200,7 @@ class FunctionValue(Value):
             twin(*[None] * count, **dict.fromkeys(names))
         except TypeError as error:
             return error
-        return None
+        raise AssertionError(f"{self} takes these arguments")
 
     def write(self, writer: ProgramWriter) -> str:
         if self.function is not None:
@@ -202,28 +219,6 @@ class FunctionValue(Value):
 
     def __str__(self) -> str:
         return f"function {self.name}"
-
-
-def signature_of(code: types.CodeType, default_count: int, keyword_defaults: dict[str, Value]) -> inspect.Signature:
-    """The parameters of a code object."""
-    kinds = inspect.Parameter
-    names = code.co_varnames
-    found = []
-    for index in range(code.co_argcount):
-        kind = kinds.POSITIONAL_ONLY if index < code.co_posonlyargcount else kinds.POSITIONAL_OR_KEYWORD
-        has_default = index >= code.co_argcount - default_count
-        # The first argument of a comprehension is called ".0".
-        name = names[index] if names[index].isidentifier() else f"implicit{names[index][1:]}"
-        found.append(kinds(name, kind, default=None if has_default else kinds.empty))
-    position = code.co_argcount + code.co_kwonlyargcount
-    if code.co_flags & inspect.CO_VARARGS:
-        found.append(kinds(names[position], kinds.VAR_POSITIONAL))
-        position += 1
-    for name in names[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
-        found.append(kinds(name, kinds.KEYWORD_ONLY, default=None if name in keyword_defaults else kinds.empty))
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        found.append(kinds(names[position], kinds.VAR_KEYWORD))
-    return inspect.Signature(found)
 
 
 def wrap_function(tx: Translator, function: types.FunctionType, source: Source | None, by_code: bool) -> FunctionValue:

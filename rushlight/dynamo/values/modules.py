@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak, Restart
-from rushlight.dynamo.sources import Attribute, Global, Held, Item, Local, Source
+from rushlight.dynamo.sources import Attribute, Global, Held, Item, Local, OwnDict, Source
 from rushlight.dynamo.values.base import PendingValue, Value, realized
 from rushlight.dynamo.values.classes import MISSING, look_up
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
 
 GROUPS = ("_parameters", "_buffers", "_modules")
+_MEMBERS = (Tensor, Module, type(None))
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 # The names of tensors that programs replace, by module.
@@ -59,10 +60,15 @@ class ModuleValue(ObjectValue):
     def member(self, tx: Translator, name: str) -> Value | None:
         """A parameter, buffer or submodule; None where there is none of that name."""
         for group in GROUPS:
-            held = self.written.get(group) if self.real is None else self._group(tx, group)
+            held = self.written.get(group) if self.real is None else self._group_with(tx, group, name)
             if isinstance(held, DictValue) and name in held.held:
                 return realized(held.held[name])
         return None
+
+    def _group_with(self, tx: Translator, group: str, name: str) -> Value | None:
+        """The group that may have a member of that name; None where the real dict has none, and nothing can have changed it."""
+        real = self.real.__dict__.get(group, ())
+        return self._group(tx, group) if name in real or tx.session.known(real) is not None else None
 
     def _group(self, tx: Translator, name: str) -> Value | None:
         real = self.real.__dict__.get(name)
@@ -99,13 +105,14 @@ class ModuleValue(ObjectValue):
         held = self.real.__dict__
         if not call_hooks:
             tx.guards.empty(Held(tx.guards.name(call_hooks, "hooks_of_all_modules")), "no hooks on all modules")
-        for name in _HOOKS:
-            known = tx.session.known(held.get(name))
+        groups = [name for name in _HOOKS if name in held]
+        for name in groups:
+            known = tx.session.known(held[name])
             if known is not None and tx.effects.is_changed(known):
                 raise GraphBreak(f"a call of module {self.kind.__name__}, whose hooks changed")
-            if name in held and not held[name]:
-                tx.guards.no_hooks(self.source, name)
-        return bool(call_hooks) or any(held.get(name) for name in _HOOKS)
+        empty = [name for name in groups if not held[name]]
+        tx.guards.no_hooks(self.source, empty)
+        return bool(call_hooks) or len(empty) < len(groups)
 
     def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "__getattr__" and look_up(self.kind, name) is Module.__getattr__:
@@ -126,14 +133,33 @@ class MembersValue(DictValue):
     def __init__(self, tx: Translator, owner: ModuleValue, group: str, real: dict[str, Any]) -> None:
         source = Attribute(owner.source, group)
         keys = list(real)
-        items = {name: self._member(tx, owner, group, name, value) for name, value in real.items()}
+        items = {name: self._pending(tx, name, value, Item(source, name)) for name, value in real.items()}
         super().__init__(items, dict, source, None, lambda: tx.guards.same_items(source, keys, "keys", dict))
         self.owner = owner
         self.group = group
+        self.own = Item(OwnDict(owner.source), group)  # the quicker way to the dict
 
-    def _member(self, tx: Translator, owner: ModuleValue, group: str, name: str, value: Any) -> Value:
-        place = Item(Attribute(owner.source, group), name)
-        return PendingValue(lambda: wrap_member(tx, owner, group, name, value), place, type(value))
+    def _pending(self, tx: Translator, name: str, value: Any, source: Item) -> Value:
+        return PendingValue(lambda: self._wrap(tx, name, value, source), source, type(value))
+
+    def _wrap(self, tx: Translator, name: str, found: Any, source: Item) -> Value:
+        """A parameter, buffer or submodule as tracked value."""
+        owner = self.owner
+        is_replaced = found is not None and name in _replaced.get(owner.real, ())
+        if is_replaced or not isinstance(found, _MEMBERS):
+            return tx.wrap(found, source)
+        held = tx.guards.member(owner.source, source, Item(self.own, name), found)
+        if found is None:
+            return NONE
+        path = f"{owner.path}.{name}"
+        if isinstance(found, Module):
+            is_known = tx.session.known(found) is not None
+            made = tx.wrap(found, held)
+            if not is_known and isinstance(made, ModuleValue):
+                made.path = path
+            return made
+        node = tx.graph.known(found) or tx.graph.attribute(found, path)
+        return tx.tensor_value(node, held, type(found))
 
     def find(self, tx: Translator, key: Any) -> Value | None:
         found = self.held.get(key)
@@ -152,31 +178,6 @@ class MembersValue(DictValue):
             names.add(key)
         if is_new:
             raise Restart
-
-
-def wrap_member(tx: Translator, owner: ModuleValue, group: str, name: str, found: Any) -> Value:
-    """A parameter, buffer or submodule as tracked value."""
-    if not isinstance(found, Tensor | Module):
-        source = Item(Attribute(owner.source, group), name)
-        return tx.wrap(found, source) if found is not None else _none(tx, owner, group, name)
-    if name in _replaced.get(owner.real, ()):
-        return tx.wrap(found, Item(Attribute(owner.source, group), name))
-    tx.guards.member(owner.source, group, name, found)
-    held = Held(tx.session.hold(found).name)
-    path = f"{owner.path}.{name}"
-    if isinstance(found, Module):
-        is_known = tx.session.known(found) is not None
-        made = tx.wrap(found, held)
-        if not is_known and isinstance(made, ModuleValue):
-            made.path = path
-        return made
-    node = tx.graph.known(found) or tx.graph.attribute(found, path)
-    return tx.tensor_value(node, held, type(found))
-
-
-def _none(tx: Translator, owner: ModuleValue, group: str, name: str) -> Value:
-    tx.guards.member(owner.source, group, name, None)
-    return NONE
 
 
 def _path_of(source: Source) -> str:

@@ -56,7 +56,9 @@ class ObjectValue(Value):
     def attribute(self, tx: Translator, name: str) -> Value:
         if name == "__class__":
             return tx.wrap_class(self.kind)
-        if isinstance(look_up(self.kind, "__getattribute__"), types.FunctionType):
+        if self.kind.__getattribute__ is not object.__getattribute__ and isinstance(
+            look_up(self.kind, "__getattribute__"), types.FunctionType
+        ):
             raise GraphBreak(f"class {self.kind.__name__} defines __getattribute__")
         found = look_up(self.kind, name)
         if isinstance(found, property) or (found is not MISSING and hasattr(type(found), "__set__")):

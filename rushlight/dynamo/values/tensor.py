@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
-from functools import lru_cache
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.size import Size
@@ -197,28 +197,29 @@ class LibraryFunctionValue(FixedValue):
         return f"torch.{getattr(self.value, '__name__', self.value)}"
 
 
+_OPERATORS = (OpOverload, OpOverloadPacket)
+_FUNCTIONS = (FunctionType, BuiltinFunctionType)
+# Namespaces whose functions are called as their operators: `linalg_norm`.
+_PACKAGES = {"rushlight.linalg": "linalg", "rushlight.fft": "fft", "rushlight.special": "special"}
 # Functions of users whose calls become nodes, by their id. Nothing is removed, so each id stays that of its function.
 ALLOWED_IN_GRAPH: dict[int, Callable] = {}
 
 
-@lru_cache(maxsize=1)
-def _library_functions() -> frozenset[int]:
-    """The ids of the library's public functions on tensors."""
-    found = set()
-    spaces = [TORCH, TORCH.nn.functional, TORCH.linalg, TORCH.fft, TORCH.special]
-    for space in spaces:
-        for name, value in vars(space).items():
-            if callable(value) and not isinstance(value, type | ModuleType) and name not in _NOT_IN_GRAPH:
-                if not name.startswith("__") and getattr(value, "__module__", "").startswith("rushlight"):
-                    found.add(id(value))
-    return frozenset(found)
+def _is_public(function: Callable) -> bool:
+    """Whether a function is one of the library's public ones on tensors, which its namespaces have under its name."""
+    module, name = str(function.__module__), function.__name__
+    if module in _PACKAGES:
+        return getattr(sys.modules.get(module), name.removeprefix(f"{_PACKAGES[module]}_"), None) is function
+    if not module.startswith("rushlight") or name.startswith("__") or name in _NOT_IN_GRAPH or name in TORCH._FUNCTIONS:
+        return False
+    return vars(TORCH).get(name) is function or vars(TORCH.nn.functional).get(name) is function
 
 
 def is_library_function(value: object) -> bool:
     """Whether calls of a function become nodes."""
-    if isinstance(value, OpOverload | OpOverloadPacket):
-        return True
-    return id(value) in _library_functions() or id(value) in ALLOWED_IN_GRAPH
+    if isinstance(value, _FUNCTIONS):
+        return _is_public(value) or id(value) in ALLOWED_IN_GRAPH
+    return isinstance(value, _OPERATORS) or id(value) in ALLOWED_IN_GRAPH
 
 
 def wrap_result(tx: Translator, node: Node, result: Any) -> Value:

@@ -16,6 +16,8 @@ from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, row_variables
 from rushlight.inductor.sizes import Size, as_size
 
+CACHED_ROWS = 1 << 20  # elements of the rows of products; measured on one kind of processor
+
 
 class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
     """Writes a template and its epilogues. `packed` says what memory it needs besides that of its threads.
@@ -48,6 +50,8 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         template = self.template
         a, b = template.operands["a"], template.operands["b"]
         depth, constant = template.parameters["depth"], template.parameters["packed_once"]
+        if not constant and not template.parameters.get("rows_at_once") and _stays_in_cache(template.rows, depth):
+            return self._gemm_by_panels()
         address = self.pointer_to(a)
         strides = "_".join(map(str, b.strides))
         arguments = texts(*b.strides, depth, template.columns)
@@ -99,13 +103,25 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         source = self.pointer_to(operand.source)
         return [operand.call(source, self.extra(f"{operand.element}*", "panels", self.packed.name))]
 
+    def _gemm_by_panels(self) -> list[str]:
+        """A product whose threads pack each panel themselves, just before they need it."""
+        template, depth = self.template, self.template.parameters["depth"]
+        a, b = template.operands["a"], template.operands["b"]
+        self.kernel.work = as_size(template.rows * template.columns * depth * 2)
+        return [
+            f"rl::gemm_by_panels<{template.rows}L>({self.pointer_to(a)}, {texts(*a.strides)}, {self.pointer_to(b)}, "
+            f"{texts(*b.strides)}, {texts(template.columns, depth)}, {self._panel_of_each_thread(depth)},",
+            "    [&](auto lane, long x, long r, auto value) {",
+            *[f"  {line}" for line in self.epilogue()],
+            "});",
+        ]
+
     def _bgemm(self) -> list[str]:
         template, parameters = self.template, self.template.parameters
         a, b = template.operands["a"], template.operands["b"]
         depth, rows = parameters["depth"], parameters["rows_each"]
         left, right = self.pointer_to(a), self.pointer_to(b)
-        self.scratch = (f"scratch_{template.name}", f"rl::bgemm_scratch_bytes({size_text(depth)})")
-        scratch = self.extra("char*", "scratch", self.scratch[0])
+        scratch = self._panel_of_each_thread(depth)
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
         function, count = _with_rows("rl::bgemm", rows)
         return [
@@ -117,6 +133,10 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
             *[f"  {line}" for line in self.epilogue()],
             "});",
         ]
+
+    def _panel_of_each_thread(self, depth: Size) -> str:
+        self.scratch = (f"scratch_{self.template.name}", f"rl::bgemm_scratch_bytes({size_text(depth)})")
+        return self.extra("char*", "scratch", self.scratch[0])
 
     def epilogue(self) -> list[str]:
         """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""
@@ -131,6 +151,11 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
                 writer.lines.append(f"lane.store({self.pointer(member.name, True)} + {at}, {result});")
             writer.local[member.name] = result
         return writer.lines
+
+
+def _stays_in_cache(rows: Size, depth: Size) -> bool:
+    """Whether a product's rows stay in the second-level caches while they pass over panels, by rows or by columns."""
+    return isinstance(rows, int) and isinstance(depth, int) and rows * depth <= CACHED_ROWS
 
 
 def _with_rows(name: str, rows: Size) -> tuple[str, str]:

@@ -9,6 +9,7 @@ A. Mnih, "Implicit reparameterization gradients" (2018).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -19,7 +20,6 @@ special = LazyModule("scipy.special")
 
 _CHUNK = 2048
 _NEGLIGIBLE = 40.0
-_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(32)
 
 
 def gamma_slope(alpha: np.ndarray, drawn: np.ndarray) -> np.ndarray:
@@ -68,14 +68,21 @@ def _beta_slope(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarr
     return x * sign * _tail(exponent, lambda y: excess + moved(y), sign)
 
 
+@functools.cache
+def _quadrature() -> np.ndarray:
+    """Points between -1 and 1, and their weights, of the Gauss-Legendre rule: two columns of 32 numbers."""
+    return np.array(np.polynomial.legendre.leggauss(32))[..., None]
+
+
 def _tail(exponent: Callable, weight: Callable, sign: np.ndarray) -> np.ndarray:
     """The integral of exp(exponent) * weight from 0 in the direction of `sign`, to where nothing is left."""
+    points, weights = _quadrature()
     end = _reach(exponent, sign)
     total = np.zeros_like(end)
     for low, high in ((0.0, 0.25), (0.25, 0.75), (0.75, 1.0)):
-        places = (low + (high - low) * (_POINTS[:, None] + 1) / 2) * end * sign
+        places = (low + (high - low) * (points + 1) / 2) * end * sign
         values = np.exp(exponent(places)) * weight(places)
-        total += (high - low) / 2 * end * (_WEIGHTS[:, None] * values).sum(0)
+        total += (high - low) / 2 * end * (weights * values).sum(0)
     return total
 
 

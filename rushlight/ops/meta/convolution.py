@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.checks import dims_of, kept_format_strides
@@ -11,8 +11,7 @@ from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
 
 
-@dataclass(frozen=True, slots=True)
-class Geometry:
+class Geometry(NamedTuple):
     """The parameters of a convolution, one int per spatial dimension."""
 
     stride: tuple[int, ...]

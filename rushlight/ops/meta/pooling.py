@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
@@ -12,8 +12,7 @@ from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """A pooling window along one dimension: where it lies for each output position."""
 
     size: int

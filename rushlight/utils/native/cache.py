@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import functools
 import hashlib
 import os
@@ -23,7 +22,7 @@ from typing import TypeVar
 from rushlight.core.lazy_module import LazyModule
 from rushlight.utils.native.toolchain import BuildError
 
-shutil, tempfile = map(LazyModule, ("shutil", "tempfile"))
+fcntl, shutil, tempfile = map(LazyModule, ("fcntl", "shutil", "tempfile"))
 
 T = TypeVar("T")
 

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import functools
 import os
-import signal
 import threading
 import time
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from typing import IO
 
 from rushlight.core.lazy_module import LazyModule
 
-shutil, subprocess, tempfile = map(LazyModule, ("shutil", "subprocess", "tempfile"))
+signal, subprocess, tempfile = map(LazyModule, ("signal", "subprocess", "tempfile"))
 
 DEFAULT_TIME_LIMIT = 300.0  # seconds
 _MESSAGE_LENGTH = 4000  # of a compiler's output, the end, which is kept
@@ -39,7 +38,7 @@ def compiler() -> str:
     """The C++ compiler's path; CompilerMissing says what to install."""
     chosen = os.environ.get("CXX")
     for name in (chosen,) if chosen else ("g++", "clang++"):
-        found = shutil.which(name)
+        found = _find(name)
         if found in _hung:
             raise CompilerMissing(f"the C++ compiler {found} did not finish before, and is not tried again in this process")
         if found:
@@ -47,6 +46,13 @@ def compiler() -> str:
     raise CompilerMissing(
         f"no C++ compiler found ({chosen or 'g++ or clang++'}). Install one, e.g. 'apt-get install g++', or set CXX."
     )
+
+
+def _find(name: str) -> str | None:
+    """The path of a program as a shell finds it; None where there is none."""
+    folders = [""] if os.path.dirname(name) else os.get_exec_path()
+    paths = (os.path.join(folder, name) for folder in folders)
+    return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 @functools.cache

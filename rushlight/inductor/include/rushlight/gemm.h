@@ -197,6 +197,15 @@ RL_INLINE void bgemm(long batches, const A& a, long a_row, long a_column, const 
   bgemm_rows<M>(M, batches, a, a_row, a_column, b, b_row, b_column, columns, depth, scratch, emit);
 }
 
+// One product of such operands. Threads pack each panel themselves just before rows pass over it, so that it need not come
+// from memory again; the rows should stay in the second-level cache meanwhile.
+template <long M, class S, class E>
+RL_INLINE void gemm_by_panels(const float* a, long a_row, long a_column, const S* b, long b_row, long b_column, long columns,
+                              long depth, void* scratch, const E& emit) {
+  bgemm<M>(1, [&](long) { return a; }, a_row, a_column, [&](long) { return b; }, b_row, b_column, columns, depth, scratch,
+           [&](auto lane, long, long row, long column, auto value) { emit(lane, row, column, value); });
+}
+
 template <class A, class B, class E>
 RL_INLINE void bgemm(long m, long batches, const A& a, long a_row, long a_column, const B& b, long b_row, long b_column,
                      long columns, long depth, void* scratch, const E& emit) {

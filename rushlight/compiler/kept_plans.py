@@ -1,0 +1,140 @@
+"""Plans of captured graphs, so that a process that meets one again need not trace it to aten operators either.
+
+In: dynamo's graph of library calls, which needs no gradients and has fixed sizes. Out: what runs it by a plan that was kept,
+or nothing. A plan is found by all that tracing and lowering look at: the calls and their arguments, what is known of inputs
+and attributes, the modes of the thread, and the version of the library. Stage: between dynamo and inductor.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+
+from rushlight.core.dtype import get_default_dtype
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.storage import StorageImpl
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.fx.targets import qualified_name, resolve
+from rushlight.inductor import plan_cache
+from rushlight.inductor.compile_fx import Options, runner
+from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.plan import Plan
+from rushlight.inductor.plan_cache import Unknown, argument_text
+from rushlight.ops import library
+from rushlight.ops.dispatcher import OpOverload
+
+pieces = LazyModule("rushlight.inductor.pieces")
+
+# Folders of the library that decide what a graph becomes.
+_SOURCES = (
+    "amp", "aot", "autograd", "compiler", "core", "fft", "fx", "inductor", "linalg", "nn", "ops", "quantized", "sparse",
+    "special", "utils",
+)  # fmt: skip
+
+
+class KeptPlans:
+    """The plans of captured graphs that are compiled with some options."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+
+    def key_of(self, module: GraphModule) -> str | None:
+        """The name of a graph's plan; None for a graph that is to be traced each time."""
+        cast = state.autocast
+        if self.options.debug or self.options.autotune or state.modes or (cast is not None and cast.enabled):
+            return None
+        if library.has_foreign_kernels():
+            return None
+        modes = (state.grad_enabled, state.inference, state.include, state.exclude, get_default_dtype())
+        try:
+            text = f"{modes}\n{_Description(module).text()}"
+        except Unknown:
+            return None
+        return plan_cache.digest(text, self.options, _SOURCES)
+
+    def find(self, key: str, module: GraphModule, trace: Callable[[], GraphModule]) -> tuple[Callable[..., tuple], Plan] | None:
+        """What runs a captured graph, and its plan, if one was kept; `trace` makes its graph of aten operators, for those who
+        look at kernels."""
+        found = plan_cache.load(key)
+        if found is None:
+            return None
+        plan, built = found
+        details = functools.cache(lambda: pieces.lower(trace(), self.options, lambda stage, text: None))
+        return runner(CompiledGraph, module, plan, built, details), plan
+
+    def keep(self, key: str, attributes: dict[str, Tensor], traced: GraphModule, constants: dict[str, Tensor]) -> None:
+        """Keep the plan of a captured graph with these attributes, if that of its graph of aten operators was kept.
+
+        Where constants of that are no attributes of the captured graph, there is nothing to be kept.
+        """
+        names = {id(tensor): name for name, tensor in attributes.items()}
+        targets = {target: names.get(id(tensor)) for target, tensor in constants.items()}
+        plan_key = traced.meta.get("plan_key")
+        if plan_key is not None and None not in targets.values():
+            plan_cache.keep_also(plan_key, key, targets)
+
+
+def gives_inputs(plan: Plan) -> bool:
+    """Whether results lie in the memory of inputs or constants."""
+    return any(view.buffer and view.buffer not in plan.outputs for view in plan.views)
+
+
+class _Description:
+    """The text of one captured graph. Unknown where it does not say all."""
+
+    def __init__(self, module: GraphModule) -> None:
+        self.module = module
+        self._storages: dict[StorageImpl, int] = {}
+        self._names: dict[object, str] = {}
+
+    def text(self) -> str:
+        """A line for each node."""
+        return "\n".join(map(self._line, self.module.graph.nodes))
+
+    def _line(self, node: Node) -> str:
+        called = f"{node.name} {argument_text(node.args)} {argument_text(node.kwargs)}"
+        if node.op == "call_function" and node.target is getattr:
+            return f"{self._member(node.args[1])} {called}"
+        if node.op == "call_function":
+            return f"{self._function(node.target)} {called}"
+        if node.op == "call_method":
+            return f"{self._member(node.target)} {called}"
+        if node.op == "output":
+            return called
+        value = node.meta.get("val")
+        if not isinstance(value, Tensor):
+            raise Unknown
+        described = " ".join(plan_cache.describe(value, self._storages))
+        return f"{node.op} {node.name} {described} {value.requires_grad}"
+
+    def _function(self, target: Callable) -> str:
+        name = self._names.get(target)
+        if name is None:
+            name = qualified_name(target)
+            if not _is_own(target) or resolve(name) is not target:
+                raise Unknown
+            self._names[target] = name
+        return name
+
+    def _member(self, name: str) -> str:
+        """A method, or attribute, of tensors."""
+        if name not in self._names:
+            found = getattr(Tensor, name, None)
+            if not _is_own(found.fget if isinstance(found, property) else found):
+                raise Unknown
+            self._names[name] = f".{name}"
+        return self._names[name]
+
+
+def _is_own(function: object) -> bool:
+    """Whether a function is the library's, or one of Python's operators, which call methods."""
+    if isinstance(function, OpOverload):
+        return function.namespace == "aten"
+    if getattr(operator, getattr(function, "__name__", ""), None) is function:
+        return True
+    owner = getattr(function, "__objclass__", function)
+    return (getattr(owner, "__module__", None) or "").partition(".")[0] == "rushlight"

@@ -1,0 +1,55 @@
+"""Products of two operands that change from call to call: which way they take, and that they agree with eager."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight.aot.functionalize import functionalize
+from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.graph import GraphLowering
+
+
+@pytest.mark.parametrize("order", ["rows", "left by columns", "right by columns", "both by columns"])
+@pytest.mark.parametrize(("rows", "depth", "columns"), [
+    (64, 784, 512), (512, 64, 784), (1, 40, 33), (13, 1, 31), (5, 4097, 70), (100, 300, 7), (1100, 1000, 9),
+])  # fmt: skip
+def test_orders_of_memory(rows, depth, columns, order):
+    left, right = torch.randn(rows, depth), torch.randn(depth, columns)
+    if order in ("left by columns", "both by columns"):
+        left = left.t().contiguous().t()
+    if order in ("right by columns", "both by columns"):
+        right = right.t().contiguous().t()
+    bias = torch.randn(columns)
+
+    def function(left, right, bias):
+        return (left @ right + bias).relu()
+
+    with torch.no_grad():
+        torch.testing.assert_close(
+            torch.compile(function)(left, right, bias), function(left, right, bias), rtol=1e-4, atol=1e-3
+        )
+
+
+def text_of(rows, depth, columns, by_columns=False):
+    def function(left, right):
+        return (left.t() if by_columns else left) @ right
+
+    shape = (depth, rows) if by_columns else (rows, depth)
+    with torch.no_grad():
+        module = capture(function, (torch.zeros(shape), torch.zeros(depth, columns))).module
+    functionalize(module)
+    return ProgramWriter(GraphLowering(module).run(), 2).write().source
+
+
+def test_text_of_rows_that_stay_in_the_cache():
+    assert "rl::gemm_by_panels<64L>(in0, 784L, 1L, in1, 512L, 1L, 512L, 784L, scratch," in text_of(64, 784, 512)
+    assert "rl::gemm_by_panels<512L>(in0, 1L, 512L, in1, 784L, 1L, 784L, 64L, scratch," in text_of(512, 64, 784, True)
+
+
+def test_text_of_more_rows():
+    text = text_of(2048, 1024, 256)
+    assert "rl::pack_b(in1, 256L, 1L, 1024L, 256L, panels);" in text
+    assert "rl::gemm<2048L>(in0, 1024L, panels, 256L, 1024L," in text
+    assert "rl::gemm_columns<2048L>(in0, 2048L, panels, 256L, 1024L, scratch," in text_of(2048, 1024, 256, True)
