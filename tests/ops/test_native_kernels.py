@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import rushlight as torch
 from rushlight.core import parallel
 from rushlight.core.dtype import ALL
 from rushlight.ops.cpu import convolution, native, native_reductions
@@ -285,6 +286,26 @@ def test_long_sums_of_products_are_cut_into_parts():
     out = np.zeros((30, 40), np.float32)
     assert kernels.matmul(out, a, b, None, 1.0, 0.0)
     np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("shape", "columns", "is_copied"), [((1100, 1000), 130, True), ((1100, 1000), 100, False),
+                                                              ((1000, 1000), 130, False)])  # fmt: skip
+def test_many_rows_by_columns_are_copied_first(monkeypatch, shape, columns, is_copied):
+    copied, contiguous = [], native.contiguous
+
+    def noted(array):
+        copied.append(array.shape)
+        return contiguous(array)
+
+    monkeypatch.setattr(native, "contiguous", noted)
+    generator = np.random.default_rng(0)
+    a = generator.standard_normal(shape[::-1]).astype(np.float32).T
+    b, bias = (generator.standard_normal(size).astype(np.float32) for size in ((shape[1], columns), columns))
+    left, right = torch.from_numpy(a), torch.from_numpy(b)
+    wanted = a.astype(np.float64) @ b
+    for result, expected in ((left @ right, wanted), (torch.addmm(torch.from_numpy(bias), left, right), wanted + bias)):
+        np.testing.assert_allclose(result.numpy(), expected, rtol=1e-3, atol=1e-3)
+    assert copied == [shape] * (2 if is_copied else 0)
 
 
 CONVOLUTIONS = [

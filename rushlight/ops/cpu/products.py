@@ -11,6 +11,16 @@ from rushlight.ops.cpu.common import empty, make, operand
 from rushlight.ops.meta.products import check_addmm, check_bmm, check_mm
 from rushlight.ops.registry import cpu
 
+# A product reads its rows again for every panel of columns. Rows that lie by columns, and are more elements than the
+# second-level caches hold, are copied row by row first, if there are enough panels for that to pay.
+_CACHED_ROWS = 1 << 20
+_COLUMNS = 128
+
+
+def _by_rows(a: np.ndarray, columns: int) -> np.ndarray:
+    is_large = a.ndim == 2 and a.size > _CACHED_ROWS and columns >= _COLUMNS
+    return native.contiguous(a) if is_large and a.strides[0] == a.itemsize else a
+
 
 def _native(
     sizes: tuple[int, ...], kind: dtype, a: np.ndarray, b: np.ndarray, addend: np.ndarray | None, alpha: float, beta: float
@@ -20,7 +30,7 @@ def _native(
         return None
     out = empty(sizes, kind)
     array = out._impl.array if kind is float32 else native.scratch(sizes, a.dtype)
-    if not native.kernels.matmul(array, a, b, addend, alpha, beta):
+    if not native.kernels.matmul(array, _by_rows(a, sizes[-1]), b, addend, alpha, beta):
         return None
     if kind is not float32:
         native.assign(out._impl.array, array)
