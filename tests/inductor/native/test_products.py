@@ -11,6 +11,7 @@ import pytest
 
 from tests.inductor.native.native_build import aligned
 
+UNTOUCHED = -12345.0  # in memory behind what threads were given
 THREADS = 8  # more than enough scratch for the threads of any test machine's first region
 
 
@@ -215,9 +216,13 @@ def run_conv(kernels, x, weight, stride=(1, 1), padding=(0, 0), dilation=(1, 1),
     want = convolve(x, weight, stride, padding, dilation, groups)
     out, bias = np.full(want.shape, np.nan, np.float32), random(weight.shape[0], seed=9)
     shape = longs([*x.shape, weight.shape[0], *weight.shape[2:], *stride, *padding, *dilation, groups])
-    space = scratch(kernels.call("conv_bytes", shape, result=ctypes.c_long))
+    size = kernels.call("conv_bytes", shape, result=ctypes.c_long) // 4
+    threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
+    space = aligned(size * (threads + THREADS))
+    space[:] = UNTOUCHED
     fixed = 24 if weight.shape[0] // groups == 24 else 0
     kernels.call(f"conv_{fixed}", x, weight, bias, out, shape, space)
+    assert (space[size * threads :] == UNTOUCHED).all()
     depth = weight[0].size
     np.testing.assert_allclose(out, want + bias[:, None, None], rtol=0, atol=tolerance(depth))
 
@@ -243,6 +248,12 @@ def test_dilated_conv2d(kernels, stride, padding, dilation):
 @pytest.mark.parametrize("padding", [(1, 1), (0, 0)])
 def test_grouped_and_depthwise_conv2d(kernels, groups, outputs, stride, padding):
     run_conv(kernels, random(2, 6, 19, 21), random(outputs, 6 // groups, 3, 3, seed=1), stride, padding, groups=groups)
+
+
+@pytest.mark.parametrize("size", [(12, 11), (40, 40), (1, 200)])
+def test_pointwise_grouped_conv2d(kernels, size):
+    run_conv(kernels, random(2, 6, *size), random(8, 3, 1, 1, seed=1), groups=2)
+    run_conv(kernels, random(1, 4, *size), random(48, 2, 1, 1, seed=1), groups=2)
 
 
 def test_conv2d_of_many_channels_goes_in_parts(kernels):

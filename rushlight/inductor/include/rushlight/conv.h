@@ -118,13 +118,13 @@ __attribute__((noinline)) inline void pack_pixels(const conv_shape& s, const flo
 }
 
 template <long M, class E>
-RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_shape& s, void* scratch, const E& emit) {
+RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_shape& s, void* own, const E& emit) {
   const long pixels = s.out_height() * s.out_width(), depth = s.depth(), outputs = M ? M : s.outputs / s.groups;
   const long panels = (pixels + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(outputs);
   const long packs = s.images * s.groups * panels, wanted = 1 + 4L * thread_count() / (packs + 1);
   const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
   const long group = group_size(blocks, share < limit ? share : limit), groups = (blocks + group - 1) / group;
-  float* panel = (float*)((char*)scratch + thread_index() * conv2d_scratch_bytes(s));
+  float* panel = (float*)own;
   long held = -1;
 #pragma omp for schedule(static)
   for (long task = 0; task < packs * groups; ++task) {
@@ -176,10 +176,9 @@ __attribute__((noinline)) void depthwise_row(const conv_shape& s, const float* p
 }
 
 template <class E>
-RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, void* scratch,
-                                const E& emit) {
+RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, void* own, const E& emit) {
   const long taps = s.kernel_height * s.kernel_width, multiplier = s.outputs / s.groups, out_width = s.out_width();
-  float* row = (float*)((char*)scratch + thread_index() * conv2d_scratch_bytes(s));
+  float* row = (float*)own;
   float* plane = row + (out_width + 4 * lanes) / lanes * lanes;
   const auto compute_row = s.stride_width == 1   ? depthwise_row<1>
                            : s.stride_width == 2 ? depthwise_row<2>
@@ -201,10 +200,11 @@ RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_
 // parallel region; ends with a barrier.
 template <long GroupOutputs, class E>
 RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& shape, void* scratch, const E& emit) {
-  if (shape.group_channels() == 1 && shape.groups > 1) return conv2d_depthwise(x, weight, shape, scratch, emit);
+  void* own = (char*)scratch + thread_index() * conv2d_scratch_bytes(shape);
+  if (shape.group_channels() == 1 && shape.groups > 1) return conv2d_depthwise(x, weight, shape, own, emit);
   conv_shape s = shape;
   if (s.pointwise()) s.width *= s.height, s.height = 1;  // the rows of an image are one
-  conv2d_product<GroupOutputs>(x, weight, s, scratch, emit);
+  conv2d_product<GroupOutputs>(x, weight, s, own, emit);
 }
 
 }  // namespace rl
