@@ -220,10 +220,10 @@ class AtenGraph:
 
         return trace
 
-    def _guarded(self, run: Callable, inputs: list[Tensor], gives_inputs: Callable[[], bool]) -> Callable:
+    def _guarded(self, run: Callable, inputs: list[Tensor], gives_its_inputs: Callable[[], bool]) -> Callable:
         """`run`, whose results ask for gradients where the program's do."""
         trained = any(_requires_grad(tensor) for tensor in (*inputs, *self._attributes.values()))
-        if trained and (state.grad_enabled or gives_inputs()):
+        if trained and (state.grad_enabled or gives_its_inputs()):
             return _without_gradients(run, _asking(self.module))
         return run
 

@@ -54,11 +54,10 @@ def digest(text: str, options: Options, folders: tuple[str, ...]) -> str:
 
 def load(key: str) -> tuple[Plan, Library] | None:
     """The plan of that name and its library, where the cache has both."""
-    path = _path(key)
-    content = None if path is None else cache.read(path)
-    if content is None:
+    found = _read(key)
+    if found is None:
         return None
-    program, _, text = content.decode().partition("\n")
+    program, text = found
     library = find(program)
     return None if library is None else (from_text(text), library)
 
@@ -78,11 +77,20 @@ def _write(key: str, text: str, program: str) -> None:
 
 def keep_also(key: str, other: str, targets: dict[str, str]) -> None:
     """Keep a plan under another key as well, for a graph in which the attributes that are its constants have other names."""
+    found = _read(key)
+    if found is not None:
+        program, text = found
+        _write(other, with_targets(text, targets), program)
+
+
+def _read(key: str) -> tuple[str, str] | None:
+    """The name of an entry's library, and the text of its plan."""
     path = _path(key)
     content = None if path is None else cache.read(path)
-    if content is not None:
-        program, _, text = content.decode().partition("\n")
-        _write(other, with_targets(text, targets), program)
+    if content is None:
+        return None
+    program, _, text = content.decode().partition("\n")
+    return program, text
 
 
 def _path(key: str) -> Path | None:
