@@ -30,12 +30,23 @@ class Network:
         self.room += (capacity, 0)
 
     def source_side(self, source: int, sink: int) -> set[int]:
-        """The vertices that the source reaches once the edges of a minimum cut, the one nearest to it, are full."""
+        """The vertices from which nothing more flows to the sink: the source's side of the minimum cut nearest to the sink."""
         while True:
             level = self._levels(source)
             if level[sink] < 0:
-                return {vertex for vertex, depth in enumerate(level) if depth >= 0}
+                return set(range(len(self.leaving))) - self._reaching(sink)
             self._fill(source, sink, level)
+
+    def _reaching(self, sink: int) -> set[int]:
+        """The vertices that a path of edges with room joins to the sink."""
+        found, open_ends = {sink}, [sink]
+        while open_ends:
+            for edge in self.leaving[open_ends.pop()]:
+                start = self.head[edge]
+                if self.room[edge ^ 1] and start not in found:
+                    found.add(start)
+                    open_ends.append(start)
+        return found
 
     def _levels(self, source: int) -> list[int]:
         """How many edges with room lead to each vertex; -1 where none do."""

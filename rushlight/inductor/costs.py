@@ -17,6 +17,8 @@ NEAR = 60.0  # bytes of weights that come from the third-level cache, per nanose
 STREAMED = 30.0  # bytes of weights that come from further away, per nanosecond
 NEARBY = 1 << 22  # bytes of weights that other layers' may leave in the third-level cache
 TRANSPOSED = 10.0  # bytes of a copy that changes the order of the elements, per nanosecond
+TURNED = 50.0  # bytes that are packed with their columns as rows, per nanosecond, out of a cache into another
+LONGEST_TURNED = 4096  # depth of a product that is calculated in one part
 TRANSFORMED = 4.0  # bytes of weights that are transformed for Winograd's algorithm, per nanosecond
 PANEL = 32  # columns of a product are calculated this many at a time
 SECOND_LEVEL = 1 << 18  # floats in a core's cache
@@ -37,6 +39,17 @@ def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) ->
     together = panels * rows * depth + columns * depth
     apart = rows * depth + times * columns * depth
     return {"rows_at_once": -(-rows // times)} if apart < FEWER * together else {}
+
+
+def turned(rows: Size, columns: Size, depth: Size) -> bool:
+    """Whether a product whose right operand lies by columns had better be calculated as its own transposed.
+
+    Then the rows are packed and the results turned, instead of packing the columns; but rows fill whole panels.
+    """
+    if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or depth > LONGEST_TURNED:
+        return False
+    idle = 2 * (_whole_panels(rows) - rows) * columns * depth
+    return 2 * (4 * rows * (depth + columns) / TURNED + idle / FLOPS) < 4 * columns * depth / TURNED
 
 
 def direct_convolution(pixels: int, taps: int, channels: int, outputs: int) -> float:

@@ -12,7 +12,7 @@ from rushlight.aot.joint import trace_joint
 from rushlight.aot.partition import min_cut_partition
 from rushlight.compiler.open_inputs import open_inputs
 from rushlight.compiler.passes import BY_OPERATOR
-from tests.aot.golden.programs import normalise, perceptron, views
+from tests.aot.golden.programs import normalise, perceptron, rectified, views
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -25,6 +25,7 @@ PROGRAMS = {
     "perceptron": (perceptron, torch.zeros(4, 3), torch.zeros(4, dtype=torch.int64), leaf(8, 3), leaf(5, 8)),
     "views": (views, leaf(4, 3), torch.zeros(3)),
     "normalise": (normalise, leaf(6, 3)),
+    "rectified": (rectified, torch.zeros(4, 3), leaf(8, 3), leaf(5, 8)),
 }
 
 

@@ -14,6 +14,7 @@ from rushlight.inductor.graph import GraphLowering
 @pytest.mark.parametrize("order", ["rows", "left by columns", "right by columns", "both by columns"])
 @pytest.mark.parametrize(("rows", "depth", "columns"), [
     (64, 784, 512), (512, 64, 784), (1, 40, 33), (13, 1, 31), (5, 4097, 70), (100, 300, 7), (1100, 1000, 9),
+    (32, 1000, 600), (96, 64, 517),
 ])  # fmt: skip
 def test_orders_of_memory(rows, depth, columns, order):
     left, right = torch.randn(rows, depth), torch.randn(depth, columns)
@@ -32,13 +33,14 @@ def test_orders_of_memory(rows, depth, columns, order):
         )
 
 
-def text_of(rows, depth, columns, by_columns=False):
+def text_of(rows, depth, columns, by_columns=False, right_by_columns=False):
     def function(left, right):
-        return (left.t() if by_columns else left) @ right
+        return (left.t() if by_columns else left) @ (right.t() if right_by_columns else right)
 
     shape = (depth, rows) if by_columns else (rows, depth)
+    right = (columns, depth) if right_by_columns else (depth, columns)
     with torch.no_grad():
-        module = capture(function, (torch.zeros(shape), torch.zeros(depth, columns))).module
+        module = capture(function, (torch.zeros(shape), torch.zeros(right))).module
     functionalize(module)
     return ProgramWriter(GraphLowering(module).run(), 2).write().source
 
@@ -46,6 +48,15 @@ def text_of(rows, depth, columns, by_columns=False):
 def test_text_of_rows_that_stay_in_the_cache():
     assert "rl::gemm_by_panels<64L>(in0, 784L, 1L, in1, 512L, 1L, 512L, 784L, scratch," in text_of(64, 784, 512)
     assert "rl::gemm_by_panels<512L>(in0, 1L, 512L, in1, 784L, 1L, 784L, 64L, scratch," in text_of(512, 64, 784, True)
+
+
+def test_text_of_many_columns_that_lie_one_after_the_other():
+    text = text_of(64, 784, 512, right_by_columns=True)
+    assert "rl::pack_b(in0, 1L, 784L, 784L, 64L, panels);" in text
+    assert "rl::gemm_turned<64L, 512L>(panels, in1, 784L, 784L," in text
+    assert "rl::gemm_turned" not in text_of(512, 784, 512, right_by_columns=True)  # as many rows as columns
+    assert "rl::gemm_turned" not in text_of(40, 784, 512, right_by_columns=True)  # rows that fill panels badly
+    assert "rl::gemm_turned" not in text_of(64, 5000, 512, right_by_columns=True)  # sums that go in parts
 
 
 def test_text_of_more_rows():

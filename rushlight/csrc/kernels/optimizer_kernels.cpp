@@ -70,19 +70,20 @@ template <class T> struct Moments {
   }
 };
 
+// Roots and divisions take longer than the memory, so there is one of each.
 template <class T> void step(const RlAdam& o, const RlParameter& given, int64_t first, int64_t last) {
   const Moments<T> moments(o, given);
   T* largest = (T*)given.states[2];
   const double number = given.scalars[0] + 1;
   const T size = (T)(-o.lr / (1 - power(o.beta1, number))), eps = (T)o.eps;
-  const T correction = (T)__builtin_sqrt(1 - power(o.beta2, number));
+  const T correction = (T)(1 / __builtin_sqrt(1 - power(o.beta2, number)));
   each_index(first, last, [&](auto lane, int64_t i) {
     moments.move(lane, i, [&](auto p, auto, auto m, auto v) {
       if (largest) {
         v = maximum(lane.load(largest + i), v);
         lane.store(largest + i, v);
       }
-      return p + m * size / (sqrt(v) / correction + eps);
+      return p + m * size / (sqrt(v) * correction + eps);
     });
   });
 }
@@ -158,10 +159,10 @@ template <class T> void step(const RlNadam& o, const RlParameter& given, int64_t
   const double next = o.beta1 * (1 - 0.5 * power(0.96, (number + 1) * o.momentum_decay));
   const double product = (float)given.scalars[1] * (float)now;
   const T from_gradient = (T)(-o.lr * (1 - now) / (1 - product)), from_mean = (T)(-o.lr * next / (1 - product * next));
-  const T correction = (T)(1 - power(o.beta2, number)), eps = (T)o.eps;
+  const T correction = (T)(1 / (1 - power(o.beta2, number))), eps = (T)o.eps;
   each_index(first, last, [&](auto lane, int64_t i) {
     moments.move(lane, i, [&](auto p, auto g, auto m, auto v) {
-      return p + (g * from_gradient + m * from_mean) / (sqrt(v / correction) + eps);
+      return p + (g * from_gradient + m * from_mean) / (sqrt(v * correction) + eps);
     });
   });
 }

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rushlight.core.algebra import to_cpp
-from rushlight.core.dtype import int8
+from rushlight.core.dtype import float32, int8
 from rushlight.inductor.codegen.attentions import AttentionWriter
 from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
 from rushlight.inductor.codegen.packing import PackedOperand, texts
 from rushlight.inductor.codegen.types import size_operand, size_text
+from rushlight.inductor.costs import turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, row_variables
 from rushlight.inductor.sizes import Size, as_size
@@ -108,9 +109,25 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         template, depth = self.template, self.template.parameters["depth"]
         a, b = template.operands["a"], template.operands["b"]
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
+        if b.strides[0] == 1 and self.element_type(b.buffer) is float32 and turned(template.rows, template.columns, depth):
+            return self._gemm_turned()
         return [
             f"rl::gemm_by_panels<{template.rows}L>({self.pointer_to(a)}, {texts(*a.strides)}, {self.pointer_to(b)}, "
             f"{texts(*b.strides)}, {texts(template.columns, depth)}, {self._panel_of_each_thread(depth)},",
+            "    [&](auto lane, long x, long r, auto value) {",
+            *[f"  {line}" for line in self.epilogue()],
+            "});",
+        ]
+
+    def _gemm_turned(self) -> list[str]:
+        """A product that packs its rows instead of the columns, of which there are more."""
+        template, depth = self.template, self.template.parameters["depth"]
+        a, b = template.operands["a"], template.operands["b"]
+        arguments = texts(*reversed(a.strides), depth, template.rows)
+        return [
+            *self.pack(PackedOperand(f"rows_{template.name}", a, depth, template.rows, False, "rl::pack_b", arguments)),
+            f"rl::gemm_turned<{template.rows}L, {template.columns}L>(panels, {self.pointer_to(b)}, "
+            f"{texts(b.strides[1], depth)},",
             "    [&](auto lane, long x, long r, auto value) {",
             *[f"  {line}" for line in self.epilogue()],
             "});",

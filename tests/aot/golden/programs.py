@@ -22,3 +22,9 @@ def normalise(rows):
     """Sizes of the rows are open: the backward gets them as numbers."""
     centred = rows - rows.mean(0)
     return centred / (centred * centred).mean(0).sqrt() * rows.shape[0]
+
+
+def rectified(rows, first, second):
+    """Of results of equal size the later one is kept."""
+    hidden = (rows @ first.t()).relu()
+    return (hidden @ second.t()).sum()

@@ -148,6 +148,25 @@ template <long M> void product(long m, const float* a, long a_row, const float* 
   }
 PRODUCT(0) PRODUCT(1) PRODUCT(3) PRODUCT(13) PRODUCT(37) PRODUCT(128)
 
+// A as an operand of any strides, which is packed; B's columns one after the other.
+template <long M, long N>
+static void turned_product(const float* a, long a_row, long a_column, const float* b, long b_column, float* packed,
+                           float* out, long depth) {
+#pragma omp parallel
+  {
+    pack_b(a, a_column, a_row, depth, M, packed);
+    gemm_turned<M, N>(packed, b, b_column, depth, [&](auto lane, long row, long column, auto value) {
+      lane.store(out + row * N + column, value);
+    });
+  }
+}
+#define TURNED(M, N)                                                                                           \
+  extern "C" void gemm_turned_##M##_##N(const float* a, long a_row, long a_column, const float* b,             \
+                                        long b_column, float* packed, float* out, long depth) {                \
+    turned_product<M, N>(a, a_row, a_column, b, b_column, packed, out, depth);                                 \
+  }
+TURNED(1, 5) TURNED(32, 64) TURNED(33, 70) TURNED(60, 47)
+
 extern "C" long bgemm_bytes(long depth) { return bgemm_scratch_bytes(depth); }
 
 extern "C" void bgemm_any(long m, long batches, const float* a, const long* a_at, const float* b, const long* b_at,

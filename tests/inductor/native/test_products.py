@@ -73,6 +73,18 @@ def test_gemm_of_any_strides(kernels):
     run_gemm(kernels, 37, random(37, 100)[:, :61], random(200, 90)[1:123:2, 5:80:3])
 
 
+@pytest.mark.parametrize("rows, columns", [(1, 5), (32, 64), (33, 70), (60, 47)])
+@pytest.mark.parametrize("depth", [1, 17, 130])
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_gemm_turned(kernels, rows, columns, depth, by_columns):
+    a = random(depth, rows).T if by_columns else random(rows, depth)
+    b = random(columns, depth + 3, seed=1)[:, :depth].T
+    out = np.full((rows, columns), np.nan, np.float32)
+    packed = aligned(kernels.call("packed_floats", depth, rows, result=ctypes.c_long))
+    kernels.call(f"gemm_turned_{rows}_{columns}", a, *element_strides(a), b, depth + 3, packed, out, depth)
+    np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=0, atol=tolerance(depth))
+
+
 @pytest.mark.parametrize("rows, columns, depth", [(1, 5, 8), (7, 33, 20), (30, 64, 32), (13, 40, 3), (2, 3, 2100)])
 def test_bgemm(kernels, rows, columns, depth):
     batches = 5

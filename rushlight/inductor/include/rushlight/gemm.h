@@ -165,26 +165,24 @@ template <long M, class A, class B, class E>
 RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_column, const B& b, long b_row,
                           long b_column, long columns, long depth, void* scratch, const E& emit) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(m);
-  // Rows are split only as far as the threads need it, since every part of a panel's rows may pack the panel again.
-  const long wanted = 1 + 4L * thread_count() / (batches * panels + 1);
-  const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
-  const long group = group_size(blocks, share < limit ? share : limit), groups = (blocks + group - 1) / group;
+  const long limit = depth > depth_block ? group_limit : blocks;
   float* panel_data = (float*)((char*)scratch + thread_index() * bgemm_scratch_bytes(depth));
   decltype(b(0)) held = nullptr;
-#pragma omp for schedule(static)
-  for (long task = 0; task < panels * batches * groups; ++task) {
-    const long first = task % groups * group, batch = task / groups % batches;
-    const long column = task / groups / batches * tile_columns, left = columns - column;
-    const long last = first + group < blocks ? first + group : blocks;
+  const share_of_thread share(panels * batches * blocks);
+  for (long at = share.first, count; at < share.last; at += count) {
+    const long first = at % blocks, batch = at / blocks % batches;
+    const long column = at / blocks / batches * tile_columns, left = columns - column;
+    count = smallest(blocks - first, limit, share.last - at);
     const auto* source = b(batch) + column * b_column;
     if (source != held) {
       pack_panel(source, b_row, b_column, depth, left < tile_columns ? left : tile_columns, panel_data);
       held = source;
     }
-    multiply_group<M>(m, first, last, a(batch), a_row, a_column, (const float*)panel_data,
+    multiply_group<M>(m, first, first + count, a(batch), a_row, a_column, (const float*)panel_data,
                       next_panel<float>{panel_data, 0, blocks}, column, columns, depth,
                       [&](auto lane, long row, long at, auto value) { emit(lane, batch, row, at, value); });
   }
+#pragma omp barrier
 }
 
 // Batched products of operands that lie anywhere: a(batch) and b(batch) give the matrices' first elements, a's in
@@ -210,6 +208,50 @@ template <class A, class B, class E>
 RL_INLINE void bgemm(long m, long batches, const A& a, long a_row, long a_column, const B& b, long b_row, long b_column,
                      long columns, long depth, void* scratch, const E& emit) {
   bgemm_rows<0>(m, batches, a, a_row, a_column, b, b_row, b_column, columns, depth, scratch, emit);
+}
+
+// ---- B by columns ----------------------------------------------------------------------------------------------------
+
+// The result's transposed, of the transposed operands: B's columns, which lie in one piece each, are read as they are, and
+// A, the smaller one, is packed instead.
+
+// emit for a square of the turned result: c[j][i] is the element in row + i and column + j.
+template <class E>
+RL_INLINE void emit_turned(const float* c, long row, long rows, long column, long columns, const E& emit) {
+  vec<float> block[lanes];
+  RL_UNROLL for (int j = 0; j < lanes; ++j) block[j] = load_bytes<vec<float>>(c + j * tile_columns);
+  transpose(block);
+  for (long i = 0; i < lanes && i < rows; ++i) {
+    if (columns >= lanes) emit(vector_lane{}, row + i, column, block[i]);
+    else
+      for (long j = 0; j < columns; ++j) emit(scalar_lane{}, row + i, column + j, block[i][j]);
+  }
+}
+
+// C = A * B for M rows, N columns and a depth of at most depth_block. packed_rows: A's transposed in panels, by pack_b with
+// the strides of A swapped. B has unit stride along K, and b_column is the distance of its columns.
+template <long M, long N, class E>
+RL_INLINE void gemm_turned(const float* packed_rows, const float* b, long b_column, long depth, const E& emit) {
+  constexpr long across = (M + tile_columns - 1) / tile_columns, down = (N + tile_columns - 1) / tile_columns;
+  constexpr long rest = N - (down - 1) * tile_columns;
+  const auto turn_block = [&](auto split, long column, const float* panel, long row) {
+    alignas(64) float c[tile_columns * tile_columns] = {};
+    for (long i = 0; i < split.known_count; ++i) {
+      const row_block block = split.at(0, i);
+      split.run(block, b + column * b_column, b_column, 1, panel, depth, c + block.first * tile_columns, false);
+    }
+    for (long j = 0; j < tile_columns && column + j < N; j += lanes)
+      for (long i = 0; i < tile_columns && row + i < M; i += lanes)
+        emit_turned(c + j * tile_columns + i, row + i, M - row - i, column + j, N - column - j, emit);
+  };
+  const share_of_thread share(down * across);
+  for (long at = share.first; at < share.last; ++at) {
+    const long column = at / across * tile_columns, row = at % across * tile_columns;
+    const float* panel = packed_rows + row * depth;
+    if (rest == tile_columns || column + tile_columns <= N) turn_block(row_split<tile_columns>{}, column, panel, row);
+    else turn_block(row_split<rest>{}, column, panel, row);
+  }
+#pragma omp barrier
 }
 
 }  // namespace rl

@@ -18,11 +18,24 @@ RL_INLINE int thread_index() { return 0; }
 RL_INLINE int thread_count() { return 1; }
 #endif
 
-// The largest of some sizes.
+// The part of `count` pieces of work, [first, last), that this thread takes.
+struct share_of_thread {
+  long first, last;
+  RL_INLINE explicit share_of_thread(long count)
+      : first(count * thread_index() / thread_count()), last(count * (thread_index() + 1) / thread_count()) {}
+};
+
+// The largest and the smallest of some sizes.
 constexpr long largest(long size) { return size; }
 template <class... Rest> constexpr long largest(long size, Rest... rest) {
   const long other = largest(rest...);
   return size > other ? size : other;
+}
+
+constexpr long smallest(long size) { return size; }
+template <class... Rest> constexpr long smallest(long size, Rest... rest) {
+  const long other = smallest(rest...);
+  return size < other ? size : other;
 }
 
 // for_each shared among the threads, each taking runs of about `grain` elements; ends with a barrier.
