@@ -1,4 +1,5 @@
-"""Convolutions and their gradients as C++: calls of conv.h, image.h, winograd.h, depthwise.h and the gradients' headers."""
+"""Convolutions and their gradients as C++: calls of conv.h, image.h, winograd.h, depthwise.h, grouped.h and the gradients'
+headers."""
 
 from __future__ import annotations
 
@@ -90,6 +91,25 @@ class ConvolutionWriter:
     def _depthwise_input(self) -> list[str]:
         return self._channelwise("grad", "rl::channelwise_input_gradient", "rl::depthwise_input_scratch_bytes")
 
+    def _grouped(self) -> list[str]:
+        return self._by_groups("input", "rl::conv2d_grouped", "rl::grouped_scratch_bytes", True)
+
+    def _grouped_input(self) -> list[str]:
+        return self._by_groups("grad", "rl::grouped_input_gradient", "rl::grouped_input_scratch_bytes", False)
+
+    def _by_groups(self, source_name: str, function: str, scratch_bytes: str, forward: bool) -> list[str]:
+        template, parameters = self.template, self.template.parameters
+        source, weight = template.operands[source_name], template.operands["weight"]
+        shape, read, given = parameters["shape"], *parameters["each"]
+        arguments = f"rl::conv_shape{{{shape_text(shape)}}}, {'true' if forward else 'false'}"
+        name = f"groups_{weight.buffer}_{weight.offset}_{'forward' if forward else 'backward'}"
+        lanes, constant = 3 * max(read, given) * shape[-1], parameters["packed_once"]  # at most, with those that stay idle
+        operand = PackedOperand(name, weight, parameters["depth"], lanes, constant, "rl::pack_groups", arguments)
+        # Blocks of channels that fill their vectors begin where vectors of all channels do.
+        known = template.columns if read <= given and 32 % given == 0 else 0
+        call = f"{function}({self.pointer_to(source)}, {image_strides(source)}, panels"
+        return [*self.pack(operand), *self._convolve(call, scratch_bytes, known)]
+
     def _channelwise(self, source_name: str, function: str, scratch_bytes: str) -> list[str]:
         template, parameters = self.template, self.template.parameters
         source, weight = template.operands[source_name], template.operands["weight"]
@@ -113,7 +133,7 @@ class ConvolutionWriter:
         self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}(rl::conv_shape{{{shape}}}, {THREADS})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
         # A pixel of an input is read by one tap in as many as a step has pixels.
-        steps = sizes[7] * sizes[8] if template.kind in ("convolution_input", "depthwise_input") else 1
+        steps = sizes[7] * sizes[8] if template.kind in ("convolution_input", "depthwise_input", "grouped_input") else 1
         self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2 // steps)
         known = outputs if isinstance(outputs, int) else 0
         return [

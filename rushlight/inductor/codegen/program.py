@@ -47,7 +47,8 @@ TEMPLATE_HEADERS = {
     "gemm": "gemm", "bgemm": "gemm", "byte_gemm": "byte_gemm", "attention": "attention", "convolution": "conv",
     "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
     "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
-    "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise",
+    "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise", "grouped": "grouped",
+    "grouped_input": "grouped",
 }  # fmt: skip
 
 

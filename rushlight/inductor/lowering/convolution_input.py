@@ -11,11 +11,12 @@ from rushlight.core.dtype import float32
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.convolutions import (
     as_channels_first,
-    as_channels_last,
     can_be_winograd,
+    channels_last_operand,
     contiguous_operand,
     filter_operand,
     has_filter_each,
+    has_narrow_groups,
     is_product,
     is_winograd,
     lies_channels_last,
@@ -54,6 +55,8 @@ def image_input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple,
         max(geometry.stride) > 1 or lies_channels_last(graph, grad)
     ):
         return _depthwise_input(graph, grad, weight, size, geometry)
+    if len(weight.size) == 4 and has_narrow_groups(weight, geometry.groups):
+        return _narrow_groups_input(graph, grad, weight, size, geometry)
     return None
 
 
@@ -124,6 +127,18 @@ def _depthwise_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geo
     return as_channels_first(made)
 
 
+def _narrow_groups_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+    images, channels, height, width = size
+    filters, (outputs, each, *kernel) = contiguous_operand(graph, weight), weight.size
+    given = outputs // geometry.groups
+    made = graph.template(
+        "grouped_input", (images, height, width, channels), float32, images * height * width, channels,
+        {"grad": channels_last_operand(graph, grad), "weight": filters}, shape=conv_shape(size, weight.size, geometry),
+        depth=given * kernel[0] * kernel[1], each=(given, each), packed_once=graph.is_constant_buffer(filters.buffer),
+    )  # fmt: skip
+    return as_channels_first(made)
+
+
 def any_operand(graph, box: TensorBox) -> Operand:
     """The box by strides, after a copy if need be."""
     return graph.operand(box, box.size) or graph.operand(graph.copy(box), box.size)
@@ -132,11 +147,3 @@ def any_operand(graph, box: TensorBox) -> Operand:
 def conv_shape(size: tuple, weight: tuple, geometry: Geometry) -> tuple:
     """The members of an rl::conv_shape."""
     return (*size, weight[0], *weight[2:], *geometry.stride, *geometry.padding, *geometry.dilation, geometry.groups)
-
-
-def channels_last_operand(graph, box: TensorBox) -> Operand:
-    """Images by strides with their channels side by side, after a copy if need be."""
-    found = graph.operand(box, box.size)
-    if found is not None and (found.strides[1] == 1 or as_size(box.size[1]) == 1):
-        return found
-    return graph.operand(as_channels_first(graph.copy(as_channels_last(box))), box.size)

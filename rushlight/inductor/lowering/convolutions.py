@@ -13,6 +13,8 @@ from rushlight.inductor.lowering.pointwise import add, mul_boxes
 from rushlight.inductor.sizes import Size, as_size, as_sizes, hint
 from rushlight.inductor.tensor_box import TensorBox
 
+WIDEST_NARROW_GROUP = 96  # channels
+
 
 def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
     """The convolution of images in float32."""
@@ -24,6 +26,8 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
     shape = (images, channels, height, width, outputs, kernel_height, kernel_width, *stride, *padding, *dilation, groups)
     if has_filter_each(weight, groups) and lies_channels_last(graph, input):
         made = _depthwise(graph, input, weight, shape, (images, out_height, out_width, outputs))
+    elif has_narrow_groups(weight, groups):
+        made = _narrow_groups(graph, input, weight, shape, (images, out_height, out_width, outputs))
     elif groups > 1:
         made = _grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
     else:
@@ -49,6 +53,14 @@ def has_filter_each(weight: TensorBox, groups: int) -> bool:
     return groups > 1 and weight.size[0] == groups and weight.size[1] == 1
 
 
+def has_narrow_groups(weight: TensorBox, groups: int) -> bool:
+    """Whether groups are too narrow to be products of their own."""
+    outputs, channels = weight.size[:2]
+    if groups == 1 or not (isinstance(outputs, int) and isinstance(channels, int)) or has_filter_each(weight, groups):
+        return False
+    return max(outputs // groups, channels) <= WIDEST_NARROW_GROUP
+
+
 def lies_channels_last(graph, image: TensorBox) -> bool:
     """Whether the channels of an image lie side by side."""
     found = graph.operand(image, image.size)
@@ -63,6 +75,26 @@ def _depthwise(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: t
         depth=weight.size[2] * weight.size[3], packed_once=graph.is_constant_buffer(filters.buffer),
     )  # fmt: skip
     return as_channels_first(made)
+
+
+def _narrow_groups(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+    filters, groups = contiguous_operand(graph, weight), shape[-1]
+    outputs, channels, kernel_height, kernel_width = weight.size
+    operands = {"input": channels_last_operand(graph, input), "weight": filters}
+    made = graph.template(
+        "grouped", size, input.dtype, size[0] * size[1] * size[2], size[3], operands, shape=shape,
+        depth=channels * kernel_height * kernel_width, each=(channels, outputs // groups),
+        packed_once=graph.is_constant_buffer(filters.buffer),
+    )  # fmt: skip
+    return as_channels_first(made)
+
+
+def channels_last_operand(graph, box: TensorBox) -> Operand:
+    """Images by strides with their channels side by side, after a copy if need be."""
+    found = graph.operand(box, box.size)
+    if found is not None and (found.strides[1] == 1 or as_size(box.size[1]) == 1):
+        return found
+    return _copy_channels_last(graph, box)
 
 
 def as_channels_first(made: TensorBox) -> TensorBox:

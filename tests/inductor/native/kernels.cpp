@@ -3,6 +3,7 @@
 #include <rushlight/conv.h>
 #include <rushlight/depthwise.h>
 #include <rushlight/gemm.h>
+#include <rushlight/grouped.h>
 #include <rushlight/image.h>
 #include <rushlight/math.h>
 #include <rushlight/philox.h>
@@ -284,6 +285,23 @@ extern "C" void depthwise_weight(const float* x, const image_strides* at, const 
     lane.store(out + c * taps + k, value);
   }));
 }
+
+extern "C" long grouped_bytes(const conv_shape* shape, long threads) { return grouped_scratch_bytes(*shape, threads); }
+extern "C" long grouped_input_bytes(const conv_shape* shape, long threads) {
+  return grouped_input_scratch_bytes(*shape, threads);
+}
+
+#define GROUPED(Name, Function, Forward, Columns)                                                                    \
+  extern "C" void Name(const float* x, const image_strides* at, const float* weight, float* packed, float* out,       \
+                       const conv_shape* shape, void* scratch) {                                                     \
+    _Pragma("omp parallel") {                                                                                        \
+      pack_groups(weight, *shape, Forward, packed);                                                                  \
+      Function(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long c, auto value) {         \
+        lane.store(out + pixel * shape->Columns + c, value);                                                         \
+      }));                                                                                                           \
+    }                                                                                                                \
+  }
+GROUPED(grouped, conv2d_grouped, true, outputs) GROUPED(grouped_input, grouped_input_gradient, false, channels)
 
 // ---- random words --------------------------------------------------------------------------------------------------
 

@@ -171,3 +171,38 @@ def test_depthwise(kernels, channels, kernel, stride, padding):
     out, memory = np.full(weight.shape, np.nan, np.float32), space_of(kernels, "depthwise_weight", shape)
     kernels.call("depthwise_weight", x, longs(element_strides(x)), grad, at, out, shape, memory)
     np.testing.assert_allclose(out, to_weight, rtol=0, atol=2 * tolerance(grad[0, 0].size * 2))
+
+
+# ---- groups --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("groups, inputs, outputs", [
+    (8, 4, 4), (9, 4, 4), (2, 16, 16), (5, 3, 3), (7, 1, 2), (3, 2, 5), (4, 12, 6), (2, 24, 24), (3, 20, 40), (2, 7, 33), (1, 9, 9),
+])  # fmt: skip
+@pytest.mark.parametrize("kernel, stride, padding, dilation", [
+    ((3, 3), (1, 1), (1, 1), (1, 1)), ((1, 1), (1, 1), (0, 0), (1, 1)), ((5, 2), (2, 1), (2, 0), (1, 2)),
+    ((3, 3), (1, 2), (3, 2), (2, 1)),
+])  # fmt: skip
+def test_groups(kernels, groups, inputs, outputs, kernel, stride, padding, dilation):
+    x, weight = channels_last(random(2, groups * inputs, 11, 13)), random(groups * outputs, inputs, *kernel, seed=1)
+    want = convolve(x, weight, stride, padding, dilation, groups)
+    shape = longs([*x.shape, groups * outputs, *kernel, *stride, *padding, *dilation, groups])
+    widest = 3 * max(inputs, outputs)
+    packed = aligned(kernel[0] * kernel[1] * max(inputs, outputs) * (groups * widest + PANEL))
+    out = np.full((2, *want.shape[2:], groups * outputs), np.nan, np.float32)
+    kernels.call("grouped", x, longs(element_strides(x)), weight, packed, out, shape, space_of(kernels, "grouped", shape))
+    np.testing.assert_allclose(out.transpose(0, 3, 1, 2), want, rtol=0, atol=tolerance(weight[0].size) * 2)
+
+    grad = channels_last(random(*want.shape, seed=2))
+    to_input = np.zeros((2, groups * inputs, 11 + 2 * padding[0], 13 + 2 * padding[1]))
+    for group, i, j in np.ndindex(groups, *kernel):
+        rows = slice(i * dilation[0], i * dilation[0] + (want.shape[2] - 1) * stride[0] + 1, stride[0])
+        columns = slice(j * dilation[1], j * dilation[1] + (want.shape[3] - 1) * stride[1] + 1, stride[1])
+        read, given = slice(group * inputs, (group + 1) * inputs), slice(group * outputs, (group + 1) * outputs)
+        taps = weight[given, :, i, j].astype(np.float64)
+        to_input[:, read, rows, columns] += np.einsum("nohw,oc->nchw", grad[:, given].astype(np.float64), taps)
+    to_input = to_input[:, :, padding[0] : padding[0] + 11, padding[1] : padding[1] + 13]
+    out = np.full((2, 11, 13, groups * inputs), np.nan, np.float32)
+    at, memory = longs(element_strides(grad)), space_of(kernels, "grouped_input", shape)
+    kernels.call("grouped_input", grad, at, weight, packed, out, shape, memory)
+    np.testing.assert_allclose(out.transpose(0, 3, 1, 2), to_input, rtol=0, atol=tolerance(weight[:, 0].size) * 2)

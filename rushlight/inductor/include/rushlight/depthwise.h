@@ -50,22 +50,22 @@ constexpr depthwise_geometry depthwise_backward(const conv_shape& s) {
           reach + 1, -window.low, window.count, s.stride_width};
 }
 
-RL_INLINE depthwise_line forward_line(const conv_shape& s) {
-  return {0, s.kernel_width, s.dilation_width * tile_columns, 0, tile_columns, s.stride_width * tile_columns,
-          s.out_width(), 0, tile_columns};
+// A pixel takes `pitch` floats of the ring, and the weights of a tap `tap` floats.
+RL_INLINE depthwise_line forward_line(const conv_shape& s, long pitch, long tap) {
+  return {0, s.kernel_width, s.dilation_width * pitch, 0, tap, s.stride_width * pitch, s.out_width(), 0, tile_columns};
 }
-RL_INLINE depthwise_line backward_line(const conv_shape& s, long phase) {
+RL_INLINE depthwise_line backward_line(const conv_shape& s, long phase, long pitch, long tap) {
   const gradient_phase p = phase_across(s, phase);
-  return {p.taps ? (p.from - window_across(s).low) * tile_columns : 0, p.taps, p.spread * tile_columns,
-          p.taps ? (p.first + (p.taps - 1) * p.step) * tile_columns : 0, -p.step * tile_columns, tile_columns, p.count,
-          p.begin * tile_columns, s.stride_width * tile_columns};
+  return {p.taps ? (p.from - window_across(s).low) * pitch : 0, p.taps, p.spread * pitch,
+          p.taps ? (p.first + (p.taps - 1) * p.step) * tap : 0, -p.step * tap, pitch, p.count, p.begin * tile_columns,
+          s.stride_width * tile_columns};
 }
 
 // Scratch memory of a thread in floats: the ring, a row of results, and tables of rows and lines.
-constexpr long depthwise_floats(const depthwise_geometry& g, const conv_shape& s) {
+constexpr long depthwise_floats(const depthwise_geometry& g, const conv_shape& s, long pitch = tile_columns) {
   const long tables = s.kernel_height * (long)sizeof(tap_row) + g.reach * (long)sizeof(long) +
                       g.lines * (long)sizeof(depthwise_line);
-  return (g.reach * g.across + g.columns) * tile_columns + (tables + 63) / 64 * 16;
+  return (g.reach * g.across * pitch + g.columns * tile_columns + 15) / 16 * 16 + (tables + 63) / 64 * 16;
 }
 constexpr long depthwise_scratch_bytes(const conv_shape& s, long threads) {
   return threads * depthwise_floats(depthwise_forward(s), s) * (long)sizeof(float);
@@ -106,22 +106,21 @@ __attribute__((noinline)) inline void fill_row(const float* from, long pixel, lo
   __builtin_memset(to, 0, (total - before - count) * tile_columns * sizeof(float));
 }
 
-// Rows of a source, channels-last by strides, of the channels from x on.
+// Rows of a source, channels-last by strides, from x on. copy(row, to) puts one into the ring.
 struct row_ring {
   const float* x;
   image_strides at;
-  long wide;
   float* rows;
   long* held;
 
   RL_INLINE void clear(const depthwise_geometry& g) {
     for (long i = 0; i < g.reach; ++i) held[i] = -1;
   }
-  RL_INLINE const float* row(const depthwise_geometry& g, long y) {
+  template <class F> RL_INLINE const float* row(const depthwise_geometry& g, long y, long pitch, const F& copy) {
     const long slot = y % g.reach;
-    float* to = rows + slot * g.across * tile_columns;
+    float* to = rows + slot * g.across * pitch;
     if (held[slot] != y) {
-      fill_row(x + y * at.row, at.column, wide, g.margin, g.width, g.across, to);
+      copy(x + y * at.row, to);
       held[slot] = y;
     }
     return to;
@@ -176,35 +175,68 @@ RL_INLINE long depthwise_band(const depthwise_geometry& g, long channels) {
   return (g.rows + bands - 1) / bands;
 }
 
-__attribute__((noinline)) inline void depthwise_images(const float* x, const image_strides& at, const float* packed,
-                                                       const conv_shape& s, const depthwise_geometry& g, bool forward,
-                                                       float* scratch, epilogue emit) {
-  scratch += thread_index() * depthwise_floats(g, s);
-  float* results = scratch + g.reach * g.across * tile_columns;
+// Channels of a depthwise convolution, a panel's width to a block.
+struct depthwise_channels {
+  long channels;
+
+  struct block {
+    long first, wide;
+  };
+  static constexpr long pitch() { return tile_columns; }
+  static constexpr long tap() { return tile_columns; }
+  RL_INLINE long blocks() const { return (channels + tile_columns - 1) / tile_columns; }
+  RL_INLINE block at(long i) const {
+    const long first = i * tile_columns, left = channels - first;
+    return {first, left < tile_columns ? left : tile_columns};
+  }
+  // `count` pixels after `before` zeros, and zeros up to `total` pixels.
+  RL_INLINE void copy(const block& b, const float* from, long pixel, long before, long count, long total, float* to) const {
+    fill_row(from + b.first, pixel, b.wide, before, count, total, to);
+  }
+  RL_INLINE void results(const block& b, const tap_row* rows, long count, const depthwise_line& line, float* out) const {
+    if (b.wide > lanes) depthwise_results<2>(rows, count, line, out);
+    else depthwise_results<1>(rows, count, line, out);
+  }
+  RL_INLINE void emit(const block& b, const float* results, long row, long rows, epilogue emit) const {
+    emit(results, row, rows, b.first, b.wide);
+  }
+};
+
+// The convolution forward, or the gradient of its input. `Channels` says which channels go together, what the ring holds of
+// their pixels, and how they are calculated.
+template <class Channels>
+__attribute__((noinline)) void channelwise_images(const Channels& channels, const float* x, const image_strides& at,
+                                                  const float* packed, const conv_shape& s, bool forward, float* scratch,
+                                                  epilogue emit) {
+  const depthwise_geometry g = forward ? depthwise_forward(s) : depthwise_backward(s);
+  const long pitch = channels.pitch(), tap = channels.tap(), blocks = channels.blocks();
+  scratch += thread_index() * depthwise_floats(g, s, pitch);
+  float* results = scratch + g.reach * g.across * pitch;
   tap_row* rows = (tap_row*)(results + g.columns * tile_columns);
   depthwise_line* lines = (depthwise_line*)(rows + s.kernel_height);
-  row_ring ring = {x, at, 0, scratch, (long*)(lines + g.lines)};
-  for (long i = 0; i < g.lines; ++i) lines[i] = forward ? forward_line(s) : backward_line(s, i);
-  const long blocks = (s.channels + tile_columns - 1) / tile_columns, taps = s.kernel_height * s.kernel_width;
+  row_ring ring = {x, at, scratch, (long*)(lines + g.lines)};
+  for (long i = 0; i < g.lines; ++i) lines[i] = forward ? forward_line(s, pitch, tap) : backward_line(s, i, pitch, tap);
   const long band = depthwise_band(g, s.channels), bands = (g.rows + band - 1) / band;
 #pragma omp for schedule(static)
   for (long task = 0; task < s.images * bands * blocks; ++task) {
-    const long channel = task % blocks * tile_columns, image = task / blocks / bands, left = s.channels - channel;
+    const long number = task % blocks, image = task / blocks / bands;
     const long first = task / blocks % bands * band, last = first + band < g.rows ? first + band : g.rows;
-    ring.wide = left < tile_columns ? left : tile_columns;
-    ring.x = x + image * at.image + channel;
+    const auto block = channels.at(number);
+    const float* weights = packed + number * s.kernel_height * s.kernel_width * tap;
+    ring.x = x + image * at.image;
     ring.clear(g);
     for (long y = first; y < last; ++y) {
       long count = 0;
       for (long k = 0; k < s.kernel_height; ++k) {
-        const long row = g.source_row(y, k);
-        if (row >= 0) rows[count++] = {ring.row(g, row), packed + (channel * taps + k * s.kernel_width * tile_columns)};
+        const long source = g.source_row(y, k);
+        if (source < 0) continue;
+        const float* row = ring.row(g, source, pitch, [&](const float* from, float* to) {
+          channels.copy(block, from, at.column, g.margin, g.width, g.across, to);
+        });
+        rows[count++] = {row, weights + k * s.kernel_width * tap};
       }
-      for (long i = 0; i < g.lines; ++i) {
-        if (ring.wide > lanes) depthwise_results<2>(rows, count, lines[i], results);
-        else depthwise_results<1>(rows, count, lines[i], results);
-      }
-      emit(results, (image * g.rows + y) * g.columns, g.columns, channel, ring.wide);
+      for (long i = 0; i < g.lines; ++i) channels.results(block, rows, count, lines[i], results);
+      channels.emit(block, results, (image * g.rows + y) * g.columns, g.columns, emit);
     }
   }
 }
@@ -212,13 +244,13 @@ __attribute__((noinline)) inline void depthwise_images(const float* x, const ima
 // x channels-last by strides, packed: pack_depthwise's. scratch: depthwise_scratch_bytes. Ends with a barrier.
 RL_INLINE void conv2d_channelwise(const float* x, const image_strides& at, const float* packed, const conv_shape& s,
                                   void* scratch, epilogue emit) {
-  depthwise_images(x, at, packed, s, depthwise_forward(s), true, (float*)scratch, emit);
+  channelwise_images(depthwise_channels{s.channels}, x, at, packed, s, true, (float*)scratch, emit);
 }
 
 // grad: that of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
 RL_INLINE void channelwise_input_gradient(const float* grad, const image_strides& at, const float* packed,
                                           const conv_shape& s, void* scratch, epilogue emit) {
-  depthwise_images(grad, at, packed, s, depthwise_backward(s), false, (float*)scratch, emit);
+  channelwise_images(depthwise_channels{s.channels}, grad, at, packed, s, false, (float*)scratch, emit);
 }
 
 // ---- the gradient of the weight ------------------------------------------------------------------------------------
@@ -267,25 +299,28 @@ __attribute__((noinline)) inline void channelwise_weight_gradient(const float* x
   float* scratch = (float*)memory + thread_index() * depthwise_weight_floats(s);
   float* of_grad = scratch + g.reach * g.across * tile_columns;
   float *sums = scratch + depthwise_floats(g, s), *filter = sums + taps * tile_columns;
-  row_ring ring = {x, at, 0, scratch, (long*)(of_grad + g.columns * tile_columns)};
+  row_ring ring = {x, at, scratch, (long*)(of_grad + g.columns * tile_columns)};
   __builtin_memset(scratch, 0, (g.reach * g.across + g.columns) * tile_columns * sizeof(float));
 #pragma omp for schedule(static)
   for (long channel = 0; channel < s.channels; channel += tile_columns) {
-    ring.wide = s.channels - channel < tile_columns ? s.channels - channel : tile_columns;
+    const long wide = s.channels - channel < tile_columns ? s.channels - channel : tile_columns;
     __builtin_memset(sums, 0, taps * tile_columns * sizeof(float));
     for (long image = 0; image < s.images; ++image) {
       ring.x = x + image * at.image + channel;
       ring.clear(g);
       for (long y = 0; y < g.rows; ++y) {
-        fill_row(grad + image * grad_at.image + y * grad_at.row + channel, grad_at.column, ring.wide, 0, g.columns, g.columns,
-                 of_grad);
+        fill_row(grad + image * grad_at.image + y * grad_at.row + channel, grad_at.column, wide, 0, g.columns, g.columns, of_grad);
         for (long k = 0; k < s.kernel_height; ++k) {
           const long row = g.source_row(y, k);
-          if (row >= 0) depthwise_row_sums(s, ring.row(g, row), of_grad, sums + k * s.kernel_width * tile_columns);
+          if (row < 0) continue;
+          const float* held = ring.row(g, row, tile_columns, [&](const float* from, float* to) {
+            fill_row(from, at.column, wide, g.margin, g.width, g.across, to);
+          });
+          depthwise_row_sums(s, held, of_grad, sums + k * s.kernel_width * tile_columns);
         }
       }
     }
-    for (long c = 0; c < ring.wide; ++c) {
+    for (long c = 0; c < wide; ++c) {
       for (long tap = 0; tap < taps; ++tap) filter[tap] = sums[tap * tile_columns + c];
       for (long j = 0; j < taps; j += tile_columns)
         emit(filter + j, channel + c, 1, j, taps - j < tile_columns ? taps - j : tile_columns);

@@ -1,0 +1,193 @@
+// Convolutions of channels-last images in groups of a few channels, fp32, and the gradient of their input: lanes along the
+// channels that are calculated. Where several groups share a vector, a pixel's vector of channels is permuted so that each lane
+// has the next channel of its own group; a group that is wider than a vector reads its channels one by one. Rows, rings and
+// results are depthwise.h's.
+#pragma once
+
+#include <rushlight/depthwise.h>
+
+namespace rl {
+
+// What a call reads and calculates of each group: for the gradient of the input, `inputs` are the results' channels.
+struct group_channels {
+  long groups, inputs, outputs;
+  long together;  // groups in a vector; 0 where a group has vectors to itself
+
+  constexpr group_channels(const conv_shape& s, bool forward)
+      : groups(s.groups), inputs((forward ? s.channels : s.outputs) / s.groups),
+        outputs((forward ? s.outputs : s.channels) / s.groups), together(lanes / (inputs > outputs ? inputs : outputs)) {}
+
+  // Channels of up to two vectors, where a vector of a block that shares it has `reads` and `gives` at most.
+  struct block {
+    long from, first, reads[2], gives[2];
+  };
+  constexpr long pitch() const { return together ? tile_columns : (inputs + lanes - 1) / lanes * lanes; }
+  constexpr long tap() const { return inputs * tile_columns; }
+  constexpr long panels() const { return (outputs + tile_columns - 1) / tile_columns; }
+  constexpr long blocks() const { return together ? (groups + 2 * together - 1) / (2 * together) : groups * panels(); }
+
+  RL_INLINE block at(long i) const {
+    if (together) {
+      const long group = i * 2 * together, left = groups - group;
+      const long low = smallest(left, together), high = largest(0L, smallest(left - together, together));
+      return {group * inputs, group * outputs, {low * inputs, high * inputs}, {low * outputs, high * outputs}};
+    }
+    const long group = i / panels(), column = i % panels() * tile_columns, left = smallest(outputs - column, tile_columns);
+    const long low = smallest(left, lanes);
+    return {group * inputs, group * outputs + column, {inputs, 0}, {low, left - low}};
+  }
+
+  // The weight, and the channel of its vector, that a lane of a block takes for channel 0 of its group; -1 of an idle lane.
+  RL_INLINE long weight_of(const block& b, long lane, bool forward, long taps) const {
+    if (lane % lanes >= b.gives[lane / lanes]) return -1;
+    const long channel = b.first + lane / lanes * (together ? together * outputs : lanes) + lane % lanes;
+    const long group = channel / outputs, place = channel % outputs;
+    return (forward ? channel * inputs : group * inputs * outputs + place) * taps;
+  }
+
+  // Channels of `count` pixels after `before` zeros, and zeros up to `total` pixels.
+  RL_INLINE void copy(const block& b, const float* from, long pixel, long before, long count, long total, float* to) const;
+  RL_INLINE void results(const block& b, const tap_row* rows, long count, const depthwise_line& line, float* out) const;
+
+  RL_INLINE void emit(const block& b, const float* results, long row, long rows, epilogue emit) const {
+    if (b.gives[0] == lanes || !b.gives[1]) return emit(results, row, rows, b.first, b.gives[0] + b.gives[1]);
+    emit(results, row, rows, b.first, b.gives[0]);
+    emit(results + lanes, row, rows, b.first + b.gives[0], b.gives[1]);
+  }
+};
+
+constexpr long grouped_floats(const conv_shape& s, bool forward) {
+  const depthwise_geometry g = forward ? depthwise_forward(s) : depthwise_backward(s);
+  return depthwise_floats(g, s, group_channels(s, forward).pitch());
+}
+constexpr long grouped_scratch_bytes(const conv_shape& s, long threads) {
+  return threads * grouped_floats(s, true) * (long)sizeof(float);
+}
+constexpr long grouped_input_scratch_bytes(const conv_shape& s, long threads) {
+  return threads * grouped_floats(s, false) * (long)sizeof(float);
+}
+
+// The weight [O, C / groups, kh, kw], contiguous, as [blocks][kh][kw][channels read of a group][NR]; `forward` or for the
+// gradient of the input. Called by all threads of a region, or by one.
+inline void pack_groups(const float* weight, const conv_shape& s, bool forward, float* packed) {
+  const group_channels channels(s, forward);
+  const long taps = s.kernel_height * s.kernel_width, step = forward ? taps : channels.outputs * taps;
+#pragma omp for schedule(static)
+  for (long i = 0; i < channels.blocks(); ++i) {
+    const group_channels::block block = channels.at(i);
+    for (long lane = 0; lane < tile_columns; ++lane) {
+      const long from = channels.weight_of(block, lane, forward, taps);
+      float* to = packed + i * taps * channels.tap() + lane;
+      for (long tap = 0; tap < taps; ++tap)
+        for (long j = 0; j < channels.inputs; ++j, to += tile_columns) *to = from < 0 ? 0 : weight[from + j * step + tap];
+    }
+  }
+}
+
+// ---- rows ----------------------------------------------------------------------------------------------------------
+
+RL_INLINE void group_channels::copy(const block& b, const float* from, long pixel, long before, long count, long total,
+                                    float* to) const {
+  const long step = pitch();
+  if (before > total) before = total;
+  if (count > total - before) count = total - before;
+  __builtin_memset(to, 0, before * step * sizeof(float));
+  to += before * step;
+  from += b.from;
+  if (!together || b.reads[0] == lanes) {
+    const long wide = b.reads[0] + b.reads[1];
+    for (long i = 0; i < count; ++i, from += pixel, to += step)
+      for_each(wide, [&](auto lane, long c) { lane.store(to + c, lane.load(from + c)); });
+  } else {
+    for (long i = 0; i < count; ++i, from += pixel, to += step) {
+      for_each(b.reads[0], [&](auto lane, long c) { lane.store(to + c, lane.load(from + c)); });
+      for_each(b.reads[1], [&](auto lane, long c) { lane.store(to + lanes + c, lane.load(from + b.reads[0] + c)); });
+    }
+  }
+  __builtin_memset(to, 0, (total - before - count) * step * sizeof(float));
+}
+
+// The channels of a pixel as each lane's factor takes them: that of number j of its own group.
+template <bool Shared> struct group_reader {
+  vec<int32_t> pick;
+
+  RL_INLINE vec<float> operator()(const float* at, int vector, long) const {
+    return permute(load_bytes<vec<float>>(at + vector * lanes), pick);
+  }
+  RL_INLINE void advance() { pick += 1; }
+};
+template <> struct group_reader<false> {
+  vec<int32_t> pick;
+
+  RL_INLINE vec<float> operator()(const float* at, int, long j) const { return splat<vec<float>>(at[j]); }
+  RL_INLINE void advance() {}
+};
+
+template <int Pixels, int Vectors, bool Shared>
+__attribute__((noinline)) void group_tile(const tap_row* rows, long count, const depthwise_line& line, long depth,
+                                          vec<int32_t> pick, long x, float* out) {
+  vec<float> sum[Pixels][Vectors] = {};
+  const long pixel = line.pixel;
+  for (long i = 0; i < count; ++i) {
+    const float *at = rows[i].at + line.first + x * pixel, *tap = rows[i].weight + line.weight;
+    for (long k = 0; k < line.columns; ++k, at += line.column_step, tap += line.weight_step) {
+      const float* weight = tap;
+      group_reader<Shared> read = {pick};
+      for (long j = 0; j < depth; ++j, weight += tile_columns, read.advance())
+        RL_UNROLL for (int v = 0; v < Vectors; ++v) {
+          const vec<float> factor = load_bytes<vec<float>>(weight + v * lanes);
+          RL_UNROLL for (int p = 0; p < Pixels; ++p) sum[p][v] += read(at + p * pixel, v, j) * factor;
+        }
+    }
+  }
+  out += line.out + x * line.out_pixel;
+  RL_UNROLL for (int p = 0; p < Pixels; ++p)
+    RL_UNROLL for (int v = 0; v < Vectors; ++v) vector_lane{}.store(out + p * line.out_pixel + v * lanes, sum[p][v]);
+}
+
+// Short ends are covered by a tile that begins within the one before.
+template <int Vectors, bool Shared>
+RL_INLINE void group_results(const tap_row* rows, long count, const depthwise_line& line, long depth, vec<int32_t> pick,
+                             float* out) {
+  for (long x = 0, width = line.width; x < width;) {
+    const long left = width - x;
+    if (left >= depthwise_pixels || (left > 4 && width >= depthwise_pixels)) {
+      const long first = left < depthwise_pixels ? width - depthwise_pixels : x;
+      group_tile<depthwise_pixels, Vectors, Shared>(rows, count, line, depth, pick, first, out);
+      x += depthwise_pixels;
+    } else if (left > 1 && width >= 4) {
+      group_tile<4, Vectors, Shared>(rows, count, line, depth, pick, left < 4 ? width - 4 : x, out);
+      x += 4;
+    } else {
+      group_tile<1, Vectors, Shared>(rows, count, line, depth, pick, x++, out);
+    }
+  }
+}
+
+RL_INLINE void group_channels::results(const block& b, const tap_row* rows, long count, const depthwise_line& line,
+                                       float* out) const {
+  alignas(64) int32_t first[lanes];
+  for (long lane = 0; lane < lanes; ++lane) first[lane] = lane < together * outputs ? lane / outputs * inputs : 0;
+  const vec<int32_t> pick = load_bytes<vec<int32_t>>(first);
+  if (!together) {
+    if (b.gives[1]) group_results<2, false>(rows, count, line, inputs, pick, out);
+    else group_results<1, false>(rows, count, line, inputs, pick, out);
+  } else {
+    if (b.gives[1]) group_results<2, true>(rows, count, line, inputs, pick, out);
+    else group_results<1, true>(rows, count, line, inputs, pick, out);
+  }
+}
+
+// x channels-last by strides, packed: pack_groups'. scratch: grouped_scratch_bytes. Ends with a barrier.
+RL_INLINE void conv2d_grouped(const float* x, const image_strides& at, const float* packed, const conv_shape& s, void* scratch,
+                              epilogue emit) {
+  channelwise_images(group_channels(s, true), x, at, packed, s, true, (float*)scratch, emit);
+}
+
+// grad: that of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
+RL_INLINE void grouped_input_gradient(const float* grad, const image_strides& at, const float* packed, const conv_shape& s,
+                                      void* scratch, epilogue emit) {
+  channelwise_images(group_channels(s, false), grad, at, packed, s, false, (float*)scratch, emit);
+}
+
+}  // namespace rl
