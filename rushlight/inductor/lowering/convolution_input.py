@@ -21,7 +21,7 @@ from rushlight.inductor.lowering.convolutions import (
     is_winograd,
     lies_channels_last,
 )
-from rushlight.inductor.sizes import as_size, quotient
+from rushlight.inductor.sizes import as_size, as_sizes, quotient
 from rushlight.inductor.tensor_box import TensorBox
 
 
@@ -129,7 +129,7 @@ def _depthwise_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geo
 
 def _narrow_groups_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     images, channels, height, width = size
-    filters, (outputs, each, *kernel) = contiguous_operand(graph, weight), weight.size
+    filters, (outputs, each, *kernel) = contiguous_operand(graph, weight), as_sizes(weight.size)
     given = outputs // geometry.groups
     made = graph.template(
         "grouped_input", (images, height, width, channels), float32, images * height * width, channels,

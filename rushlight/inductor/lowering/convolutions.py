@@ -55,8 +55,10 @@ def has_filter_each(weight: TensorBox, groups: int) -> bool:
 
 def has_narrow_groups(weight: TensorBox, groups: int) -> bool:
     """Whether groups are too narrow to be products of their own."""
-    outputs, channels = weight.size[:2]
-    if groups == 1 or not (isinstance(outputs, int) and isinstance(channels, int)) or has_filter_each(weight, groups):
+    groups, outputs, channels = as_sizes((groups, *weight.size[:2]))
+    if groups == 1 or not all(isinstance(size, int) for size in (groups, outputs, channels)):
+        return False  # of open sizes it is not known
+    if has_filter_each(weight, groups):
         return False
     return max(outputs // groups, channels) <= WIDEST_NARROW_GROUP
 
@@ -79,7 +81,7 @@ def _depthwise(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: t
 
 def _narrow_groups(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     filters, groups = contiguous_operand(graph, weight), shape[-1]
-    outputs, channels, kernel_height, kernel_width = weight.size
+    outputs, channels, kernel_height, kernel_width = as_sizes(weight.size)
     operands = {"input": channels_last_operand(graph, input), "weight": filters}
     made = graph.template(
         "grouped", size, input.dtype, size[0] * size[1] * size[2], size[3], operands, shape=shape,
