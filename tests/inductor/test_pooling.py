@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -79,3 +80,26 @@ def test_channels_last_and_other_types():
 def test_open_sizes():
     for size in (8, 11):
         check(lambda x: F.max_pool2d(x, 3, 2, 1) + F.avg_pool2d(x, 3, 2, 1), image(size, 2, size + 3, 9), dynamic=True)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["first", "last"])
+@pytest.mark.parametrize(("size", "kernel", "steps"), [
+    ((2, 3, 20, 21), 13, (1, 6, 1, False)), ((1, 4, 40, 40), (16, 16), (16, 0, 1, False)),
+    ((1, 2, 30, 30), (7, 5), ((3, 2), (3, 1), 2, True)), ((2, 2, 33, 17), (9, 4), ((2, 4), (4, 2), 1, True)),
+])  # fmt: skip
+def test_large_windows(size, kernel, steps, layout):
+    torch.manual_seed(0)
+    x = torch.randn(size).contiguous(memory_format=layout)
+    x[0, 0, 3, 4] = x[0, 0, 3, 5] = x[0, 1, 5, 6] = float("nan")
+    x[-1, -1] = float("-inf")
+
+    def function(x):
+        return F.max_pool2d(x, kernel, *steps, return_indices=True)
+
+    with warnings.catch_warnings(action="error"):
+        for want, got in zip(function(x), torch.compile(function)(x), strict=True):
+            np.testing.assert_array_equal(got.numpy(), want.numpy())
+        x = torch.randn(size).contiguous(memory_format=layout)
+        want = F.avg_pool2d(x, kernel, *steps[:2], steps[3], False)
+        got = torch.compile(lambda x: F.avg_pool2d(x, kernel, *steps[:2], steps[3], False))(x)
+    np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-5)

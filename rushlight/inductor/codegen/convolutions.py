@@ -101,7 +101,8 @@ class ConvolutionWriter:
         template, parameters = self.template, self.template.parameters
         source, weight = template.operands[source_name], template.operands["weight"]
         shape, read, given = parameters["shape"], *parameters["each"]
-        arguments = f"rl::conv_shape{{{shape_text(shape)}}}, {'true' if forward else 'false'}"
+        taps = as_size(shape[5] * shape[6])
+        arguments = f"{texts(shape[-1], read, given, taps)}, {'true' if forward else 'false'}"
         name = f"groups_{weight.buffer}_{weight.offset}_{'forward' if forward else 'backward'}"
         lanes, constant = 3 * max(read, given) * shape[-1], parameters["packed_once"]  # at most, with those that stay idle
         operand = PackedOperand(name, weight, parameters["depth"], lanes, constant, "rl::pack_groups", arguments)

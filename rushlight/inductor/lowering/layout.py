@@ -45,6 +45,13 @@ def _reads_channels_last(loop: Pointwise) -> bool:
     return last > first
 
 
+def reads_along(body: Value, variable: Var, other: Var) -> bool:
+    """Whether more of a body's reads have unit stride along a variable than along another one."""
+    reads = [node.index for node in walk(body) if isinstance(node, Load)]
+    along = sum(stride_along(index, variable) == 1 for index in reads)
+    return along > sum(stride_along(index, other) == 1 for index in reads)
+
+
 def _step(index: Expr, looked_up: Sequence[Value], variable: Var) -> Size | None:
     """The stride of a load along a variable, or None; it may come by positions that are looked up themselves."""
     return None if any(depends_on(position, variable) for position in looked_up) else stride_along(index, variable)

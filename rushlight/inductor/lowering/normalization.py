@@ -7,7 +7,7 @@ import math
 from rushlight.core.dtype import bfloat16, float16, float32
 from rushlight.core.strides import wrap_dim
 from rushlight.inductor.lowering.pointwise import add, div, mul_boxes, sub
-from rushlight.inductor.lowering.reductions import reduce_box
+from rushlight.inductor.lowering.reductions import lies_side_by_side, reduce_box
 from rushlight.inductor.lowering.registry import lowering
 
 
@@ -58,14 +58,29 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
     values = _in_full_precision(graph, graph.realize(self))
     kind = values.dtype
     mean = graph.realize(div(graph, reduce_box(graph, values, dims, "sum", kind, True), count))
-    centred = sub(graph, values, mean)
+    spread = _along(graph, values, dims)
+    centred = sub(graph, values, spread(mean))
     squares = mul_boxes(graph, centred, centred)
     variance = div(graph, reduce_box(graph, squares, dims, "sum", kind, True), count)
     deviation = add(graph, variance, eps)
     rstd = graph.realize(graph.elementwise("rsqrt", kind, kind, deviation))
-    result = mul_boxes(graph, centred, rstd)
+    result = mul_boxes(graph, centred, spread(rstd))
     result = result if weight is None else mul_boxes(graph, result, weight)
     return (result if bias is None else add(graph, result, bias)), mean, rstd
+
+
+def _along(graph, values, dims):
+    """How statistics are read: where the first of the normalised dimensions lies innermost, from a copy for each place
+    along it."""
+    if len(dims) == 1 or not lies_side_by_side(values, dims):
+        return lambda statistic: statistic
+    size = [1 if dim in dims[1:] else size for dim, size in enumerate(values.size)]
+
+    def spread(statistic):
+        zeros = [0] * len(dims)
+        return graph.realize(graph.pointwise(size, statistic.dtype, lambda index: statistic.value([*index[: dims[0]], *zeros])))
+
+    return spread
 
 
 @lowering("_native_batch_norm_legit_no_training")

@@ -1,6 +1,11 @@
-"""Lowering of two-dimensional pooling: the window written out, over a padded copy where there is padding."""
+"""Lowering of two-dimensional pooling: the window written out, over a padded copy where there is padding.
+
+Large windows go in two steps, along the columns and then along the rows.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from rushlight.core.algebra import Expr, as_expr
 from rushlight.core.dtype import bool_, dtype, float32, int32, int64
@@ -12,6 +17,8 @@ from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.sizes import Size, as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
+
+WRITTEN_OUT = 32  # elements of a window in one expression
 
 
 def _padded(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window], ceil_mode: bool, fill: float) -> TensorBox:
@@ -25,6 +32,11 @@ def _pooled(graph: GraphBuilder, source: TensorBox, windows: tuple[Window, Windo
             scale: float | None = None) -> TensorBox:  # fmt: skip
     """`combine` over each window of a padded box; then times `scale`."""
     high, wide = windows
+    if high.size > 1 and high.size * wide.size > WRITTEN_OUT:
+        every_row = high._replace(size=1, stride=1, outputs=source.size[-2])
+        across = graph.realize(_pooled(graph, source, (every_row, wide), combine, kind))
+        every_column = wide._replace(size=1, stride=1, outputs=wide.outputs)
+        return _pooled(graph, across, (high, every_column), combine, kind, scale)
 
     def inner(index) -> Value:
         *lead, row, column = index
@@ -57,21 +69,57 @@ def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: tuple[Wi
     """Where in its plane the largest element of each window of a padded box lies: the first one, or the last NaN."""
     high, wide = windows
     width = as_size(wide.inputs)
+    if high.size > 1 and high.size * wide.size > WRITTEN_OUT:
+        return _places_by_rows(graph, source, windows)
 
     def inner(index) -> Value:
         *lead, row, column = index
         top, left = row * high.stride, column * wide.stride  # of the window, in the source
-        best, place = Constant(source.dtype, float("-inf")), _first_inside(top, left, windows, width)
-        for i in range(high.size):
-            for j in range(wide.size):
-                value = source.value([*lead, top + i * high.dilation, left + j * wide.dilation])
-                wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
-                place = call("where", int32, wins, _offset(i, j, windows, width), place)
-                best = call("maximum", value.dtype, best, value)
+        taps = ((source.value([*lead, top + i * high.dilation, left + j * wide.dilation]), _offset(i, j, windows, width))
+                for i in range(high.size) for j in range(wide.size))  # fmt: skip
+        _, place = _largest(taps, Constant(source.dtype, float("-inf")), _first_inside(top, left, windows, width))
         corner = index_value((top - high.padding) * width + left - wide.padding)
         return call("add", int64, corner, cast(place, int64))
 
     return graph.pointwise((*source.size[:-2], high.outputs, wide.outputs), int64, inner)
+
+
+def _places_by_rows(graph: GraphBuilder, source: TensorBox, windows: tuple[Window, Window]) -> TensorBox:
+    """The same by way of the largest element of each row of a window, and how far it lies from the window's left end."""
+    high, wide = windows
+    width, rows = as_size(wide.inputs), (*source.size[:-1], wide.outputs)
+
+    def across(index) -> tuple[Value, Value]:
+        *lead, row, column = index
+        left = column * wide.stride
+        taps = ((source.value([*lead, row, left + j * wide.dilation]), _offset(0, j, windows, width)) for j in range(wide.size))
+        return _largest(taps, Constant(source.dtype, float("-inf")), _first_along(left, windows, width, True))
+
+    largest, places = (
+        graph.realize(graph.pointwise(rows, kind, lambda index, part=part: across(index)[part]))
+        for part, kind in enumerate((source.dtype, int32))
+    )
+
+    def inner(index) -> Value:
+        *lead, row, column = index
+        top, left = row * high.stride, column * wide.stride
+        found = [[*lead, top + i * high.dilation, column] for i in range(high.size)]
+        taps = ((largest.value(at), call("add", int32, _offset(i, 0, windows, width), places.value(at)))
+                for i, at in enumerate(found))  # fmt: skip
+        _, place = _largest(taps, Constant(source.dtype, float("-inf")), _first_inside(top, left, windows, width))
+        corner = index_value((top - high.padding) * width + left - wide.padding)
+        return call("add", int64, corner, cast(place, int64))
+
+    return graph.pointwise((*rows[:-2], high.outputs, wide.outputs), int64, inner)
+
+
+def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> tuple[Value, Value]:
+    """The largest of some values and its place: the first one, or the last NaN."""
+    for value, offset in taps:
+        wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
+        place = call("where", int32, wins, offset, place)
+        best = call("maximum", value.dtype, best, value)
+    return best, place
 
 
 def _offset(i: int, j: int, windows: tuple[Window, Window], width: Size) -> Value:
@@ -81,16 +129,17 @@ def _offset(i: int, j: int, windows: tuple[Window, Window], width: Size) -> Valu
 
 def _first_inside(top: Expr, left: Expr, windows: tuple[Window, Window], width: Size) -> Value:
     """The offset of the first element of a window that is not padding."""
-    high, wide = windows
-    parts = []
-    for start, window, across in ((top, high, False), (left, wide, True)):
-        found = None
-        for tap in reversed(range(min(window.size, -(-window.padding // window.dilation) + 1))):
-            offset = _offset(0, tap, windows, width) if across else _offset(tap, 0, windows, width)
-            inside = call("ge", bool_, index_value(start + tap * window.dilation), Constant(int64, window.padding))
-            found = offset if found is None else call("where", int32, inside, offset, found)
-        parts.append(found)
-    return call("add", int32, *parts)
+    return call("add", int32, _first_along(top, windows, width, False), _first_along(left, windows, width, True))
+
+
+def _first_along(start: Expr, windows: tuple[Window, Window], width: Size, across: bool) -> Value:
+    """The part of that offset along the columns (`across`) or the rows, where the window's begin at `start`."""
+    window, found = windows[across], None
+    for tap in reversed(range(min(window.size, -(-window.padding // window.dilation) + 1))):
+        offset = _offset(0, tap, windows, width) if across else _offset(tap, 0, windows, width)
+        inside = call("ge", bool_, index_value(start + tap * window.dilation), Constant(int64, window.padding))
+        found = offset if found is None else call("where", int32, inside, offset, found)
+    return found
 
 
 @lowering("avg_pool2d")

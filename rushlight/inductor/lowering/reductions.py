@@ -7,18 +7,22 @@ import math
 from rushlight.core.dtype import bfloat16, bool_, float16, float32, int64, uint8
 from rushlight.core.strides import wrap_dim
 from rushlight.core.symbolic import SymInt
+from rushlight.inductor.lowering.layout import reads_along
 from rushlight.inductor.lowering.pointwise import div, power, sub, to_copy
 from rushlight.inductor.lowering.registry import lowering
-from rushlight.inductor.sizes import Size, hint, product, quotient
+from rushlight.inductor.sizes import Size, as_sizes, hint, product, quotient
+from rushlight.inductor.tensor_box import loop_variables
 from rushlight.ops.meta.common import reduced_dims
 
 # A reduction of more values than this to fewer results than that is done in two steps, so that all threads share it. Results
 # that lie side by side are a run of vectors for each thread, so there are too few threads' worth of them for longer.
 SPLIT_VALUES = 32768
 SPLIT_RESULTS = 8
+SPLIT_VALUES_SIDE_BY_SIDE = 4096
 SPLIT_RESULTS_SIDE_BY_SIDE = 256
 # Dimensions that lie apart are reduced one run after the other, where the last run has at least this many values.
 LAST_RUN = 16
+LEAST_SIDE_BY_SIDE = 4
 
 
 def reduce_box(graph, self, dims, kind, dtype, keepdim):
@@ -27,12 +31,38 @@ def reduce_box(graph, self, dims, kind, dtype, keepdim):
     if dtype in (float16, bfloat16):  # partial results keep their precision
         return to_copy(graph, reduce_box(graph, self, dims, kind, float32, keepdim), dtype=dtype)
     last = _last_run(dims)
+    if len(last) > 1 and lies_side_by_side(self, last):  # sums side by side, then of what lies together
+        inner = _reduce_beside(graph, self, last, kind, dtype)
+        found = _reduce_run(graph, inner, dims[: -len(last) + 1], kind, dtype, True)
+        return found.reshape(_sizes_after(self, dims, keepdim))
     if len(last) < len(dims) and math.prod(hint(self.size[dim]) for dim in last) >= LAST_RUN:
         inner = _reduce_run(graph, self, last, kind, dtype, True)
         found = reduce_box(graph, inner, tuple(dim for dim in dims if dim not in last), kind, dtype, True)
-        sizes = [1 if dim in dims else size for dim, size in enumerate(self.size) if keepdim or dim not in dims]
-        return found.reshape(sizes)
+        return found.reshape(_sizes_after(self, dims, keepdim))
     return _reduce_run(graph, self, dims, kind, dtype, keepdim)
+
+
+def _reduce_beside(graph, self, run, kind, dtype):
+    """`kind` over all but the first dimension of a run, for results that lie side by side along that and the one before it."""
+    first = run[0]
+    if first == 0:
+        return _reduce_run(graph, self, run[1:], kind, dtype, True)
+    merged = (*self.size[: first - 1], self.size[first - 1] * self.size[first], *self.size[first + 1 :])
+    found = _reduce_run(graph, self.reshape(merged), tuple(dim - 1 for dim in run[1:]), kind, dtype, True)
+    return found.reshape([1 if dim in run[1:] else size for dim, size in enumerate(self.size)])
+
+
+def _sizes_after(self, dims, keepdim):
+    return [1 if dim in dims else size for dim, size in enumerate(self.size) if keepdim or dim not in dims]
+
+
+def lies_side_by_side(self, dims):
+    """Whether elements that are next to each other in memory differ in the first of some dimensions, not in the last: the
+    channels of images that lie channels-last."""
+    if hint(self.size[dims[0]]) < LEAST_SIDE_BY_SIDE or hint(self.size[dims[-1]]) == 1:
+        return False
+    variables = loop_variables(as_sizes(self.size))
+    return reads_along(self.value(variables), variables[dims[0]], variables[dims[-1]])
 
 
 def _last_run(dims: tuple[int, ...]) -> tuple[int, ...]:
@@ -48,8 +78,9 @@ def _reduce_run(graph, self, dims, kind, dtype, keepdim):
     results, values = (math.prod(hint(self.size[dim]) for dim in group) for group in (kept, dims))
     side_by_side = bool(kept) and kept[-1] == len(self.size) - 1
     limit = SPLIT_RESULTS_SIDE_BY_SIDE if side_by_side else SPLIT_RESULTS
+    enough = SPLIT_VALUES_SIDE_BY_SIDE if side_by_side else SPLIT_VALUES
     parts = _parts(product(self.size[dim] for dim in dims))
-    if kind in ("argmax", "argmin") or results > limit or values < SPLIT_VALUES or parts == 1:
+    if kind in ("argmax", "argmin") or results > limit or values < enough or parts == 1:
         return graph.reduction(self, dims, kind, dtype, keepdim)
     order = [*dims, *kept]
     moved = self.view([self.size[dim] for dim in order], lambda index: _scatter(index, order))

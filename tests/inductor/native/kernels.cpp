@@ -295,7 +295,9 @@ extern "C" long grouped_input_bytes(const conv_shape* shape, long threads) {
   extern "C" void Name(const float* x, const image_strides* at, const float* weight, float* packed, float* out,       \
                        const conv_shape* shape, void* scratch) {                                                     \
     _Pragma("omp parallel") {                                                                                        \
-      pack_groups(weight, *shape, Forward, packed);                                                                  \
+      const group_channels each(*shape, Forward);                                                                     \
+      pack_groups(weight, each.groups, each.inputs, each.outputs, shape->kernel_height * shape->kernel_width, Forward, \
+                  packed);                                                                                           \
       Function(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long c, auto value) {         \
         lane.store(out + pixel * shape->Columns + c, value);                                                         \
       }));                                                                                                           \

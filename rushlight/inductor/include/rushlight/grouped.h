@@ -13,9 +13,10 @@ struct group_channels {
   long groups, inputs, outputs;
   long together;  // groups in a vector; 0 where a group has vectors to itself
 
+  constexpr group_channels(long groups, long inputs, long outputs)
+      : groups(groups), inputs(inputs), outputs(outputs), together(lanes / largest(inputs, outputs)) {}
   constexpr group_channels(const conv_shape& s, bool forward)
-      : groups(s.groups), inputs((forward ? s.channels : s.outputs) / s.groups),
-        outputs((forward ? s.outputs : s.channels) / s.groups), together(lanes / (inputs > outputs ? inputs : outputs)) {}
+      : group_channels(s.groups, (forward ? s.channels : s.outputs) / s.groups, (forward ? s.outputs : s.channels) / s.groups) {}
 
   // Channels of up to two vectors, where a vector of a block that shares it has `reads` and `gives` at most.
   struct block {
@@ -68,10 +69,10 @@ constexpr long grouped_input_scratch_bytes(const conv_shape& s, long threads) {
 }
 
 // The weight [O, C / groups, kh, kw], contiguous, as [blocks][kh][kw][channels read of a group][NR]; `forward` or for the
-// gradient of the input. Called by all threads of a region, or by one.
-inline void pack_groups(const float* weight, const conv_shape& s, bool forward, float* packed) {
-  const group_channels channels(s, forward);
-  const long taps = s.kernel_height * s.kernel_width, step = forward ? taps : channels.outputs * taps;
+// gradient of the input, where `inputs` are channels of the result. Called by all threads of a region, or by one.
+inline void pack_groups(const float* weight, long groups, long inputs, long outputs, long taps, bool forward, float* packed) {
+  const group_channels channels(groups, inputs, outputs);
+  const long step = forward ? taps : outputs * taps;
 #pragma omp for schedule(static)
   for (long i = 0; i < channels.blocks(); ++i) {
     const group_channels::block block = channels.at(i);

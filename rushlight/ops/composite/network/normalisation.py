@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from rushlight.core.dtype import finfo, float32
 from rushlight.ops.composite.network.common import aten
 from rushlight.ops.registry import composite
@@ -84,10 +82,10 @@ def _per_channel(parameter, dims: int):
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
     """Wu and He 2018: zero mean and unit variance over each group of channels, then weight and bias per channel."""
     _check_groups(input, num_groups, weight, bias)
-    batch, channels = input.shape[:2]
-    size = math.prod(input.shape[1:]) // num_groups
-    grouped = input.reshape([batch * num_groups, size])
-    result = aten.native_layer_norm.default(grouped, [size], None, None, eps)[0].view(input.shape)
+    batch, channels, *extents = input.shape
+    each = [channels // num_groups, *extents]
+    grouped = input.view([batch, num_groups, *each])  # of channels-last images too
+    result = aten.native_layer_norm.default(grouped, each, None, None, eps)[0].view(input.shape)
     if weight is not None:
         result = result * _per_channel(weight, input.dim())
     return result if bias is None else result + _per_channel(bias, input.dim())
