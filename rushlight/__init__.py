@@ -47,6 +47,7 @@ from rushlight.core.dtype import (
     uint8,
 )
 from rushlight.core.dtype import bool_ as bool
+from rushlight.core.garbage import keep_new_objects as _keep_new_objects
 from rushlight.core.generator import Generator
 from rushlight.core.layout import (
     channels_last,
@@ -188,6 +189,7 @@ def _fetch(name: str):
         return _import_module(name)
     finally:
         if searching:
+            _keep_new_objects()
             _gc.enable()
 
 

@@ -40,7 +40,7 @@ _PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this run
 
 
 def compile_to_aten(
-    module: GraphModule, inputs: list[Tensor], build: Builder, names: dict[TensorImpl, str], log: StageLog,
+    module: GraphModule, inputs: list[Tensor], build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
     passes: Callable[[], Pipelines], kept: KeptPlans | None = None,
 ) -> Callable:  # fmt: skip
     """What runs `module` by way of aten operators, with its gradients where they are needed; `module.forward` if that fails.
@@ -136,7 +136,7 @@ class AtenGraph:
     writes to memory, once for each way in which the inputs share it. Safe to call from several threads."""
 
     def __init__(
-        self, module: GraphModule, build: Builder, names: dict[TensorImpl, str], log: StageLog,
+        self, module: GraphModule, build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
         passes: Callable[[], Pipelines], opened: Opened | None = None, kept: KeptPlans | None = None,
     ):  # fmt: skip
         self.module = module
@@ -228,7 +228,7 @@ class AtenGraph:
         return run
 
     def _names(self) -> dict[TensorImpl, str]:
-        return {tensor._impl: name for name, tensor in self._attributes.items()} | self.names
+        return {tensor._impl: name for name, tensor in self._attributes.items()} | self.names()
 
     def _run(self, *tensors: Tensor) -> tuple:
         compiled = self._compiled

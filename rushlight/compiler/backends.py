@@ -22,14 +22,15 @@ from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.interpreter import Interpreter
 from rushlight.inductor.build import BuildError, CompilerMissing
 from rushlight.inductor.compile_fx import Options, compile_fx
 from rushlight.inductor.sizes import UnsupportedSize
 
 Backend = Callable[[GraphModule, list[Tensor]], Callable]
 
-passes, verify = map(LazyModule, ("rushlight.compiler.passes", "rushlight.compiler.verify"))
+interpreter, passes, verify = map(LazyModule, (
+    "rushlight.fx.interpreter", "rushlight.compiler.passes", "rushlight.compiler.verify",
+))  # fmt: skip
 
 
 def eager(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
@@ -39,7 +40,7 @@ def eager(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
 
 def interpreted(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
     """Run the nodes of a graph of aten operators one by one."""
-    return lambda *tensors: Interpreter(module).run(*tensors)
+    return lambda *tensors: interpreter.Interpreter(module).run(*tensors)
 
 
 def options_of(settings: Settings) -> Options:
@@ -133,8 +134,10 @@ def name_of_backend(backend: str | Backend) -> str:
     return backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
 
 
-def make_backend(backend: str | Backend, settings: Settings, names: dict[TensorImpl, str], log: StageLog) -> Backend:
-    """The backend for a name or a callable that was checked; `names` are the qualified names of parameters and buffers."""
+def make_backend(
+    backend: str | Backend, settings: Settings, names: Callable[[], dict[TensorImpl, str]], log: StageLog
+) -> Backend:
+    """The backend for a name or a callable that was checked; `names` gives the qualified names of parameters and buffers."""
     if backend == "inductor":
         return lambda module, inputs: compile_to_aten(
             module, inputs, lambda aten, _: native(aten, settings, log), names, log,

@@ -34,7 +34,7 @@ class CompileCallback(FrameCallback):
     def __init__(
         self, model: Callable, backend: str | Backend, settings: Settings, fullgraph: bool, dynamic: bool | None = None
     ):
-        unused = make_backend(backend, settings, {}, StageLog(settings, ""))
+        unused = make_backend(backend, settings, dict, StageLog(settings, ""))
         super().__init__(unused, fullgraph, settings.recompile_limit, dynamic)
         owner = model if isinstance(model, Module) else getattr(model, "__self__", None)
         self.chosen = backend
@@ -48,7 +48,7 @@ class CompileCallback(FrameCallback):
 
         def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
             try:
-                made = make_backend(self.chosen, self.settings, self._names(), log)(module, inputs)
+                made = make_backend(self.chosen, self.settings, self._names, log)(module, inputs)
             except Exception as error:
                 raise BackendCompilerFailed(name_of_backend(self.chosen), error) from error
             if not callable(made):

@@ -123,7 +123,7 @@ class _Observer(FrameCallback):
         """Adds a frame's guards, text, time, and why it broke."""
         seen = self.explanation
         seen.compile_times.append((code.co_qualname, time.perf_counter() - self._began))
-        seen.out_guards += found.guards.guards.values()
+        seen.out_guards += found.guards.guards
         seen.sources.append(found.source)
         if found.break_reason is not None:
             reason = found.break_reason

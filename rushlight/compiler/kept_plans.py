@@ -108,8 +108,7 @@ class _Description:
         value = node.meta.get("val")
         if not isinstance(value, Tensor):
             raise Unknown
-        described = " ".join(plan_cache.describe(value, self._storages))
-        return f"{node.op} {node.name} {described} {value.requires_grad}"
+        return f"{node.op} {node.name} {plan_cache.describe(value, self._storages)} {value.requires_grad}"
 
     def _function(self, target: Callable) -> str:
         name = self._names.get(target)

@@ -132,9 +132,7 @@ class SizeOf(Source):
     __slots__ = ("reader",)
 
     def __init__(self, base: Source, reader: str, dim: int) -> None:
-        self.base = base
-        self.key = dim
-        self.text = f"{base.text}.{reader}({dim})"
+        super().__init__(base, dim, f"{base.text}.{reader}({dim})")
         self.reader = reader
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from traceback import FrameSummary
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from traceback import FrameSummary
+
     from rushlight.dynamo.values.base import Value
 
 

@@ -6,14 +6,15 @@ attributes are parameters, buffers and tensors that modules own.
 
 from __future__ import annotations
 
+import linecache
 import re
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.known_results import KnownResults
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
@@ -40,6 +41,8 @@ class GraphBuilder:
         self._value_of: dict[int, TensorValue] = {}
         self._keep: list[Tensor] = []
         self._place_texts: dict[tuple[str, int, str], str] = {}
+        self._results = KnownResults()
+        self._has_open_sizes = False
         self.calls = 0
         self.has_history = False  # whether an input is no leaf, which its fake is
 
@@ -48,12 +51,14 @@ class GraphBuilder:
         node = self._placeholder(source)
         self.inputs.append((node, source, tensor))
         if geometry is not None:
+            self._has_open_sizes = True
             node.meta["geometry"] = geometry
             self.symbols.bind(self.fakes.from_tensor(tensor, geometry), node)
         return self._track(node, tensor)
 
     def integer_input(self, number: SymInt, source: Source) -> None:
         """The placeholder of an open integer that the frame passes."""
+        self._has_open_sizes = True
         node = self._placeholder(source)
         node.meta["example_value"] = node.meta["val"] = number
         self.inputs.append((node, source, number.hint))
@@ -64,7 +69,9 @@ class GraphBuilder:
 
     def attribute(self, tensor: Tensor, name: str) -> Node:
         """The `get_attr` node of a tensor that belongs to the graph."""
-        name = _NOT_IN_NAMES.sub("_", name).strip("_")
+        name = name.replace(".", "_").strip("_")
+        if not name.isidentifier():
+            name = _NOT_IN_NAMES.sub("_", name).strip("_")
         while name in self.attributes:
             name += "_"
         self.attributes[name] = tensor
@@ -114,6 +121,16 @@ class GraphBuilder:
         """
         node = self.graph.create_node(op, target, args, kwargs)
         node.stack_trace = stack_trace
+        key = None if self._has_open_sizes else self._results.key_of(node)
+        result = self._results.find(key)
+        if result is None:
+            result = self._first_result(node, key)
+        node.meta["example_value"] = node.meta["val"] = result
+        self.calls += 1
+        return node, result
+
+    def _first_result(self, node: Node, key: tuple | None) -> Any:
+        """Run a node, note what it does beside its result, and remember the result under `key` if that is all."""
         inputs = [value for used in node.all_input_nodes if isinstance(value := used.meta["example_value"], Tensor)]
         versions = [value._impl.version.value for value in inputs]
         random_calls = self.fakes.random_calls
@@ -125,20 +142,23 @@ class GraphBuilder:
         except BaseException:
             self.graph.erase_node(node)
             raise
-        node.meta["example_value"] = node.meta["val"] = result
         # Tensors made in inference mode count no writes, but what writes to its argument returns it.
         if versions != [value._impl.version.value for value in inputs] or any(result is value for value in inputs):
             node.meta["writes_arguments"] = True
         if self.fakes.random_calls != random_calls:
             node.meta["draws_random_numbers"] = True
-        self.calls += 1
-        return node, result
+        elif key is not None and "writes_arguments" not in node.meta:
+            self._results.keep(key, result, inputs)
+        return result
 
     def place_text(self, place: tuple[str, int, str]) -> str:
         """A file, line and function as a traceback prints them."""
         text = self._place_texts.get(place)
         if text is None:
-            text = self._place_texts[place] = traceback.format_list([traceback.FrameSummary(*place, lookup_line=False)])[0]
+            file, number, function = place
+            line = linecache.getline(file, number).strip()
+            text = f'  File "{file}", line {number}, in {function}\n' + (f"    {line}\n" if line else "")
+            self._place_texts[place] = text
         return text
 
     def run(self, node: Node) -> Any:

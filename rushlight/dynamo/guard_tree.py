@@ -15,7 +15,7 @@ from rushlight.core.algebra.postfix import to_postfix
 from rushlight.core.symbolic.relations import DIFFERENT, NOT_NEGATIVE
 from rushlight.core.symbolic.relations import EQUAL as EQUAL_TO_ZERO
 from rushlight.dynamo.dynamic import Assumption, SizeOf
-from rushlight.dynamo.sources import CLOSURE, GLOBALS, VALUE, Named, Source, parameter_text
+from rushlight.dynamo.sources import CLOSURE, GLOBALS, ITEM, VALUE, Named, Source, parameter_text
 
 # Kinds of check, as csrc/guards.h numbers them.
 IS_TYPE, SAME, EQUAL, LENGTH, KEYS, EMPTY, LACKS, NO_ATTRIBUTE, TENSOR, THREAD, HAS = range(11)
@@ -38,7 +38,7 @@ Check = tuple[Source, int, object]
 Relation = tuple[int, tuple[Source, ...]]
 
 
-class _Node:
+class Node:
     """A value, and how it is reached from the one above."""
 
     __slots__ = ("access", "key", "slot", "checks", "children")
@@ -48,14 +48,32 @@ class _Node:
         self.key = key
         self.slot = -1
         self.checks: tuple[tuple[int, object], ...] = ()
-        self.children: list[_Node] = []
+        self.children: dict[tuple, Node] = {}
+
+    def check(self, kind: int, expected: object) -> None:
+        """Add a check, once where that is said twice: type and value of a number are one check."""
+        for known, wanted in self.checks:
+            if known == kind and wanted is expected:
+                return
+        self.checks += ((kind, expected),)
+
+    def item(self, key: str) -> Node:
+        """The value of a dict that has this key."""
+        place = ITEM, str, key
+        node = self.children.get(place)
+        if node is None:
+            node = self.children[place] = Node(ITEM, key)
+        return node
 
     def flatten(self, nodes: list[tuple]) -> None:
         """Add the node and its descendants, each with the number of the first node behind them."""
         place = len(nodes)
         nodes.append(())
-        for child in self.children:
-            child.flatten(nodes)
+        for child in self.children.values():
+            if child.children:
+                child.flatten(nodes)
+            else:
+                nodes.append((child.access, child.key, len(nodes) + 1, child.slot, child.checks))
         nodes[place] = (self.access, self.key, len(nodes), self.slot, self.checks)
 
 
@@ -65,17 +83,13 @@ class TreeBuilder:
     def __init__(self, parameters: tuple[str, ...], names: dict[str, Any]) -> None:
         self.names = names
         self._values = {name: index for index, name in enumerate((*map(parameter_text, parameters), GLOBALS, CLOSURE))}
-        self._roots: list[_Node] = []
-        self._nodes: dict[str, _Node] = {}
+        self._roots: dict[tuple, Node] = {}
+        self._children: dict[int, tuple[Source, dict[tuple, Node]]] = {}  # by the ids of sources, which are kept alive
         self._slots = 0
 
     def check(self, source: Source, kind: int, expected: object) -> None:
-        """Add a check, once where that is said twice: type and value of a number are one check."""
-        node = self._node(source)
-        for known, wanted in node.checks:
-            if known == kind and wanted is expected:
-                return
-        node.checks += ((kind, expected),)
+        """Add a check of the value at a source."""
+        self.node(source).check(kind, expected)
 
     def build(
         self, relations: Iterable[Relation], rest: Callable | None, sizes: Sequence[Assumption] = (),
@@ -86,7 +100,7 @@ class TreeBuilder:
         found = tuple((kind, tuple(map(self._slot, sources))) for kind, sources in relations)
         on_sizes = (*self._on_sizes(sizes), exact) if sizes else None
         nodes: list[tuple] = []
-        for root in self._roots:
+        for root in self._roots.values():
             root.flatten(nodes)
         return GuardTree(len(self._values), self._slots, tuple(nodes), found, rest, on_sizes)
 
@@ -108,13 +122,21 @@ class TreeBuilder:
             return int(source.reader == "stride"), self._slot(source.base), source.key
         return NUMBER_VALUE, self._slot(source), 0
 
-    def _node(self, source: Source) -> _Node:
-        node = self._nodes.get(source.text)
+    def node(self, source: Source) -> Node:
+        """The value at a source: the same one for equal sources."""
+        base, key = source.base, source.key
+        siblings = self._roots if base is None else self._below(base)
+        place = (source.access, type(key), key if type(key) is not Named else key.name)  # 1 and True are different keys
+        node = siblings.get(place)
         if node is None:
-            siblings = self._roots if source.base is None else self._node(source.base).children
-            node = self._nodes[source.text] = _Node(source.access, self._key(source))
-            siblings.append(node)
+            node = siblings[place] = Node(source.access, self._key(source))
         return node
+
+    def _below(self, base: Source) -> dict[tuple, Node]:
+        found = self._children.get(id(base))
+        if found is None:
+            found = self._children[id(base)] = (base, self.node(base).children)
+        return found[1]
 
     def _key(self, source: Source) -> object:
         if source.base is not None:
@@ -122,7 +144,7 @@ class TreeBuilder:
         return self._values[source.text] if source.access == VALUE else self.names[source.text.removesuffix("()")]
 
     def _slot(self, source: Source) -> int:
-        node = self._node(source)
+        node = self.node(source)
         if node.slot < 0:
             node.slot, self._slots = self._slots, self._slots + 1
         return node.slot

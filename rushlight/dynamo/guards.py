@@ -7,6 +7,7 @@ for one that does not hold, which it was and the value found.
 from __future__ import annotations
 
 import builtins
+import functools
 import re
 import types
 import weakref
@@ -60,16 +61,24 @@ def is_referred_to_weakly(value: object) -> bool:
 _ILLEGAL = re.compile(r"\W")
 
 
+_HERE = "\0"  # stands, in the form of an expression, for the text of the guard's source
+
+
 class Guard:
     """One assumption: an expression that must be true, where its value comes from, and whether native code tests it."""
 
-    __slots__ = ("expression", "source", "reason", "is_native")
+    __slots__ = ("form", "source", "reason", "is_native")
 
-    def __init__(self, expression: str, source: Source | None, reason: str, is_native: bool) -> None:
-        self.expression = expression
+    def __init__(self, form: str, source: Source | None, reason: str, is_native: bool) -> None:
+        self.form = form
         self.source = source
         self.reason = reason
         self.is_native = is_native
+
+    @property
+    def expression(self) -> str:
+        """The expression. It is written when somebody reads it: native code does without."""
+        return self.form if self.source is None else self.form.replace(_HERE, self.source.text)
 
 
 class Guards:
@@ -78,28 +87,35 @@ class Guards:
     def __init__(self, parameters: tuple[str, ...]) -> None:
         self.parameters = parameters
         self.names: dict[str, Any] = {}
-        self.guards: dict[str, Guard] = {}
+        self.guards: list[Guard] = []
+        self._said: set[object] = set()  # expressions, or forms and what they are said of
         self._relations: list[Relation] = []
         self._sizes: dict[str, Assumption] = {}
         self._tree = TreeBuilder(parameters, self.names)
         self._texts: dict[int, tuple[object, str]] = {}
         self._died: list[Callable[[], None]] = []
 
-    def add(self, expression: str, source: Source | None, reason: str, *checks: Check) -> None:
-        """Assume that `expression` is true; said twice it is checked once.
+    def add(self, expression: str, source: Source | None, reason: str) -> None:
+        """Assume that `expression` is true, which is tested in Python; said twice it is tested once."""
+        if expression not in self._said:
+            self._said.add(expression)
+            self.guards.append(Guard(expression, source, reason, False))
 
-        `checks` say the same to native code, which then tests it; without them it is tested in Python.
-        """
-        if expression in self.guards:
-            return
-        self.guards[expression] = Guard(expression, source, reason, bool(checks))
-        for found, kind, expected in checks:
-            self._tree.check(found, kind, expected)
+    def _add_native(self, form: str, source: Source | None, reason: str, check: Check) -> None:
+        """The same for what native code tests by `check`. In the form of the expression, `_HERE` stands for the source."""
+        place, kind, expected = check
+        node = self._tree.node(place)
+        said = node, form
+        if said not in self._said:
+            self._said.add(said)
+            self.guards.append(Guard(form, source, reason, True))
+            node.check(kind, expected)
 
     def _relate(self, expression: str, source: Source | None, reason: str, relation: Relation) -> None:
         """The same for what native code tests of several values together."""
-        if expression not in self.guards:
-            self.guards[expression] = Guard(expression, source, reason, True)
+        if expression not in self._said:
+            self._said.add(expression)
+            self.guards.append(Guard(expression, source, reason, True))
             self._relations.append(relation)
 
     def name(self, value: object, hint: str, is_owned: bool = False) -> str:
@@ -125,6 +141,7 @@ class Guards:
     def finish(self) -> None:
         """No more is assumed: let go of what was kept for the capture only."""
         self._texts.clear()
+        self._said.clear()
         self._tree = None
 
     def when_an_object_dies(self, function: Callable[[], None]) -> None:
@@ -138,7 +155,7 @@ class Guards:
         kind = type(value)
         name = kind.__name__ if getattr(builtins, kind.__name__, None) is kind else self.name(kind, kind.__name__)
         expected = kind if name == kind.__name__ else self._expected(name)
-        self.add(f"type({source.text}) is {name}", source, "type", (source, IS_TYPE, expected))
+        self._add_native(f"type({_HERE}) is {name}", source, "type", (source, IS_TYPE, expected))
 
     def same_object(self, source: Source, value: object) -> None:
         """The very object."""
@@ -150,7 +167,7 @@ class Guards:
             hint = getattr(value, "__name__", type(value).__name__)
             text = self.name(value, hint if isinstance(hint, str) and hint.isidentifier() else "object")
             expected = self._expected(text)
-        self.add(f"{source.text} is {text}", source, "identity", (self._own(source, value), SAME, expected))
+        self._add_native(f"{_HERE} is {text}", source, "identity", (self._own(source, value), SAME, expected))
 
     def _own(self, source: Source, value: object) -> Source:
         """A quicker way to an attribute of an object that the guards hold, where it is the instance's own."""
@@ -172,25 +189,27 @@ class Guards:
                 return self.add(f"repr({source}) == {repr(value)!r}", source, "value")
             return self.add(f"{source} == {self.name(value, 'value')}", source, "value")
         check = (self._own(source, value), EQUAL, value)
-        self.add(f"type({source}) is {type(value).__name__}", source, "type", check)
+        self._add_native(f"type({_HERE}) is {type(value).__name__}", source, "type", check)
         if isinstance(value, float | complex):
-            self.add(f"repr({source}) == {repr(value)!r}", source, "value", check)
+            self._add_native(f"repr({_HERE}) == {repr(value)!r}", source, "value", check)
         else:
-            self.add(f"{source} == {value!r}", source, "value", check)
+            self._add_native(f"{_HERE} == {value!r}", source, "value", check)
 
     def same_length(self, source: Source, value: Any) -> None:
         """As many items."""
-        self.add(f"len({source}) == {len(value)}", source, "length", (source, LENGTH, len(value)))
+        self._add_native(f"len({_HERE}) == {len(value)}", source, "length", (source, LENGTH, len(value)))
 
     def same_items(self, source: Source, values: list, reason: str, kind: type = set) -> None:
         """The same keys of a dict, or items of a set, in the same order; 1, 1.0 and True differ."""
         wanted = [weakref.ref(value) if is_referred_to_weakly(value) else value for value in values]
-        checks = ((source, KEYS, tuple(wanted)),) if kind in (dict, defaultdict) else ()
         if all(type(value) is str for value in values):
-            self.add(f"list({source}) == {values!r}", source, reason, *checks)
+            form = f"list({_HERE}) == {values!r}"
         else:
-            text = f"{self.name(equal_items, 'equal_items')}({source}, {self.name(wanted, reason)})"
-            self.add(text, source, reason, *checks)
+            form = f"{self.name(equal_items, 'equal_items')}({_HERE}, {self.name(wanted, reason)})"
+        if kind in (dict, defaultdict):
+            self._add_native(form, source, reason, (source, KEYS, tuple(wanted)))
+        else:
+            self.add(form.replace(_HERE, source.text), source, reason)
 
     def same_place(self, source: Source, other: Source) -> None:
         """One object in two places."""
@@ -199,21 +218,20 @@ class Guards:
 
     def empty(self, source: Source, reason: str) -> None:
         """A container without items, or another false value."""
-        self.add(f"not {source}", source, reason, (source, EMPTY, None))
+        self._add_native(f"not {_HERE}", source, reason, (source, EMPTY, None))
 
     def no_attribute(self, source: Source, name: str) -> None:
         """No attribute of that name."""
-        self.add(f"not hasattr({source}, {name!r})", source, "no such attribute", (source, NO_ATTRIBUTE, name))
+        self._add_native(f"not hasattr({_HERE}, {name!r})", source, "no such attribute", (source, NO_ATTRIBUTE, name))
 
     def no_own_attribute(self, source: Source, name: str) -> None:
         """No attribute of that name that is the instance's own."""
-        own = OwnDict(source)
-        self.add(f"{name!r} not in {own.text}", source, "no such attribute", (own, LACKS, name))
+        self._add_native(f"{name!r} not in {_HERE}.__dict__", source, "no such attribute", (OwnDict(source), LACKS, name))
 
     def has_key(self, source: Source, key: object, is_there: bool) -> None:
         """Whether a dict has a key."""
         check = (source, HAS if is_there else LACKS, key)
-        self.add(f"{key!r} {'in' if is_there else 'not in'} {source}", source, "whether there is a key", check)
+        self._add_native(f"{key!r} {'in' if is_there else 'not in'} {_HERE}", source, "whether there is a key", check)
 
     def globals_of(self, function: Source, namespace: dict, is_own: bool) -> None:
         """A function's globals; `is_own` for those of the frame itself."""
@@ -223,44 +241,48 @@ class Guards:
         else:
             self.same_object(place, namespace)
 
-    def no_hooks(self, module: Source, groups: Iterable[str]) -> None:
+    def no_hooks(self, module: Source, groups: tuple[str, ...]) -> None:
         """A module's dicts of hooks are empty."""
-        own = OwnDict(module)
-        for group in groups:
-            self.add(f"not {module.text}.{group}", module, "no hooks", (Item(own, group), EMPTY, None))
+        own = self._tree.node(OwnDict(module))
+        said = own, groups
+        if groups and said not in self._said:
+            self._said.add(said)
+            self.guards.append(Guard(_no_hooks_form(groups), module, "no hooks", True))
+            for group in groups:
+                own.item(group).check(EMPTY, None)
 
     def tensor(self, source: Source, value: Tensor, geometry: Geometry | None = None) -> None:
         """Type, dtype, device, sizes, strides and requires_grad; `geometry` has symbols for sizes and strides left open."""
         self.same_type(source, value)
-        text = self._tensor_text(source, value, geometry)
-        self.add(text, source, "tensor", tensor_check(source, value, geometry))
+        facts = tensor_facts(value, geometry)
+        self._add_native(self._tensor_form(facts), source, "tensor", (source, TENSOR, facts))
 
     def open_sizes(self, sizes: OpenSizes) -> None:
         """What was assumed of the sizes and integers that the capture leaves open."""
         for assumption in assumptions(sizes):
             text, place = str(assumption.relation), f", for {assumption.location}" if assumption.location else ""
-            if text not in self.guards:
+            if text not in self._said:
+                self._said.add(text)
                 is_native = has_native_form(assumption)
-                self.guards[text] = Guard(text, assumption.source, f"size{place}", is_native)
+                self.guards.append(Guard(text, assumption.source, f"size{place}", is_native))
                 self._sizes |= {text: assumption} if is_native else {}
 
-    def _tensor_text(self, source: Source, value: Tensor, geometry: Geometry | None = None) -> str:
-        impl = value._impl
-        sizes, strides = fixed_geometry(value, geometry)
+    def _tensor_form(self, facts: tuple) -> str:
+        sizes, strides, dtype, device, requires_grad = facts
         matches = self.name(tensor_matches, "tensor")
-        dtype = self.name(impl.dtype, impl.dtype.name)
-        device = self.name(impl.device, "device")
-        return f"{matches}({source.text}, {sizes}, {strides}, {dtype}, {device}, {value.requires_grad})"
+        dtype, device = self.name(dtype, dtype.name), self.name(device, "device")
+        return f"{matches}({_HERE}, {sizes}, {strides}, {dtype}, {device}, {requires_grad})"
 
     def member(self, owner: Source, source: Item, own: Item, value: object) -> Held:
         """The very parameter, buffer or submodule of a module `owner`; a tensor that looks as it did. `own` is the quicker way
         to the same place as `source`. Returned is the source under which the generated code holds it."""
         name = source.key
         held = Held(self.name(value, name if name.isidentifier() else "member"))
-        check = (own, SAME, self._expected(held.text))
-        self.add(f"{source.text} is {held.text}", owner, "the same member of a module", check)
+        form = f"{_HERE}.{source.base.key}[{name!r}] is {held.text}"
+        self._add_native(form, owner, "the same member of a module", (own, SAME, self._expected(held.text)))
         if isinstance(value, Tensor):
-            self.add(self._tensor_text(held, value), held, "a tensor of a module", tensor_check(own, value))
+            facts = tensor_facts(value)
+            self._add_native(self._tensor_form(facts), held, "a tensor of a module", (own, TENSOR, facts))
         return held
 
     def class_member(self, kind: type, name: str, found: object) -> None:
@@ -272,7 +294,7 @@ class Guards:
         else:
             expression = f"{self.name(look_up, 'look_up')}({text}, {name!r}) is {held}"
         check = (Member(Held(text), name), SAME, self._expected(held))
-        self.add(expression, None, f"the class {kind.__name__}", check)
+        self._add_native(expression, None, f"the class {kind.__name__}", check)
 
     def different_objects(self, sources: list[Source]) -> None:
         """No two of the values are one object."""
@@ -293,15 +315,18 @@ class Guards:
         found, thread = ambient_state(), Held(self.name(state, "thread"))
         now = f"{self.name(ambient_state, 'ambient')}()"
         default = Item(Held(self.name(dtypes._default, "default_dtype")), 0)
-        checks = ((thread, THREAD, (*found[:2], False)), (default, SAME, found[2])) if found.autocast is None else ()
-        text = f"{now} == {self.name(found, 'ambient_then')}"
-        self.add(text, Held(now), f"modes of the thread, captured with {found!r}", *checks)
+        text, reason = f"{now} == {self.name(found, 'ambient_then')}", f"modes of the thread, captured with {found!r}"
+        if found.autocast is None:
+            self._add_native(text, Held(now), reason, (thread, THREAD, (*found[:2], False)))
+            self._tree.check(default, SAME, found[2])
+        else:
+            self.add(text, Held(now), reason)
 
     # What comes out
 
     def text(self) -> str:
         """The guards as a Python function."""
-        return self._function(list(self.guards))
+        return self._function([guard.expression for guard in self.guards])
 
     def _function(self, expressions: list[str]) -> str:
         tests = "\n        and ".join(expressions) or "True"
@@ -310,7 +335,7 @@ class Guards:
 
     def build(self) -> GuardTree:
         """What answers as the function of `text` does, over the frame's values."""
-        tests = [guard.expression for guard in self.guards.values() if not guard.is_native]
+        tests = [guard.expression for guard in self.guards if not guard.is_native]
         rest = self._in_python(tests) if tests else None
         exact = self._in_python(list(self._sizes)) if self._sizes else None
         return self._tree.build(self._relations, rest, list(self._sizes.values()), exact)
@@ -323,7 +348,7 @@ class Guards:
     def explain(self, values: dict[str, Any]) -> str:
         """The first assumption that does not hold for a frame's values, and what was found instead."""
         values = {parameter_text(name): value for name, value in values.items()}
-        for guard in self.guards.values():
+        for guard in self.guards:
             try:
                 holds, found = eval(guard.expression, dict(self.names), values), ""
                 if not holds and guard.source is not None:
@@ -333,6 +358,11 @@ class Guards:
             if not holds:
                 return f"{guard.expression} ({guard.reason}){found}"
         return "all hold"
+
+
+@functools.cache
+def _no_hooks_form(groups: tuple[str, ...]) -> str:
+    return f"not ({' or '.join(f'{_HERE}.{group}' for group in groups)})"
 
 
 class _Farewell:
@@ -348,23 +378,17 @@ class _Farewell:
             self.functions.pop()()
 
 
-def fixed_geometry(value: Tensor, geometry: Geometry | None) -> tuple[tuple, tuple]:
-    """Sizes and strides with None for those that are open."""
-    if geometry is None:
-        return value._impl.sizes, value._impl.strides
-    sizes, strides = geometry
-    return tuple(map(_if_fixed, sizes)), tuple(map(_if_fixed, strides))
+def tensor_facts(value: Tensor, geometry: Geometry | None = None) -> tuple:
+    """Sizes, strides, dtype, device and requires_grad of a tensor; None for sizes and strides that are left open."""
+    impl = value._impl
+    sizes, strides = impl.sizes, impl.strides
+    if geometry is not None:
+        sizes, strides = tuple(map(_if_fixed, geometry[0])), tuple(map(_if_fixed, geometry[1]))
+    return sizes, strides, impl.dtype, impl.device, bool(impl.requires_grad)
 
 
 def _if_fixed(number: SymInt | int) -> int | None:
     return None if type(number) is SymInt else number
-
-
-def tensor_check(source: Source, value: Tensor, geometry: Geometry | None = None) -> Check:
-    """That a tensor has the sizes, strides, dtype, device and requires_grad of `value`; open sizes are not looked at."""
-    impl = value._impl
-    facts = (*fixed_geometry(value, geometry), impl.dtype, impl.device, bool(value.requires_grad))
-    return source, TENSOR, facts
 
 
 def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, device: object, requires_grad: bool) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
-import sysconfig
+import site
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,8 +17,9 @@ from rushlight.dynamo.instructions import parameter_names
 
 _PACKAGE = __name__.partition(".")[0]
 _MODULES = f"{_PACKAGE}.nn.modules"
-_STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
-_INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib")})
+# Where files of the standard library lie, and installed packages. (`sysconfig` takes long to import.)
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+_INSTALLED = tuple(folder + os.sep for folder in site.getsitepackages())
 # Packages whose functions do no tensor arithmetic: following them gains nothing.
 _NOT_FOLLOWED = ("numpy", "scipy", "_pytest", "pluggy", "pytest", "hypothesis", "bytecode", "coverage", "torch",
                  "ml_dtypes")  # fmt: skip

@@ -35,6 +35,7 @@ from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue, wrap_result
 
 _METHODS = (types.FunctionType, staticmethod, classmethod)
+_LASTING = (types.FunctionType, type, types.ModuleType, types.BuiltinFunctionType)
 
 
 class Services:
@@ -63,8 +64,7 @@ class Services:
         """The tracked value of an object that the frame always finds the same."""
         if is_constant_value(value):
             return constant_of(value)
-        lasting = types.FunctionType | type | types.ModuleType | types.BuiltinFunctionType
-        if isinstance(value, lasting) or builtin.is_builtin(value):
+        if isinstance(value, _LASTING) or builtin.is_builtin(value):
             return self.wrap(value, None)
         return self.wrap(value, self.session.hold(value))
 

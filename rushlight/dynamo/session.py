@@ -104,6 +104,8 @@ class Session:
         self._known.clear()
         self.methods.clear()
         self.effects.forget()
+        self.active = None
+        self.sizes.environment.locate = str  # which says nothing, and holds nothing
 
     def known(self, value: Any) -> Value | None:
         """The tracked value of an object that was met before."""

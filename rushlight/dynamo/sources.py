@@ -15,20 +15,27 @@ GLOBALS, CLOSURE = "__globals", "__closure"
 
 
 class Source:
-    """A step from another source (`base`, None at the beginning) to a value; `text` is the whole way as an expression, whose
-    `form` has places for the text of the base and for the key.
+    """A step from another source (`base`, None at the beginning) to a value. `form` has places for the text of the base and for
+    the key.
 
     Sources with the same text are equal: they reach the same value.
     """
 
-    __slots__ = ("base", "key", "text")
+    __slots__ = ("base", "key", "_text")
     access: int
     form: str
 
-    def __init__(self, base: Source, key: object = None) -> None:
+    def __init__(self, base: Source | None, key: object = None, text: str | None = None) -> None:
         self.base = base
         self.key = key
-        self.text = self.form.format(base.text, key)
+        self._text = text
+
+    @property
+    def text(self) -> str:
+        """The whole way as an expression. Most sources are never asked for it."""
+        if self._text is None:
+            self._text = self.form.format(self.base.text, self.key)
+        return self._text
 
     def expression(self) -> str:
         """A Python expression for the value."""
@@ -41,7 +48,7 @@ class Source:
         return f"{type(self).__name__}({self.text})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Source) and self.text == other.text
+        return self is other or (isinstance(other, Source) and self.text == other.text)
 
     def __hash__(self) -> int:
         return hash(self.text)
@@ -59,9 +66,7 @@ class Local(Source):
     access = VALUE
 
     def __init__(self, name: str) -> None:
-        self.base = None
-        self.key = name
-        self.text = parameter_text(name)
+        super().__init__(None, name, parameter_text(name))
 
 
 class Held(Source):
@@ -71,8 +76,7 @@ class Held(Source):
     access = HELD
 
     def __init__(self, name: str) -> None:
-        self.base = None
-        self.key = self.text = name
+        super().__init__(None, name, name)
 
     @property
     def name(self) -> str:

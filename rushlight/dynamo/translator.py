@@ -10,9 +10,9 @@ import types
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from traceback import FrameSummary
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
 from rushlight.dynamo.dynamic import SymbolicFailure
@@ -29,6 +29,11 @@ from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
 from rushlight.dynamo.values.function import CellValue, FunctionValue
 from rushlight.dynamo.values.generators import GeneratorValue
 from rushlight.dynamo.values.tensor import wrap_result
+
+if TYPE_CHECKING:
+    from traceback import FrameSummary
+
+traceback = LazyModule("traceback")  # for what cannot be captured
 
 _DEEPEST = 100
 _MOST_STEPS = 300_000
@@ -313,9 +318,9 @@ class Translator(Services):
             raise raised(NameError(f"name '{name}' is not defined"))
         return self.wrap_constant(builtins[name])
 
-    def user_stack(self) -> list:
+    def user_stack(self) -> list[FrameSummary]:
         """The lines of the program that are being followed, outermost first."""
-        return [FrameSummary(*place, lookup_line=False) for place in self.user_places()]
+        return [traceback.FrameSummary(*place, lookup_line=False) for place in self.user_places()]
 
     def user_places(self) -> list[tuple[str, int, str]]:
         """Their files, numbers and functions."""

@@ -4,7 +4,6 @@ from rushlight.core.lazy_module import lazy_names
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list, map_aggregate
-from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node, map_arg
 
 __all__ = [
@@ -27,8 +26,9 @@ __all__ = [
     "symbolic_trace",
     "wrap",
 ]
-# Making and rewriting graphs by hand: what only runs graphs does without.
+# Making and rewriting graphs by hand, and running them node by node: what compiles graphs does without.
 __getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.fx.interpreter": ("Interpreter",),
     "rushlight.fx.patching": ("wrap",),
     "rushlight.fx.proxy": ("Proxy", "TraceError"),
     "rushlight.fx.proxy_tensor": ("make_fx",),

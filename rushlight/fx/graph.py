@@ -10,14 +10,18 @@ import copy
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rushlight.fx.codegen import PythonCode, generate
+from rushlight.core.lazy_module import LazyModule
 from rushlight.fx.graph_checks import lint
-from rushlight.fx.graph_state import pack_nodes, unpack_nodes
 from rushlight.fx.namespace import Namespace, snake_case
 from rushlight.fx.node import OPCODES, Node, map_arg
 from rushlight.fx.targets import short_name
+
+if TYPE_CHECKING:
+    from rushlight.fx.codegen import PythonCode
+
+codegen, graph_state = map(LazyModule, ("rushlight.fx.codegen", "rushlight.fx.graph_state"))
 
 
 class Graph:
@@ -160,11 +164,11 @@ class Graph:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"nodes": pack_nodes(self)}
+        return {"nodes": graph_state.pack_nodes(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Graph.__init__(self)
-        unpack_nodes(self, state["nodes"])
+        graph_state.unpack_nodes(self, state["nodes"])
 
     # Looking and removing
 
@@ -230,7 +234,7 @@ class Graph:
         `root_module` names its first parameter. `verbose` adds types (with strides and devices, if asked for) from
         `meta["val"]` and comments with the user's lines.
         """
-        return generate(
+        return codegen.generate(
             self, root_module, verbose=verbose, include_stride=include_stride, include_device=include_device
         )
 

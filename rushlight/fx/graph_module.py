@@ -12,17 +12,18 @@ import linecache
 import os
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
-from rushlight.fx.annotations import innermost_frame
-from rushlight.fx.codegen import PythonCode
 from rushlight.fx.graph import Graph
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
-packages = LazyModule("rushlight.fx.packages")
+if TYPE_CHECKING:
+    from rushlight.fx.codegen import PythonCode
+
+node_annotations, packages = map(LazyModule, ("rushlight.fx.annotations", "rushlight.fx.packages"))
 _file_numbers = itertools.count()
 
 
@@ -118,7 +119,7 @@ class GraphModule(Module):
         while trace is not None:
             if trace.tb_frame.f_code is getattr(type(self).forward, "__code__", None):
                 node = self._code.node_of_line.get(trace.tb_lineno)
-                frame = innermost_frame(node.stack_trace) if node is not None else None
+                frame = node_annotations.innermost_frame(node.stack_trace) if node is not None else None
                 if frame is not None:
                     error.add_note(f"While executing node {node.name}, from {frame[0]}:{frame[1]}: {frame[3]}")
                 return
@@ -241,7 +242,7 @@ def _copy_attribute(root: Module | dict[str, Any], module: Module, path: str, no
         if atom not in owner._modules:
             owner.add_module(atom, Module())
         owner = owner._modules[atom]
-    if getattr(owner, name, None) is value:
+    if any(group.get(name, module) is value for group in (owner._parameters, owner._buffers, owner._modules, owner.__dict__)):
         return
     if isinstance(value, Tensor) and not isinstance(value, Parameter):
         owner.register_buffer(name, value, persistent)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.interpreter import Interpreter
 from rushlight.inductor import plan_cache
 from rushlight.inductor.build import Library
 from rushlight.inductor.compiled import CompiledGraph
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 Observer = Callable[[str, Callable[[], str]], None]
 Details = Callable[[], "tuple[LoweredGraph, Program]"]
 
-pieces = LazyModule("rushlight.inductor.pieces")
+interpreter, pieces = map(LazyModule, ("rushlight.fx.interpreter", "rushlight.inductor.pieces"))
 
 
 class Options(NamedTuple):
@@ -82,6 +81,6 @@ def interpreter_of(module: GraphModule) -> Callable[..., tuple]:
     """The graph run node by node, in eager."""
 
     def reference(*tensors: Tensor) -> tuple:
-        return Interpreter(module).run(*tensors)
+        return interpreter.Interpreter(module).run(*tensors)
 
     return reference

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,18 +100,22 @@ def _path(key: str) -> Path | None:
 
 
 def _line(node: Node, storages: dict[StorageImpl, int]) -> str:
-    value = " ".join(describe(node.meta.get("val"), storages))
+    value = describe(node.meta.get("val"), storages)
     return f"{node.op} {node.name} {node.target} {argument_text(node.args)} {argument_text(node.kwargs)} {value}"
+
+
+_PLAIN = (Node, bool, int, float, str, type(None))
+_SEQUENCES = (tuple, list)
 
 
 def argument_text(value: object) -> str:
     """An argument of a node as text, in which names of nodes stand without quotes. Unknown where there is none."""
-    if value is None or isinstance(value, Node | bool | int | float | str):
+    if isinstance(value, _PLAIN):
         return repr(value)
-    if isinstance(value, tuple | list):
+    if isinstance(value, _SEQUENCES):
         return f"{type(value).__name__}({','.join(map(argument_text, value))})"
     if isinstance(value, dict):
-        return ",".join(f"{name}={argument_text(item)}" for name, item in value.items())
+        return ",".join([f"{name}={argument_text(item)}" for name, item in value.items()])
     if isinstance(value, slice):
         return f"slice({argument_text((value.start, value.stop, value.step))})"
     if value is ... or type(value).__name__ in _NAMED:
@@ -123,22 +126,23 @@ def argument_text(value: object) -> str:
 _NAMED = frozenset({"dtype", "device", "layout", "memory_format"})
 
 
-def describe(value: object, storages: dict[StorageImpl, int]) -> Iterator[str]:
+def describe(value: object, storages: dict[StorageImpl, int]) -> str:
     """What is known of a node's value; tensors that share memory have the same number. Unknown for open sizes."""
     if isinstance(value, Tensor):
         impl = value._impl
         sizes = (*impl.sizes, *impl.strides, impl.storage_offset)
-        if not all(type(size) is int for size in sizes):
+        if not _INTEGERS.issuperset(map(type, sizes)):
             raise Unknown
         number = storages.setdefault(impl.storage, len(storages))
-        yield f"{impl.dtype} {sizes} {number} {impl.storage.nbytes}"
-    elif isinstance(value, tuple | list):
-        for item in value:
-            yield from describe(item, storages)
-    elif value is None or type(value) in (bool, int, float):
-        yield repr(value)
-    else:
-        raise Unknown
+        return f"{impl.dtype} {sizes} {number} {impl.storage.nbytes}"
+    if isinstance(value, _SEQUENCES):
+        return " ".join([describe(item, storages) for item in value])
+    if value is None or type(value) in (bool, int, float):
+        return repr(value)
+    raise Unknown
+
+
+_INTEGERS = frozenset({int})
 
 
 @functools.cache

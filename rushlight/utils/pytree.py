@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 
-@dataclass(frozen=True, slots=True)
 class TreeSpec:
     """The shape of a tree: the container's type, its keys where it has them, and the specs of its children.
 
-    A leaf has type None.
+    A leaf has type None. Specs do not change; they are equal where all of that is.
     """
 
-    kind: type | None
-    keys: tuple | None = None
-    children: tuple[TreeSpec, ...] = ()
+    __slots__ = ("kind", "keys", "children")
+
+    def __init__(self, kind: type | None, keys: tuple | None = None, children: tuple[TreeSpec, ...] = ()) -> None:
+        self.kind = kind
+        self.keys = keys
+        self.children = children
+
+    def _facts(self) -> tuple:
+        return self.kind, self.keys, self.children
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TreeSpec) and self._facts() == other._facts()
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
+
+    def __repr__(self) -> str:
+        return f"TreeSpec(kind={self.kind!r}, keys={self.keys!r}, children={self.children!r})"
 
     @property
     def num_leaves(self) -> int:

@@ -118,8 +118,8 @@ def test_open_sizes_are_guarded_natively():
     compiled(torch.ones(9, 7), torch.ones(4), 3)
     (entry,) = debug_cache_entries(compiled)
     guards = entry.guarded_code.guards
-    on_sizes = [guard for guard in guards.guards.values() if guard.is_native and guard.reason.startswith("size")]
-    assert len(on_sizes) >= 3 and all(guard.is_native for guard in guards.guards.values() if "size(" in guard.expression)
+    on_sizes = [guard for guard in guards.guards if guard.is_native and guard.reason.startswith("size")]
+    assert len(on_sizes) >= 3 and all(guard.is_native for guard in guards.guards if "size(" in guard.expression)
     text = guards.text()
     assert "x.size(0) >= " in text and "y.size(0) >= 2" in text
 

@@ -28,7 +28,7 @@ from rushlight.dynamo.guard_tree import (
     THREAD,
     TreeBuilder,
 )
-from rushlight.dynamo.guards import tensor_check
+from rushlight.dynamo.guards import tensor_facts
 from rushlight.dynamo.sources import Attribute, Content, Held, Item, Key, Kind, Local, Member, Named, OwnDict, Source
 
 X, Y = Local("x"), Local("y")
@@ -81,7 +81,7 @@ def test_checks(kind, expected, good, bad):
 
 def test_tensors():
     x = torch.ones(2, 3)
-    made = tree(tensor_check(X, x))
+    made = tree((X, TENSOR, tensor_facts(x)))
     others = [torch.ones(3, 2), torch.ones(3, 2).t(), x.double(), torch.ones(2, 3, requires_grad=True), x[None], 3, None,
               torch.ones(2, 3, device="meta")]  # fmt: skip
     assert holds(made, torch.zeros(2, 3)) and holds(made, torch.ones(4, 3)[1:3])
@@ -89,7 +89,7 @@ def test_tensors():
 
 
 def test_sizes_and_strides_that_may_be_any():
-    _, _, dtype, device, needs = tensor_check(X, torch.ones(2, 3))[2]
+    _, _, dtype, device, needs = tensor_facts(torch.ones(2, 3))
     made = tree((X, TENSOR, ((None, 3), (None, 1), dtype, device, needs)))
     assert holds(made, torch.ones(7, 3)) and holds(made, torch.ones(7, 6)[:, :3])
     assert not holds(made, torch.ones(7, 4)) and not holds(made, torch.ones(3, 7).t()) and not holds(made, torch.ones(3))

@@ -163,3 +163,21 @@ def test_an_entry_that_runs_may_be_removed_meanwhile():
     compiled = torch.compile(function, backend="eager")
     for _ in range(3):
         assert compiled(ones()).tolist() == [4, 4, 4]
+
+
+def test_no_garbage_is_left_by_a_capture():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Dropout(), torch.nn.Linear(4, 2)).eval()
+    compiled = torch.compile(model, backend=lambda module, inputs: module.forward)
+    with torch.inference_mode():
+        gc.collect()
+        gc.disable()
+        try:
+            compiled(torch.ones(3, 4))
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            kinds = {type(item).__module__ for item in gc.garbage}
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    assert not any(kind.startswith("rushlight.dynamo") for kind in kinds)

@@ -122,6 +122,7 @@ class PendingValue(Value):
         """The tracked value."""
         if self.made is None:
             self.made = self.make()
+            del self.make  # which may hold this value
         return self.made
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
 
 
+_TAKES_MORE = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+
+
 class CellValue(Value):
     """A variable shared by functions. `content` is None while it is unbound."""
 
@@ -156,6 +159,8 @@ class FunctionValue(Value):
         code, parameters = self.code, self.code.co_varnames
         count, last = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
         found = dict(zip(parameters[:count], args, strict=False))
+        if len(args) == count == last and not kwargs and not code.co_flags & _TAKES_MORE:
+            return found
         others = {}
         for name, value in kwargs.items():
             if name not in parameters[code.co_posonlyargcount : last]:

@@ -105,12 +105,12 @@ class ModuleValue(ObjectValue):
         held = self.real.__dict__
         if not call_hooks:
             tx.guards.empty(Held(tx.guards.name(call_hooks, "hooks_of_all_modules")), "no hooks on all modules")
-        groups = [name for name in _HOOKS if name in held]
+        groups = tuple([name for name in _HOOKS if name in held])
         for name in groups:
             known = tx.session.known(held[name])
             if known is not None and tx.effects.is_changed(known):
                 raise GraphBreak(f"a call of module {self.kind.__name__}, whose hooks changed")
-        empty = [name for name in groups if not held[name]]
+        empty = tuple([name for name in groups if not held[name]])
         tx.guards.no_hooks(self.source, empty)
         return bool(call_hooks) or len(empty) < len(groups)
 
@@ -133,33 +133,11 @@ class MembersValue(DictValue):
     def __init__(self, tx: Translator, owner: ModuleValue, group: str, real: dict[str, Any]) -> None:
         source = Attribute(owner.source, group)
         keys = list(real)
-        items = {name: self._pending(tx, name, value, Item(source, name)) for name, value in real.items()}
+        own = Item(OwnDict(owner.source), group)  # the quicker way to the dict
+        items = {name: _pending_member(tx, owner, own, value, Item(source, name)) for name, value in real.items()}
         super().__init__(items, dict, source, None, lambda: tx.guards.same_items(source, keys, "keys", dict))
         self.owner = owner
         self.group = group
-        self.own = Item(OwnDict(owner.source), group)  # the quicker way to the dict
-
-    def _pending(self, tx: Translator, name: str, value: Any, source: Item) -> Value:
-        return PendingValue(lambda: self._wrap(tx, name, value, source), source, type(value))
-
-    def _wrap(self, tx: Translator, name: str, found: Any, source: Item) -> Value:
-        """A parameter, buffer or submodule as tracked value."""
-        owner = self.owner
-        is_replaced = found is not None and name in _replaced.get(owner.real, ())
-        if is_replaced or not isinstance(found, _MEMBERS):
-            return tx.wrap(found, source)
-        held = tx.guards.member(owner.source, source, Item(self.own, name), found)
-        if found is None:
-            return NONE
-        path = f"{owner.path}.{name}"
-        if isinstance(found, Module):
-            is_known = tx.session.known(found) is not None
-            made = tx.wrap(found, held)
-            if not is_known and isinstance(made, ModuleValue):
-                made.path = path
-            return made
-        node = tx.graph.known(found) or tx.graph.attribute(found, path)
-        return tx.tensor_value(node, held, type(found))
 
     def find(self, tx: Translator, key: Any) -> Value | None:
         found = self.held.get(key)
@@ -178,6 +156,30 @@ class MembersValue(DictValue):
             names.add(key)
         if is_new:
             raise Restart
+
+
+def _pending_member(tx: Translator, owner: ModuleValue, own: Item, value: Any, source: Item) -> Value:
+    return PendingValue(lambda: _wrap_member(tx, owner, own, value, source), source, type(value))
+
+
+def _wrap_member(tx: Translator, owner: ModuleValue, own: Item, found: Any, source: Item) -> Value:
+    """A parameter, buffer or submodule as tracked value."""
+    name = source.key
+    is_replaced = found is not None and name in _replaced.get(owner.real, ())
+    if is_replaced or not isinstance(found, _MEMBERS):
+        return tx.wrap(found, source)
+    held = tx.guards.member(owner.source, source, Item(own, name), found)
+    if found is None:
+        return NONE
+    path = f"{owner.path}.{name}"
+    if isinstance(found, Module):
+        is_known = tx.session.known(found) is not None
+        made = tx.wrap(found, held)
+        if not is_known and isinstance(made, ModuleValue):
+            made.path = path
+        return made
+    node = tx.graph.known(found) or tx.graph.attribute(found, path)
+    return tx.tensor_value(node, held, type(found))
 
 
 def _path_of(source: Source) -> str:

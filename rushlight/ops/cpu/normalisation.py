@@ -35,7 +35,9 @@ def layer_norm(input, normalized_shape, weight, bias, eps):
     sizes, kind = check_layer_norm(input, normalized_shape, weight, bias), statistics_dtype(input, weight, bias)
     width = math.prod(normalized_shape)
     out = empty(input._impl.sizes, input.dtype)
-    x = native.contiguous(operand(input, input.dtype)).reshape(-1, width) if input.numel() else np.empty((0, width), input.dtype.compute)
+    x = np.empty((0, width), input.dtype.compute)
+    if input.numel():
+        x = native.contiguous(operand(input, input.dtype)).reshape(-1, width)
     rows = math.prod(sizes)
     if not input.numel():
         # Nothing to normalise, but rows without elements still have statistics.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import hashlib
 import os
 import time
 import warnings
@@ -22,6 +21,11 @@ from typing import TypeVar
 from rushlight.core.lazy_module import LazyModule
 from rushlight.utils.native.toolchain import BuildError
 
+try:  # `hashlib` loads OpenSSL, which takes longer than to read and check a whole entry
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
+
 fcntl, shutil, tempfile = map(LazyModule, ("fcntl", "shutil", "tempfile"))
 
 T = TypeVar("T")
@@ -31,7 +35,7 @@ STALE_SECONDS = 3600  # temporary files this old belong to builds that were kill
 WAIT_SECONDS = 120  # for another process that builds the same entry
 _TEMPORARY = ".tmp-"
 _LOCK = ".lock-"
-_DIGEST_BYTES = hashlib.sha256().digest_size
+_DIGEST_BYTES = 32
 _refused: dict[Path, str] = {}  # why nothing can be built in a folder; `setdefault` is atomic
 
 
@@ -75,7 +79,7 @@ def open_folder(folder: Path) -> Path:
 
 def digest(*parts: str | bytes) -> str:
     """A name for the content of `parts`."""
-    joined = hashlib.sha256()
+    joined = blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         content = part.encode() if isinstance(part, str) else part
         joined.update(b"%d:" % len(content))
@@ -208,7 +212,7 @@ def keep(path: Path, content: bytes) -> None:
 
 
 def _seal(library: Path, content: bytes) -> bytes:
-    return hashlib.sha256(library.stem.encode() + b"\0" + content).digest()
+    return blake2b(library.stem.encode() + b"\0" + content, digest_size=_DIGEST_BYTES).digest()
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -1,0 +1,100 @@
+"""Results of calls on fake tensors, remembered within one capture: the layers of a model make the same calls again and again.
+
+In: a node whose call is to be followed. Out: a fake like the one that the same call gave before on fakes that looked the same,
+or nothing. Only results in memory of their own that have no history are remembered; they are told by sizes, strides and types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from rushlight.core.device import CPU, device
+from rushlight.core.dtype import dtype, get_default_dtype
+from rushlight.core.storage import without_data
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import state
+from rushlight.fx.node import Node
+
+_CONSTANTS = (type(None), bool, int, str, dtype, device)
+
+
+class _Unknown(Exception):
+    """An argument that says nothing that a result could be found by."""
+
+
+class KnownResults:
+    """What calls of the library's functions gave."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple, tuple] = {}
+        self._others: set[Callable] = set()  # functions that gave something that is not remembered
+
+    def key_of(self, node: Node) -> tuple | None:
+        """Under what the result of a call is remembered; None where it is not."""
+        target = node.target
+        if node.op != "call_function" or target in self._others or not _is_own(target) or state.grad_enabled:
+            return None
+        if state.autocast is not None:
+            return None
+        try:
+            arguments = tuple(map(_looks, node.args)), tuple([(name, _looks(value)) for name, value in node.kwargs.items()])
+        except _Unknown:
+            return None
+        return target, arguments, state.inference, state.include, state.exclude, get_default_dtype()
+
+    def find(self, key: tuple | None) -> Tensor | None:
+        """A fake like the one that was remembered."""
+        found = self._found.get(key)
+        if found is None:
+            return None
+        nbytes, *fields, inference = found
+        impl = TensorImpl(without_data(nbytes), *fields)
+        impl.inference = inference
+        impl.fake = True
+        return wrap(impl)
+
+    def keep(self, key: tuple, result: Any, inputs: Iterable[Tensor]) -> None:
+        """Remember what a call gave that wrote to nothing and drew no random numbers."""
+        if type(result) is Tensor and _is_plain(result._impl, inputs):
+            impl = result._impl
+            self._found[key] = (
+                impl.storage.nbytes, impl.sizes, impl.strides, impl.storage_offset, impl.dtype, impl.device, impl.key_set,
+                impl.inference,
+            )  # fmt: skip
+        else:
+            self._others.add(key[0])
+
+
+def _is_own(target: Callable) -> bool:
+    """Whether a function is the library's, or an operator of Python."""
+    return (getattr(target, "__module__", None) or "").partition(".")[0] in ("rushlight", "_operator")
+
+
+def _is_plain(impl: TensorImpl, inputs: Iterable[Tensor]) -> bool:
+    is_new = all(impl.storage is not tensor._impl.storage for tensor in inputs)
+    return is_new and impl.fake and impl.autograd is None and impl.view is None and not impl.version.value
+
+
+def _looks(value: Any) -> Any:
+    """What a result depends on of an argument. _Unknown where that cannot be said."""
+    kind = type(value)
+    if kind is Node:
+        return _tensor_looks(value.meta["example_value"])
+    if kind in _CONSTANTS:
+        return kind, value
+    if kind is float:
+        return kind, repr(value)  # tells zeros apart
+    if isinstance(value, (tuple, list)):
+        return kind, *map(_looks, value)
+    raise _Unknown
+
+
+def _tensor_looks(value: Any) -> tuple:
+    if type(value) is not Tensor:
+        raise _Unknown
+    impl = value._impl
+    if impl.device is not CPU:
+        raise _Unknown
+    return impl.sizes, impl.strides, impl.storage_offset, impl.dtype, impl.key_set, impl.inference, impl.requires_grad
