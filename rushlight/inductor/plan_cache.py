@@ -106,6 +106,8 @@ def _line(node: Node, storages: dict[StorageImpl, int]) -> str:
 
 _PLAIN = (Node, bool, int, float, str, type(None))
 _SEQUENCES = (tuple, list)
+_NAMED = frozenset({"dtype", "device", "layout", "memory_format"})
+_INTEGERS = frozenset({int})
 
 
 def argument_text(value: object) -> str:
@@ -123,9 +125,6 @@ def argument_text(value: object) -> str:
     raise Unknown
 
 
-_NAMED = frozenset({"dtype", "device", "layout", "memory_format"})
-
-
 def describe(value: object, storages: dict[StorageImpl, int]) -> str:
     """What is known of a node's value; tensors that share memory have the same number. Unknown for open sizes."""
     if isinstance(value, Tensor):
@@ -140,9 +139,6 @@ def describe(value: object, storages: dict[StorageImpl, int]) -> str:
     if value is None or type(value) in (bool, int, float):
         return repr(value)
     raise Unknown
-
-
-_INTEGERS = frozenset({int})
 
 
 @functools.cache

@@ -34,6 +34,18 @@ def difference(eager, compiled, make_inputs, precision: str = "float32") -> str:
     return _alias_difference([*left, *theirs], [*right, *ours])
 
 
+def assert_frozen_model_agrees(model, *inputs) -> None:
+    """A model whose parameters are constants, run by two threads, gives what eager gives."""
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with torch.no_grad():
+            got, want = torch.compile(model)(*inputs), model(*inputs)
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-4)
+    finally:
+        torch.set_num_threads(threads)
+
+
 def _call(function, inputs):
     try:
         return function(*inputs), None

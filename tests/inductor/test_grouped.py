@@ -11,6 +11,7 @@ from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
 from rushlight.nn import functional as F
+from tests.inductor.differences import assert_frozen_model_agrees
 
 # Size of the input; that of the weight; groups; stride, padding, dilation.
 CASES = [
@@ -54,13 +55,7 @@ def test_frozen_weights_and_threads():
         torch.nn.Conv2d(3, 96, 1), torch.nn.Conv2d(96, 96, 3, 2, 1, groups=8, bias=False), torch.nn.BatchNorm2d(96),
         torch.nn.ReLU(), torch.nn.Conv2d(96, 64, 5, padding=2, groups=16), torch.nn.ConvTranspose2d(64, 32, 3, 2, groups=4),
     ).eval()  # fmt: skip
-    x, threads = torch.randn(3, 3, 33, 31), torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        with torch.no_grad():
-            np.testing.assert_allclose(torch.compile(model)(x).numpy(), model(x).numpy(), rtol=1e-4, atol=1e-4)
-    finally:
-        torch.set_num_threads(threads)
+    assert_frozen_model_agrees(model, torch.randn(3, 3, 33, 31))
 
 
 def test_open_sizes():

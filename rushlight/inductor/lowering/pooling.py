@@ -28,11 +28,16 @@ def _padded(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window],
     return graph.realize(constant_pad_nd(graph, box, pad, fill) if any(pad) else box)
 
 
+def _are_large(windows: tuple[Window, Window]) -> bool:
+    high, wide = windows
+    return high.size > 1 and high.size * wide.size > WRITTEN_OUT
+
+
 def _pooled(graph: GraphBuilder, source: TensorBox, windows: tuple[Window, Window], combine: str, kind: dtype,
             scale: float | None = None) -> TensorBox:  # fmt: skip
     """`combine` over each window of a padded box; then times `scale`."""
     high, wide = windows
-    if high.size > 1 and high.size * wide.size > WRITTEN_OUT:
+    if _are_large(windows):
         every_row = high._replace(size=1, stride=1, outputs=source.size[-2])
         across = graph.realize(_pooled(graph, source, (every_row, wide), combine, kind))
         every_column = wide._replace(size=1, stride=1, outputs=wide.outputs)
@@ -69,7 +74,7 @@ def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: tuple[Wi
     """Where in its plane the largest element of each window of a padded box lies: the first one, or the last NaN."""
     high, wide = windows
     width = as_size(wide.inputs)
-    if high.size > 1 and high.size * wide.size > WRITTEN_OUT:
+    if _are_large(windows):
         return _places_by_rows(graph, source, windows)
 
     def inner(index) -> Value:
@@ -78,8 +83,7 @@ def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: tuple[Wi
         taps = ((source.value([*lead, top + i * high.dilation, left + j * wide.dilation]), _offset(i, j, windows, width))
                 for i in range(high.size) for j in range(wide.size))  # fmt: skip
         _, place = _largest(taps, Constant(source.dtype, float("-inf")), _first_inside(top, left, windows, width))
-        corner = index_value((top - high.padding) * width + left - wide.padding)
-        return call("add", int64, corner, cast(place, int64))
+        return _in_plane(top, left, windows, width, place)
 
     return graph.pointwise((*source.size[:-2], high.outputs, wide.outputs), int64, inner)
 
@@ -107,8 +111,7 @@ def _places_by_rows(graph: GraphBuilder, source: TensorBox, windows: tuple[Windo
         taps = ((largest.value(at), call("add", int32, _offset(i, 0, windows, width), places.value(at)))
                 for i, at in enumerate(found))  # fmt: skip
         _, place = _largest(taps, Constant(source.dtype, float("-inf")), _first_inside(top, left, windows, width))
-        corner = index_value((top - high.padding) * width + left - wide.padding)
-        return call("add", int64, corner, cast(place, int64))
+        return _in_plane(top, left, windows, width, place)
 
     return graph.pointwise((*rows[:-2], high.outputs, wide.outputs), int64, inner)
 
@@ -120,6 +123,13 @@ def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> 
         place = call("where", int32, wins, offset, place)
         best = call("maximum", value.dtype, best, value)
     return best, place
+
+
+def _in_plane(top: Expr, left: Expr, windows: tuple[Window, Window], width: Size, place: Value) -> Value:
+    """The place in its plane of what lies `place` from the corner of a window."""
+    high, wide = windows
+    corner = index_value((top - high.padding) * width + left - wide.padding)
+    return call("add", int64, corner, cast(place, int64))
 
 
 def _offset(i: int, j: int, windows: tuple[Window, Window], width: Size) -> Value:

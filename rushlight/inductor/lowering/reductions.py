@@ -22,6 +22,7 @@ SPLIT_VALUES_SIDE_BY_SIDE = 4096
 SPLIT_RESULTS_SIDE_BY_SIDE = 256
 # Dimensions that lie apart are reduced one run after the other, where the last run has at least this many values.
 LAST_RUN = 16
+# Elements that lie side by side along the first of several dimensions are reduced last, if they are at least so many.
 LEAST_SIDE_BY_SIDE = 4
 
 

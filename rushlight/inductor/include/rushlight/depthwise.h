@@ -145,25 +145,32 @@ __attribute__((noinline)) void depthwise_tile(const tap_row* rows, long count, c
     RL_UNROLL for (int v = 0; v < Vectors; ++v) vector_lane{}.store(out + p * line.out_pixel + v * lanes, sum[p][v]);
 }
 
-// Short ends are covered by a tile that begins within the one before.
-template <int Vectors>
-RL_INLINE void depthwise_results(const tap_row* rows, long count, const depthwise_line& line, float* out) {
-  const long width = line.width;
+template <int N> struct pixel_count {
+  static constexpr int value = N;
+};
+
+// tile(pixel_count, first) for tiles that cover a row: short ends by a tile that begins within the one before.
+template <class F> RL_INLINE void tiles_of_row(long width, const F& tile) {
   for (long x = 0; x < width;) {
     const long left = width - x;
     if (left >= depthwise_pixels || (left > 4 && width >= depthwise_pixels)) {
-      depthwise_tile<depthwise_pixels, Vectors>(rows, count, line, left < depthwise_pixels ? width - depthwise_pixels : x, out);
+      tile(pixel_count<depthwise_pixels>{}, left < depthwise_pixels ? width - depthwise_pixels : x);
       x += depthwise_pixels;
     } else if (left >= 4 || (left == 3 && width >= 4)) {
-      depthwise_tile<4, Vectors>(rows, count, line, left < 4 ? width - 4 : x, out);
+      tile(pixel_count<4>{}, left < 4 ? width - 4 : x);
       x += 4;
     } else if (left >= 2) {
-      depthwise_tile<2, Vectors>(rows, count, line, x, out);
+      tile(pixel_count<2>{}, x);
       x += 2;
     } else {
-      depthwise_tile<1, Vectors>(rows, count, line, x++, out);
+      tile(pixel_count<1>{}, x++);
     }
   }
+}
+
+template <int Vectors>
+RL_INLINE void depthwise_results(const tap_row* rows, long count, const depthwise_line& line, float* out) {
+  tiles_of_row(line.width, [&](auto pixels, long x) { depthwise_tile<pixels.value, Vectors>(rows, count, line, x, out); });
 }
 
 // ---- the convolution and the gradient of its input -----------------------------------------------------------------
@@ -309,7 +316,8 @@ __attribute__((noinline)) inline void channelwise_weight_gradient(const float* x
       ring.x = x + image * at.image + channel;
       ring.clear(g);
       for (long y = 0; y < g.rows; ++y) {
-        fill_row(grad + image * grad_at.image + y * grad_at.row + channel, grad_at.column, wide, 0, g.columns, g.columns, of_grad);
+        const float* row_of_grad = grad + image * grad_at.image + y * grad_at.row + channel;
+        fill_row(row_of_grad, grad_at.column, wide, 0, g.columns, g.columns, of_grad);
         for (long k = 0; k < s.kernel_height; ++k) {
           const long row = g.source_row(y, k);
           if (row < 0) continue;

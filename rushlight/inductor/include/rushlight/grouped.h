@@ -38,7 +38,7 @@ struct group_channels {
     return {group * inputs, group * outputs + column, {inputs, 0}, {low, left - low}};
   }
 
-  // The weight, and the channel of its vector, that a lane of a block takes for channel 0 of its group; -1 of an idle lane.
+  // Where in the weight the filter of a block's lane begins, at channel 0 of its group; -1 for an idle lane.
   RL_INLINE long weight_of(const block& b, long lane, bool forward, long taps) const {
     if (lane % lanes >= b.gives[lane / lanes]) return -1;
     const long channel = b.first + lane / lanes * (together ? together * outputs : lanes) + lane % lanes;
@@ -146,23 +146,12 @@ __attribute__((noinline)) void group_tile(const tap_row* rows, long count, const
     RL_UNROLL for (int v = 0; v < Vectors; ++v) vector_lane{}.store(out + p * line.out_pixel + v * lanes, sum[p][v]);
 }
 
-// Short ends are covered by a tile that begins within the one before.
 template <int Vectors, bool Shared>
 RL_INLINE void group_results(const tap_row* rows, long count, const depthwise_line& line, long depth, vec<int32_t> pick,
                              float* out) {
-  for (long x = 0, width = line.width; x < width;) {
-    const long left = width - x;
-    if (left >= depthwise_pixels || (left > 4 && width >= depthwise_pixels)) {
-      const long first = left < depthwise_pixels ? width - depthwise_pixels : x;
-      group_tile<depthwise_pixels, Vectors, Shared>(rows, count, line, depth, pick, first, out);
-      x += depthwise_pixels;
-    } else if (left > 1 && width >= 4) {
-      group_tile<4, Vectors, Shared>(rows, count, line, depth, pick, left < 4 ? width - 4 : x, out);
-      x += 4;
-    } else {
-      group_tile<1, Vectors, Shared>(rows, count, line, depth, pick, x++, out);
-    }
-  }
+  tiles_of_row(line.width, [&](auto pixels, long x) {
+    group_tile<pixels.value, Vectors, Shared>(rows, count, line, depth, pick, x, out);
+  });
 }
 
 RL_INLINE void group_channels::results(const block& b, const tap_row* rows, long count, const depthwise_line& line,
