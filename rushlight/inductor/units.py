@@ -22,12 +22,12 @@ _PER_STATEMENT = 0.0002  # of the functions that only declare and call
 _PER_CALL = {
     "gemm": 0.035, "bgemm": 0.05, "gemm_by_panels": 0.05, "gemm_turned": 0.06, "attention": 0.02, "conv2d": 0.27,
     "depthwise_conv2d": 0.1,
-    "conv2d_direct": 0.03, "conv2d_winograd": 0.015, "conv2d_input_gradient": 0.1, "conv2d_weight_gradient": 0.1,
+    "conv2d_direct": 0.02, "conv2d_winograd": 0.015, "conv2d_input_gradient": 0.02, "conv2d_weight_gradient": 0.1,
     "pack_b": 0.002, "conv2d_channelwise": 0.05, "channelwise_input_gradient": 0.05, "channelwise_weight_gradient": 0.05,
 }  # fmt: skip
 _PER_TEMPLATE = {
-    "gemm": 0.05, "attention": 0.22, "conv2d_direct": 0.1, "conv2d_winograd": 0.28, "pack_b": 0.08, "pack_winograd": 0.08,
-    "pack_filter": 0.08,
+    "gemm": 0.05, "attention": 0.22, "conv2d_direct": 0.16, "conv2d_winograd": 0.25, "conv2d_input_gradient": 0.25,
+    "pack_b": 0.08, "pack_winograd": 0.08, "pack_filter": 0.08,
 }  # fmt: skip
 _CALL = re.compile(r"\brl::(\w+)[(<]")
 

@@ -158,25 +158,23 @@ __attribute__((noinline)) inline void frame_gradients(const float* grad, const i
 }
 
 // Hands a strip's results to the epilogue, each at its place among the input's pixels.
-template <long Width>
-RL_INLINE void emit_phase(const float* c, const strip& part, const conv_shape& s, const gradient_phase& down,
-                          const gradient_phase& across, long images, long channel, const epilogue& emit) {
+RL_INLINE void emit_phase(const float* c, const strip_split& split, const strip& part, const conv_shape& s,
+                          const gradient_phase& down, const gradient_phase& across, long images, long channel,
+                          const epilogue& emit) {
   const long left = s.channels - channel, wide = left < tile_columns ? left : tile_columns;
   const long together = s.stride_height == 1 && s.stride_width == 1 ? part.rows - part.done : 1;  // pixels side by side
   for (int r = part.done; r < part.rows; r += (int)together) {
     long row = part.row, column = part.column + r;
-    if (strip_split<Width>::paired && r >= Width) ++row, column -= Width;
+    if (split.paired && r >= split.width) ++row, column -= split.width;
     const long y = down.begin + row * s.stride_height, x = across.begin + column * s.stride_width;
     emit(c + r * tile_columns, ((images + part.image) * s.height + y) * s.width + x, together, channel, wide);
   }
 }
 
-// grad: the gradient of the result by strides; packed: pack_gradient_filter's; s: the convolution's shape, with one group.
-// Width is the number of input columns of each phase if that is known and the same for all, or 0. Ends with a barrier.
-template <long Width>
-__attribute__((noinline)) void conv2d_input_gradient(const float* grad, image_strides at, const float* packed,
-                                                     const conv_shape& s, void* scratch, epilogue emit) {
-  using split = strip_split<Width>;
+// The gradient by the strips that `split_rows` makes of the columns of a phase.
+__attribute__((noinline)) inline void input_gradient_by_strips(const float* grad, image_strides at, const float* packed,
+                                                               const conv_shape& s, strip_split (*split_rows)(long),
+                                                               void* scratch, epilogue emit) {
   const gradient_window window_y = window_down(s), window_x = window_across(s);
   const bool framed = at.channel != 1 || window_y.low || window_x.low || window_y.count > s.out_height() ||
                       window_x.count > s.out_width();
@@ -199,7 +197,8 @@ __attribute__((noinline)) void conv2d_input_gradient(const float* grad, image_st
       const conv_shape part = {images, s.outputs, down.count + (down.taps - 1) * down.spread,
                                across.count + (across.taps - 1) * across.spread, s.channels, down.taps, across.taps,
                                1, 1, 0, 0, down.spread, across.spread, 1};
-      const long strips = down.count && across.count ? images * split::of_image(down.count, across.count) : 0;
+      const strip_split split = split_rows(across.count);
+      const long strips = down.count && across.count ? images * split.of_image(down.count) : 0;
       const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
       filter_input in = {source, at, {}, offsets};
       const bool reads = down.reads() && across.reads();
@@ -215,14 +214,22 @@ __attribute__((noinline)) void conv2d_input_gradient(const float* grad, image_st
       for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
         const long channel = task / groups * tile_columns, first = task % groups * group;
         const long end = first + group < strips ? first + group : strips;
-        if (reads) filter_strips<Width>(in, part, panel + channel * depth, first, end, sums);
+        if (reads) filter_strips(in, part, split, panel + channel * depth, first, end, sums);
         for (long i = first; i < end; ++i)
-          emit_phase<Width>(sums + (i - first) * strip_rows * tile_columns, split::at(down.count, across.count, i), s, down,
-                            across, begin, channel, emit);
+          emit_phase(sums + (i - first) * strip_rows * tile_columns, split, split.at(down.count, i), s, down, across, begin,
+                     channel, emit);
       }
       panel += panels * tile_columns * down.taps * across.taps * s.outputs;
     }
   }
+}
+
+// grad: the gradient of the result by strides; packed: pack_gradient_filter's; s: the convolution's shape, with one group.
+// Width is the number of input columns of each phase if that is known and the same for all, or 0. Ends with a barrier.
+template <long Width>
+RL_INLINE void conv2d_input_gradient(const float* grad, image_strides at, const float* packed, const conv_shape& s,
+                                     void* scratch, epilogue emit) {
+  input_gradient_by_strips(grad, at, packed, s, split_rows<Width>, scratch, emit);
 }
 
 }  // namespace rl

@@ -159,53 +159,49 @@ struct strip {
   int rows, done;
 };
 
-// How output rows of Width pixels are cut into strips. A Width known at compile time gives strips as equal as can be, or
-// pairs of short rows; with Width = 0 the width comes at run time, and strips overlap.
-template <long Width> struct strip_split {
-  static constexpr long known_count = Width ? (Width + strip_rows - 1) / strip_rows : 1;
-  static constexpr bool paired = Width > 1 && 2 * Width <= strip_rows;
-  static constexpr int large = paired ? (int)(2 * Width) : (int)((Width + known_count - 1) / known_count);
-  static constexpr int small = large > 1 ? large - 1 : 1;
-  static constexpr long large_count = Width - known_count * (large - 1);
+// How output rows are cut into strips: `in_row` of them, the first `large_count` of `large` pixels and the others of `small`,
+// or pairs of short rows.
+struct strip_split {
+  using tile_function = decltype(&filter_tile<1>);
+  long width, in_row, large_count;
+  int large, small;
+  bool paired;
+  tile_function large_tile, small_tile;
 
-  static RL_INLINE long of_image(long height, long width) {
-    if constexpr (paired) return (height + 1) / 2;
-    else if constexpr (Width > 0) return height * known_count;
-    else return height * in_row(width);
-  }
-  static RL_INLINE int run_time_rows(long width) { return width >= strip_rows ? strip_rows : width >= 4 ? 4 : 1; }
-  static RL_INLINE long in_row(long width) { return (width + run_time_rows(width) - 1) / run_time_rows(width); }
+  RL_INLINE long of_image(long height) const { return paired ? (height + 1) / 2 : height * in_row; }
 
-  static RL_INLINE strip at(long height, long width, long index) {
-    const long image = index / of_image(height, width), i = index % of_image(height, width);
-    if constexpr (paired) return {image, 2 * i, 0, 2 * i + 1 < height ? large : (int)Width, 0};
-    else if constexpr (Width > 0) {
-      const long row = i / known_count, part = i % known_count;
-      return part < large_count ? strip{image, row, part * large, large, 0}
-                                : strip{image, row, large_count * large + (part - large_count) * small, small, 0};
-    } else {
-      const int rows = run_time_rows(width);
-      const long row = i / in_row(width), first = i % in_row(width) * rows, last = width - rows;
-      return first <= last ? strip{image, row, first, rows, 0} : strip{image, row, last, rows, (int)(first - last)};
-    }
+  // Where the strips of a row are longer than it, the last one overlaps the one before.
+  RL_INLINE strip at(long height, long index) const {
+    const long image = index / of_image(height), i = index % of_image(height);
+    if (paired) return {image, 2 * i, 0, 2 * i + 1 < height ? large : small, 0};
+    const long row = i / in_row, part = i % in_row;
+    if (part >= large_count) return {image, row, large_count * large + (part - large_count) * small, small, 0};
+    const long first = part * large, last = width - large;
+    return first <= last ? strip{image, row, first, large, 0} : strip{image, row, last, large, (int)(first - last)};
   }
 
-  static RL_INLINE void run(int rows, const float* a, const float* second, long pixel, long column, const long* offsets,
-                            long runs, long run, const float* b, float* c, bool accumulate) {
-    if constexpr (Width > 0) {
-      constexpr int other = paired ? (int)Width : small;
-      if ((!paired && large_count == known_count) || rows == large)
-        filter_tile<large>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
-      else filter_tile<other>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
-    } else if (rows == strip_rows) {
-      filter_tile<strip_rows>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
-    } else if (rows == 4) {
-      filter_tile<4>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
-    } else {
-      filter_tile<1>(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
-    }
+  RL_INLINE void run(int rows, const float* a, const float* second, long pixel, long column, const long* offsets,
+                     long runs, long run, const float* b, float* c, bool accumulate) const {
+    (rows == large ? large_tile : small_tile)(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
   }
 };
+
+// A Width known at compile time gives strips as equal as can be, or pairs of short rows; with Width = 0 it is `width`.
+template <long Width> strip_split split_rows(long width) {
+  if constexpr (Width > 0) {
+    constexpr long count = (Width + strip_rows - 1) / strip_rows;
+    constexpr bool paired = Width > 1 && 2 * Width <= strip_rows;
+    constexpr int large = paired ? (int)(2 * Width) : (int)((Width + count - 1) / count);
+    constexpr long large_count = Width - count * (large - 1);
+    constexpr int small = paired ? (int)Width : large > 1 && large_count < count ? large - 1 : large;
+    return {Width, count, large_count, large, small, paired, filter_tile<large>, filter_tile<small>};
+  } else {
+    const int rows = width >= strip_rows ? strip_rows : width >= 4 ? 4 : 1;
+    const auto tile = rows == strip_rows ? filter_tile<strip_rows> : rows == 4 ? filter_tile<4> : filter_tile<1>;
+    const long count = (width + rows - 1) / rows;
+    return {width, count, count, rows, rows, false, tile, tile};
+  }
+}
 
 // ---- the convolution -----------------------------------------------------------------------------------------------
 
@@ -233,32 +229,29 @@ struct filter_input {
 
 // The strips [first, last), at most group_limit, times one panel of weights, which goes by in parts that stay cached:
 // sums[strip - first][strip_rows][NR].
-template <long Width>
-__attribute__((noinline)) void filter_strips(const filter_input& in, const conv_shape& s, const float* panel, long first,
-                                             long last, float* sums) {
-  using split = strip_split<Width>;
+__attribute__((noinline)) inline void filter_strips(const filter_input& in, const conv_shape& s, const strip_split& split,
+                                                    const float* panel, long first, long last, float* sums) {
   const filter_runs& f = in.f;
   const long run_bytes = f.run * tile_columns * (long)sizeof(float);
   const long together = panel_part_bytes / run_bytes < 1 ? 1 : panel_part_bytes / run_bytes;
-  const long height = s.out_height(), width = s.out_width(), down = s.stride_height * in.at.row;
+  const long height = s.out_height(), down = s.stride_height * in.at.row;
   for (long from = 0; from < f.runs; from += together) {
     const long runs = f.runs - from < together ? f.runs - from : together;
     for (long i = first; i < last; ++i) {
-      const strip part = split::at(height, width, i);
+      const strip part = split.at(height, i);
       const float* a = in.x + part.image * in.at.image + part.row * down + part.column * f.pixel;
-      const bool pair = split::paired && part.rows > Width;
+      const bool pair = split.paired && part.rows > split.width;
       const float* second = pair ? a + down : a + (part.rows + 1) / 2 * f.pixel;
-      split::run(part.rows, a, second, f.pixel, f.column, in.offsets + from, runs, f.run,
-                 panel + from * f.run * tile_columns, sums + (i - first) * strip_rows * tile_columns, from > 0);
+      split.run(part.rows, a, second, f.pixel, f.column, in.offsets + from, runs, f.run,
+                panel + from * f.run * tile_columns, sums + (i - first) * strip_rows * tile_columns, from > 0);
     }
   }
 }
 
-// x by strides, the packed weight of the order that runs_of tells (of the copy, where there is padding). Width is the
-// number of output columns if it is known, or 0. Ends with a barrier.
-template <long Width>
-__attribute__((noinline)) void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s,
-                                             void* scratch, epilogue emit) {
+// The convolution by the strips of `split`, compiled once for all of them.
+__attribute__((noinline)) inline void conv2d_by_strips(const float* x, image_strides at, const float* packed,
+                                                       const conv_shape& s, const strip_split& split, void* scratch,
+                                                       epilogue emit) {
   const long chunk = images_at_once(s), panels = (s.outputs + tile_columns - 1) / tile_columns;
   float* padded = (float*)scratch;
   const long space = filter_scratch_bytes(s, 1) - filter_scratch_bytes(s, 0);
@@ -281,7 +274,7 @@ __attribute__((noinline)) void conv2d_direct(const float* x, image_strides at, c
       pad_images(in.x, own, s, images, last, padded);
       in.x = padded;
     }
-    const long strips = images * strip_split<Width>::of_image(height, width);
+    const long strips = images * split.of_image(height);
     const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
     const long pixels = begin * height * width;
 #pragma omp for schedule(static)
@@ -289,15 +282,23 @@ __attribute__((noinline)) void conv2d_direct(const float* x, image_strides at, c
       const long channel = task / groups * tile_columns, first = task % groups * group;
       const long end = first + group < strips ? first + group : strips;
       const long left = s.outputs - channel, wide = left < tile_columns ? left : tile_columns;
-      filter_strips<Width>(in, s, packed + channel * f.runs * f.run, first, end, sums);
+      filter_strips(in, s, split, packed + channel * f.runs * f.run, first, end, sums);
       for (long i = first; i < end; ++i) {
-        const strip part = strip_split<Width>::at(height, width, i);
+        const strip part = split.at(height, i);
         const long pixel = pixels + (part.image * height + part.row) * width + part.column + part.done;
         const float* values = sums + ((i - first) * strip_rows + part.done) * tile_columns;
         emit(values, pixel, part.rows - part.done, channel, wide);
       }
     }
   }
+}
+
+// x by strides, the packed weight of the order that runs_of tells (of the copy, where there is padding). Width is the
+// number of output columns if it is known, or 0. Ends with a barrier.
+template <long Width>
+RL_INLINE void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch,
+                             epilogue emit) {
+  conv2d_by_strips(x, at, packed, s, split_rows<Width>(s.out_width()), scratch, emit);
 }
 
 }  // namespace rl

@@ -200,13 +200,13 @@ __attribute__((noinline)) inline bool winograd_scatter(const float* m, long plac
   vec<float> check = {};
   for (int j = 0; j < tile_columns; j += lanes) {
     vec<float> half_way[24], y[16];
-    RL_UNROLL for (int i = 0; i < 6; ++i) {
+    RL_ROLLED for (int i = 0; i < 6; ++i) {
       vec<float> column[6];
       RL_UNROLL for (int k = 0; k < 6; ++k) column[k] = lane.load(m + (6 * k + i) * place + j);
       winograd_output(column, 1, half_way + i, 6);
     }
-    RL_UNROLL for (int i = 0; i < 4; ++i) winograd_output(half_way + 6 * i, 1, y + 4 * i, 1);
-    RL_UNROLL for (int i = 0; i < 16; ++i) {
+    RL_ROLLED for (int i = 0; i < 4; ++i) winograd_output(half_way + 6 * i, 1, y + 4 * i, 1);
+    RL_ROLLED for (int i = 0; i < 16; ++i) {
       check += y[i] * 0.0f;
       lane.store(out + i * tile_columns + j, y[i]);
     }
