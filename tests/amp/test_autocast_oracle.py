@@ -65,7 +65,12 @@ def test_modules(name, given):
         module = getattr(library.nn, name)(*arguments)
         with library.autocast("cpu"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found.append(dtype_of(module(library.ones(shape).to(getattr(library, given)))))
+            try:
+                found.append(dtype_of(module(library.ones(shape).to(getattr(library, given)))))
+            except RuntimeError as error:
+                if library is torch and "could not create a primitive" in str(error):
+                    pytest.skip("torch has no such kernel for this processor")
+                raise
     assert found[0] == found[1]
 
 

@@ -66,7 +66,7 @@ def test_module(name, args, options, shapes):
         grads = [] if name == "CrossMapLRN2d" else [tensor.grad for tensor in inputs]
         return [*found, grads, repr(module), module.state_dict()]
 
-    same(use, rtol=1e-4, atol=1e-5)
+    same(use, rtol=1e-4, atol=3e-5)  # of gradients of normalisation, which are sums that cancel
 
 
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])

@@ -22,6 +22,14 @@ def to_rushlight(value: object) -> object:
     return rushlight._make_per_channel_quantized_tensor(integers, scales, zero_points, value.q_per_channel_axis())
 
 
+def adds_in_16_bits(torch) -> bool:
+    """Whether torch adds two products of bytes in 16 bits, where large ones saturate, as it does without VNNI instructions."""
+    x = torch.quantize_per_tensor(torch.full((1, 64), 255.0), 1.0, 0, torch.quint8)
+    w = torch.quantize_per_tensor(torch.full((1, 64), 127.0), 1.0, 0, torch.qint8)
+    found = torch.ops.quantized.linear(x, torch.ops.quantized.linear_prepack(w, None), 64.0 * 255, 0)
+    return found.int_repr().item() != 127
+
+
 def assert_same(found: object, expected: object, quanta: int = 0) -> None:
     """Compare a result with torch's. Integers may differ by so many quanta; numbers by float32's precision."""
     if isinstance(expected, list | tuple):

@@ -9,13 +9,14 @@ from functools import cache
 import pytest
 
 import rushlight
-from tests.quantized.conversions import assert_same, to_rushlight
+from tests.quantized.conversions import adds_in_16_bits, assert_same, to_rushlight
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 logging.getLogger("torch").setLevel(logging.ERROR)
 zoo = pytest.importorskip("tests.quantized.zoo")
 QNNPACK = ("static_residual_qnnpack", "static_transposed")
+WIDE = ("static_activations", "static_norms")  # with activations of 8 bits
 QUANTA = {"static_transposed": 0.008}  # where torch rounds otherwise; the size of a quantum
 
 
@@ -53,6 +54,8 @@ def close(found: object, expected: object, quantum: float) -> None:
 
 @pytest.mark.parametrize("name", zoo.ZOO)
 def test_loads_and_agrees_with_torch_and_back(name):
+    if name in WIDE and adds_in_16_bits(torch):
+        pytest.skip("torch's sums of products saturate on this processor")
     data, arguments, result = saved(name)
     module = rushlight.jit.load(io.BytesIO(data))
     for _ in range(3):  # the first call profiles, the later ones run a specialised plan
@@ -115,7 +118,7 @@ def test_packed_linear_layers_of_python_work_in_scripts():
         packed = rushlight.ops.quantized.linear_prepack(q, None)
         return rushlight.ops.quantized.linear_dynamic(x, packed)
 
-    x, weight = torch.randn(3, 4), torch.randn(5, 4)
+    x, weight = torch.randn(3, 4), torch.rand(5, 4) - 0.5  # whose sums of products fit 16 bits
     expected = torch.ops.quantized.linear_dynamic(
         x, torch.ops.quantized.linear_prepack(torch.quantize_per_tensor(weight, 0.01, 0, torch.qint8), None)
     )
