@@ -18,10 +18,10 @@ from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.storage import allocate
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
+from rushlight.inductor import costs
 from rushlight.inductor.build import FLAGS, build, headers_digest
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.compiled import CompiledGraph
-from rushlight.inductor.costs import KEPT
 from rushlight.inductor.graph import LoweredGraph, OutputView
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, TemplateBuffer
 from rushlight.inductor.lowering.convolutions import can_be_winograd
@@ -75,7 +75,7 @@ def candidates_of(template: TemplateBuffer) -> list[Candidate]:
 
 def _passes_of_rows(template: TemplateBuffer) -> list[Candidate]:
     chosen, depth = template.parameters.get("rows_at_once", 0), template.parameters["depth"]
-    counts = [chosen or KEPT // depth, KEPT // 2 // depth]
+    counts = [chosen or costs.core().kept // depth, costs.core().kept // 2 // depth]
     passes = dict.fromkeys([chosen, 0, *(rows for rows in counts if 0 < 2 * rows < template.rows)])
     return [Candidate(f"{rows or 'all'} rows at once", "gemm", (("rows_at_once", rows),)) for rows in passes]
 

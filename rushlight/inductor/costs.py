@@ -1,29 +1,65 @@
 """What the ways to run a template cost: a small model of one core, by which lowering chooses among them.
 
 In: sizes; of an open size its example. Out: nanoseconds, of which only the ratios matter. The rates were fitted to times
-of convolutions and products on one core with AVX-512: of 52 convolutions of 3 x 3 they put the faster way first, or one that
-takes a tenth longer at most, in all but one (1024 channels on 7 x 7 pixels). `mode="max-autotune"` asks the machine itself
-instead (`autotune.py`).
+of convolutions and products on one core with AVX-512 (AMD Zen 5) and one with AVX2 (AMD Zen 3): of 52 convolutions of 3 x 3
+on the first they put the faster way first, or one that takes a tenth longer at most, in all but one (1024 channels on 7 x 7
+pixels); of 20 on the second in all. `mode="max-autotune"` asks the machine itself instead (`autotune.py`).
 """
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
+
+import rushlight._C as _C
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.sizes import Size, hint
 
-FLOPS = 225.0  # floating-point operations of a product, per nanosecond
-CACHED = 40.0  # bytes that move to or from the second-level cache, per nanosecond
-NEAR = 60.0  # bytes of weights that come from the third-level cache, per nanosecond
-STREAMED = 30.0  # bytes of weights that come from further away, per nanosecond
-NEARBY = 1 << 22  # bytes of weights that other layers' may leave in the third-level cache
-TRANSPOSED = 10.0  # bytes of a copy that changes the order of the elements, per nanosecond
-TURNED = 50.0  # bytes that are packed with their columns as rows, per nanosecond, out of a cache into another
 LONGEST_TURNED = 4096  # depth of a product that is calculated in one part: `depth_block` of gemm.h
-TRANSFORMED = 4.0  # bytes of weights that are transformed for Winograd's algorithm, per nanosecond
-PANEL = 32  # columns of a product are calculated this many at a time
-SECOND_LEVEL = 1 << 18  # floats in a core's cache
-KEPT = 1 << 17  # floats of a product's rows that stay there while many panels pass
 FEWER = 0.7  # the part of the traffic that passes of rows must stay below to be preferred to all rows at once
+
+
+@dataclass(frozen=True)
+class Core:
+    """What one core does in a nanosecond, in operations or bytes, and how much it holds, in floats, bytes or columns."""
+
+    panel: int  # columns of a product are calculated this many at a time: `tile_columns` of pack.h
+    flops: float  # floating-point operations of a product
+    cached: float  # bytes that move to or from the second-level cache
+    near: float  # bytes of weights that come from the third-level cache
+    streamed: float  # bytes of weights that come from further away
+    transposed: float  # bytes of a copy that changes the order of the elements
+    turned: float  # bytes that are packed with their columns as rows, out of a cache into another
+    transformed: float  # bytes of weights that are transformed for Winograd's algorithm
+    second_level: int  # floats in a core's cache
+    nearby: int  # bytes of weights that other layers' may leave in the third-level cache
+    strip: int  # pixels of a row that a direct convolution calculates in the time that fewer take
+
+    @property
+    def kept(self) -> int:
+        """Floats of a product's rows that stay in its cache while many panels pass."""
+        return self.second_level // 2
+
+
+AVX512 = Core(
+    panel=32, flops=225.0, cached=40.0, near=60.0, streamed=30.0, transposed=10.0, turned=50.0, transformed=4.0,
+    second_level=1 << 18, nearby=1 << 22, strip=1,
+)  # fmt: skip
+AVX2 = Core(
+    panel=16, flops=92.0, cached=20.0, near=30.0, streamed=15.0, transposed=5.0, turned=20.0, transformed=2.0,
+    second_level=1 << 17, nearby=1 << 20, strip=6,
+)  # fmt: skip
+NARROW = Core(  # vectors of four floats; by the rates of AVX2, not measured
+    panel=8, flops=46.0, cached=20.0, near=30.0, streamed=15.0, transposed=5.0, turned=20.0, transformed=2.0,
+    second_level=1 << 17, nearby=1 << 20, strip=6,
+)  # fmt: skip
+
+
+@functools.cache
+def core() -> Core:
+    """The kind of core that code is compiled for."""
+    features = _C.cpu_features()
+    return AVX512 if "avx512f" in features else AVX2 if "avx2" in features else NARROW
 
 
 def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) -> dict[str, int]:
@@ -33,9 +69,9 @@ def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) ->
     once and the panels once per pass.
     """
     rows, columns, depth = hint(rows), hint(columns), hint(depth)
-    if (rows + 2 * PANEL) * depth <= SECOND_LEVEL or depth > KEPT:
+    if (rows + 2 * core().panel) * depth <= core().second_level or depth > core().kept:
         return {}
-    panels, times = -(-columns // PANEL), -(-rows // (KEPT // depth))
+    panels, times = -(-columns // core().panel), -(-rows // (core().kept // depth))
     together = panels * rows * depth + columns * depth
     apart = rows * depth + times * columns * depth
     return {"rows_at_once": -(-rows // times)} if apart < FEWER * together else {}
@@ -49,34 +85,36 @@ def turned(rows: Size, columns: Size, depth: Size) -> bool:
     if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or depth > LONGEST_TURNED:
         return False
     idle = 2 * (_whole_panels(rows) - rows) * columns * depth
-    return 2 * (4 * rows * (depth + columns) / TURNED + idle / FLOPS) < 4 * columns * depth / TURNED
+    turned = core().turned
+    return 2 * (4 * rows * (depth + columns) / turned + idle / core().flops) < 4 * columns * depth / turned
 
 
-def direct_convolution(pixels: int, taps: int, channels: int, outputs: int) -> float:
-    """The convolution as one product of its pixels."""
+def direct_convolution(rows: int, width: int, taps: int, channels: int, outputs: int) -> float:
+    """The convolution as one product of its pixels, which are `rows` rows of `width`."""
+    pixels = rows * -(-width // core().strip) * core().strip
     work = 2 * pixels * taps * channels * _whole_panels(outputs)
-    return max(work / FLOPS, _reading(4 * taps * channels * outputs))
+    return max(work / core().flops, _reading(4 * taps * channels * outputs))
 
 
 def winograd(blocks: int, channels: int, outputs: int) -> float:
     """Winograd's F(4 x 4, 3 x 3): 36 products with a row per block, on transformed blocks and weights."""
     work = 36 * 2 * blocks * channels * _whole_panels(outputs)
     moved, weights = 36 * 4 * 2 * blocks * (channels + outputs), 36 * 4 * channels * outputs
-    return max(work / FLOPS, _reading(weights)) + moved / CACHED
+    return max(work / core().flops, _reading(weights)) + moved / core().cached
 
 
 def winograd_packing(channels: int, outputs: int) -> float:
     """Transforming weights for it, beyond what a direct convolution takes to bring its own into panels."""
-    return 36 * 4 * channels * _whole_panels(outputs) / TRANSFORMED
+    return 36 * 4 * channels * _whole_panels(outputs) / core().transformed
 
 
 def reordering(elements: int) -> float:
     """A copy of so many floats into another order."""
-    return 2 * 4 * elements / TRANSPOSED
+    return 2 * 4 * elements / core().transposed
 
 
 def _reading(weights: int) -> float:
-    return weights / (NEAR if weights <= NEARBY else STREAMED)
+    return weights / (core().near if weights <= core().nearby else core().streamed)
 
 
 def interleaves(outputs: int, places: int) -> bool:
@@ -87,4 +125,5 @@ def interleaves(outputs: int, places: int) -> bool:
 
 
 def _whole_panels(columns: int) -> int:
-    return -(-columns // PANEL) * PANEL
+    panel = core().panel
+    return -(-columns // panel) * panel

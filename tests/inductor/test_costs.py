@@ -8,23 +8,37 @@ import rushlight as torch
 from rushlight.inductor import costs
 
 
+@pytest.fixture
+def on(monkeypatch):
+    """Choose as for a kind of core, whatever this machine has."""
+    return lambda core: monkeypatch.setattr(costs, "core", lambda: core)
+
+
 @pytest.mark.parametrize(
-    ("rows", "columns", "depth", "expected"),
-    [(128, 1536, 384, None), (197, 3072, 768, None), (2048, 2048, 2048, 64), (1024, 768, 768, 147), (4, 10, 1 << 20, None)],
-)
-def test_passes_of_rows(rows, columns, depth, expected):
+    ("core", "rows", "columns", "depth", "expected"),
+    [(costs.AVX512, 128, 1536, 384, None), (costs.AVX512, 197, 3072, 768, None), (costs.AVX512, 2048, 2048, 2048, 64),
+     (costs.AVX512, 1024, 768, 768, 147), (costs.AVX512, 4, 10, 1 << 20, None), (costs.AVX2, 128, 1536, 384, None),
+     (costs.AVX2, 128, 768, 3072, None), (costs.AVX2, 2048, 2048, 2048, 32)],
+)  # fmt: skip
+def test_passes_of_rows(on, core, rows, columns, depth, expected):
+    on(core)
     assert costs.passes(rows, columns, depth).get("rows_at_once") == expected
 
 
 @pytest.mark.parametrize(
-    ("images", "channels", "side", "winograd"),
-    [(1, 64, 56, True), (1, 512, 7, False), (8, 512, 7, True), (1, 16, 56, True), (1, 3, 224, False), (1, 256, 14, True),
-     (1, 128, 8, True), (1, 64, 8, True), (1, 128, 5, False), (1, 256, 4, False)],
-)
-def test_convolutions(images, channels, side, winograd):
+    ("core", "images", "channels", "side", "winograd"),
+    [(costs.AVX512, 1, 64, 56, True), (costs.AVX512, 1, 512, 7, False), (costs.AVX512, 8, 512, 7, True),
+     (costs.AVX512, 1, 16, 56, True), (costs.AVX512, 1, 3, 224, False), (costs.AVX512, 1, 256, 14, True),
+     (costs.AVX512, 1, 128, 8, True), (costs.AVX512, 1, 64, 8, True), (costs.AVX512, 1, 128, 5, False),
+     (costs.AVX512, 1, 256, 4, False), (costs.AVX2, 1, 64, 56, True), (costs.AVX2, 1, 512, 7, True),
+     (costs.AVX2, 1, 3, 224, False), (costs.AVX2, 1, 64, 8, True), (costs.AVX2, 1, 256, 4, False),
+     (costs.AVX2, 1, 512, 4, False), (costs.AVX2, 1, 128, 5, False), (costs.AVX2, 1, 256, 7, True)],
+)  # fmt: skip
+def test_convolutions(on, core, images, channels, side, winograd):
+    on(core)
     blocks, outputs = images * (-(-side // 4)) ** 2, max(channels, 16)
     fast = costs.winograd(blocks, channels, outputs)
-    assert (fast < costs.direct_convolution(images * side * side, 9, channels, outputs)) is winograd
+    assert (fast < costs.direct_convolution(images * side, side, 9, channels, outputs)) is winograd
 
 
 @pytest.mark.parametrize(("channels", "outputs", "side"), [(5, 7, 20), (16, 16, 33), (20, 50, 9), (64, 96, 13)])

@@ -192,4 +192,4 @@ def is_winograd(source: Operand, shape: tuple, out_height: Size, out_width: Size
         fast += costs.reordering(images * channels * height * width)
     if not constant:
         fast += costs.winograd_packing(channels, outputs)
-    return fast < costs.direct_convolution(images * out_height * out_width, 9, channels, outputs)
+    return fast < costs.direct_convolution(images * out_height, out_width, 9, channels, outputs)
