@@ -22,6 +22,7 @@ BLOCK = 64  # results that a thread takes at a time
 NARROWEST = 16  # results side by side that make it worthwhile: a vector's worth
 PART = 128  # values that are added up one after the other
 ROWS_TOGETHER, VECTORS_TOGETHER = 4, 2  # of results of what is like a product
+VECTORS_OF_A_ROW = 4  # that are calculated together otherwise, so that what is read is whole lines of the caches
 FEW_STEPS = 24  # of a body of which so many vectors are calculated together, at most
 
 
@@ -90,7 +91,7 @@ class ColumnKernel(KernelWriter):
     def write(self) -> Kernel:
         """The kernel."""
         runs, blocks = self.x.extent, quotient(rounded_up(self.width, BLOCK), BLOCK)
-        rows = ROWS_TOGETHER if self._is_like_product() and not (isinstance(runs, int) and runs < ROWS_TOGETHER) else 1
+        rows, vectors = self._tile(runs)
         parts = quotient(rounded_up(runs, rows), rows)
         block, width = f"block % {size_operand(blocks)} * {BLOCK}L" if blocks != 1 else "0L", size_text(self.width)
         place = f"block / {size_operand(blocks)}" + (f" * {rows}" if rows > 1 else "")
@@ -99,7 +100,7 @@ class ColumnKernel(KernelWriter):
             f"for (long block = 0; block < {size_text(as_size(parts * blocks))}; ++block) {{",
             f"  [[maybe_unused]] const long x = {place}, first = {block};",
             f"  const long count = first + {BLOCK}L < {width} ? {BLOCK}L : {width} - first;",
-            *indented(self._in_tiles(rows) if rows > 1 else self._one_by_one("count", "first + i")),
+            *indented(self._in_tiles(rows, vectors) if vectors > 1 else self._one_by_one("count", "first + i")),
             "}",
         ]
         self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
@@ -111,36 +112,41 @@ class ColumnKernel(KernelWriter):
         head = [f"rl::for_each({count}, [&](auto lane, long i) {{", f"  const long c = {column};"]
         return [*head, *indented(self._passes([results])), "});"]
 
-    def _in_tiles(self, rows: int) -> list[str]:
+    def _tile(self, runs: Size) -> tuple[int, int]:
+        """How many rows and vectors of results are calculated together."""
+        loads = [node.index for body in self.bodies.values() for node in walk(body) if isinstance(node, Load)]
+        if sum(1 for body in self.bodies.values() for _ in walk(body)) > FEW_STEPS:
+            return 1, 1
+        # Like a product, where each vector is combined with numbers that hold for all columns.
+        shared = any(index.contains(self.r) and not index.contains(self.c) for index in loads)
+        if shared and not (isinstance(runs, int) and runs < ROWS_TOGETHER):
+            return ROWS_TOGETHER, VECTORS_TOGETHER
+        return 1, 1 if isinstance(self.width, int) and self.width < BLOCK else VECTORS_OF_A_ROW
+
+    def _in_tiles(self, rows: int, vectors: int) -> list[str]:
         """Several rows of vectors together, as far as there are so many, which share what they read; rows after the last are
         the last one again."""
         tile = []
-        for number in range(rows * VECTORS_TOGETHER):
-            x, c = Var(f"x{number // VECTORS_TOGETHER}", self.x.extent), Var(f"c{number % VECTORS_TOGETHER}", self.c.extent)
+        for number in range(rows * vectors):
+            x = Var(f"x{number // vectors}", self.x.extent) if rows > 1 else self.x
+            c = Var(f"c{number % vectors}", self.c.extent)
             bodies = {name: substitute(body, {self.x: x, self.c: c}) for name, body in self.bodies.items()}
             tile.append(_Results(x, c, str(number), bodies))
         last = size_text(as_size(self.x.extent - 1))
         starts = ", ".join(f"x{row} = x + {row} < {last} ? x + {row} : {last}" for row in range(rows))
-        columns = ", ".join(f"c{number} = first + done + {number} * rl::lanes" for number in range(VECTORS_TOGETHER))
+        columns = ", ".join(f"c{number} = first + done + {number} * rl::lanes" for number in range(vectors))
+        rest = self._one_by_one("count - done", "first + done + i")
+        each_row = [f"for (long row = x; row <= x{rows - 1}; ++row) {{", "  const long x = row;", *indented(rest), "}"]
         return [
-            f"const long {starts};",
+            *([f"const long {starts};"] if rows > 1 else []),
             "long done = 0;",
-            f"for (; done + {VECTORS_TOGETHER} * rl::lanes <= count; done += {VECTORS_TOGETHER} * rl::lanes) {{",
+            f"for (; done + {vectors} * rl::lanes <= count; done += {vectors} * rl::lanes) {{",
             "  const rl::vector_lane lane;",
             f"  const long {columns};",
             *indented(self._passes(tile)),
             "}",
-            f"for (long row = x; row <= x{rows - 1}; ++row) {{",
-            "  const long x = row;",
-            *indented(self._one_by_one("count - done", "first + done + i")),
-            "}",
+            *(each_row if rows > 1 else rest),
         ]
-
-    def _is_like_product(self) -> bool:
-        """Whether each vector is combined with numbers that hold for all columns, in few steps."""
-        loads = [node.index for body in self.bodies.values() for node in walk(body) if isinstance(node, Load)]
-        shared = any(index.contains(self.r) and not index.contains(self.c) for index in loads)
-        return shared and sum(1 for body in self.bodies.values() for _ in walk(body)) <= FEW_STEPS
 
     def _passes(self, parts: list[_Results]) -> list[str]:
         _, after = assign_passes(self.group.members, lambda member: True)
@@ -164,7 +170,7 @@ class ColumnKernel(KernelWriter):
                 lines.append(_accumulator(member.data, name))
                 in_parts = len(parts) > 1 and member.data.reduction_type == "sum" and member.data.dtype is float32
                 found = writer.write(results.bodies[member.name])
-                at = ", lane.broadcast((int64_t)r)" if member.data.reduction_type in ("argmax", "argmin") else ""
+                at = ", r" if member.data.reduction_type in ("argmax", "argmin") else ""
                 writer.lines.append(f"{name}.{'put' if in_parts else 'add'}({found}{at});")
                 after += [f"{name}.end_part();"] if in_parts else []
                 finish.append((member, f"{name}.finish()", results))

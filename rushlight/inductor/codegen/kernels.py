@@ -282,7 +282,7 @@ class LoopKernel(KernelWriter):
                 writer.local[node.buffer] = writer.bind(f"lane.load({scratch[node.buffer]} + r)")
         result = writer.write(body)
         if member.name in accumulators:
-            index = ", lane.index(r)" if member.data.reduction_type in ("argmax", "argmin") else ""
+            index = ", r" if member.data.reduction_type in ("argmax", "argmin") else ""
             writer.lines.append(f"{accumulators[member.name]}.add(lane, {result}{index});")
             return
         if member.name in self.stored:

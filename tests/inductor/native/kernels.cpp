@@ -112,7 +112,7 @@ REDUCE(max, uint8_t) REDUCE(min, int8_t) REDUCE(any, bool) REDUCE(all, bool)
 #define PLACE(Op, T)                                                                                    \
   extern "C" int64_t Op##_##T(const T* in, long n) {                                                    \
     accumulator<Op, T> all_of;                                                                          \
-    for_each(n, [&](auto lane, long i) { all_of.add(lane, lane.load(in + i), lane.index(i)); });        \
+    for_each(n, [&](auto lane, long i) { all_of.add(lane, lane.load(in + i), i); });                    \
     return all_of.finish();                                                                             \
   }
 PLACE(argmax, float) PLACE(argmin, float) PLACE(argmax, double) PLACE(argmin, int32_t) PLACE(argmax, uint8_t)

@@ -7,11 +7,11 @@
 //     out[0] = total.finish();
 //
 // T is the type of computation (float for bfloat16). Op: sum, prod, max, min (both pass NaN on), any, all (T = bool).
-// rl::accumulator<rl::argmax, T> and argmin take an int64 index per lane too, add(lane, value, lane.index(i)), and
-// finish with the index of the first extremum, or of the first NaN. rl::welford<T> gives mean, m2 and count.
+// rl::accumulator<rl::argmax, T> and argmin take the place in the row too, add(lane, value, i), and finish with that of
+// the first extremum, or of the first NaN. rl::welford<T> gives mean, m2 and count.
 //
 // Across the lanes, where every lane belongs to another result, rl::column_accumulator<Op, V> has add(v), with V = T or
-// vec<T> (decltype of a loaded value), and finish() gives a V.
+// vec<T> (decltype of a loaded value), and finish() gives a V. For argmax and argmin, add(v, r) takes the rows from 0 on.
 //
 // Sums of floats go through three levels of partial sums, so that no chain is longer than 128 additions until 2^18
 // elements, and the error grows like that of a pairwise sum.
@@ -138,7 +138,6 @@ template <class Op, class T> struct accumulator {
 
 // ---- extrema with their places -------------------------------------------------------------------------------------
 
-// Whether a candidate takes the place of the best so far: a NaN beats every number, and nothing beats a NaN.
 struct argmax {
   template <class V> static RL_INLINE auto better(V v, V best) { return gt(v, best); }
   template <class T> static constexpr T start = lowest_value<T>();
@@ -148,36 +147,48 @@ struct argmin {
   template <class T> static constexpr T start = highest_value<T>();
 };
 
-template <class Op, class V> struct column_extremum {
-  using I = like<V, int64_t>;
-  V best = splat<V>(Op::template start<element<V>>);
-  I place = splat<I>(INT64_MAX);
+// Whether a value takes the place of the best before it: a NaN beats every number, and nothing beats a NaN.
+template <class Op, class V> RL_INLINE auto replaces(V v, V best) {
+  if constexpr (is_floating<element<V>>)
+    return logical_and(logical_or(Op::better(v, best), isnan(v)), logical_not(isnan(best)));
+  else return Op::better(v, best);
+}
 
-  // Equal values keep the lower index, so that the order of adding does not matter.
-  RL_INLINE void add(V v, I index) {
-    auto replace = logical_or(Op::better(v, best), logical_and(eq(v, best), lt(index, place)));
-    if constexpr (is_floating<element<V>>) {
-      const auto earlier = logical_or(logical_not(isnan(best)), lt(index, place));
-      replace = logical_or(replace, logical_and(isnan(v), earlier));
-    }
+// The extremum of values that come in the order of their places, from 0 on. Place is what places are counted in.
+template <class Op, class V, class Place> struct first_extremum {
+  V best = splat<V>(Op::template start<element<V>>);
+  like<V, Place> place{};
+
+  RL_INLINE void add(V v, Place at) {
+    const auto replace = replaces<Op>(v, best);
     best = where(replace, v, best);
-    place = where(replace, index, place);
+    place = where(replace, splat<like<V, Place>>(at), place);
   }
-  RL_INLINE I finish() const { return place; }
+  RL_INLINE like<V, Place> finish() const { return place; }
 };
-template <class V> struct column_accumulator<argmax, V> : column_extremum<argmax, V> {};
-template <class V> struct column_accumulator<argmin, V> : column_extremum<argmin, V> {};
+template <class V> struct column_accumulator<argmax, V> : first_extremum<argmax, V, int64_t> {};
+template <class V> struct column_accumulator<argmin, V> : first_extremum<argmin, V, int64_t> {};
 
 template <class Op, class T> struct extremum {
-  column_extremum<Op, vec<T>> whole;
-  column_extremum<Op, T> rest;
+  first_extremum<Op, vec<T>, int32_t> whole;  // of each lane; places count vectors
+  T best = Op::template start<T>;
+  int64_t place = INT64_MAX;  // of the rest
+  bool any = false;           // whether there was a whole vector
 
-  RL_INLINE void add(vector_lane, vec<T> v, vec<int64_t> index) { whole.add(v, index); }
-  RL_INLINE void add(scalar_lane, T v, int64_t index) { rest.add(v, index); }
+  RL_INLINE void add(vector_lane, vec<T> v, int64_t at) {
+    whole.add(v, (int32_t)(at / lanes));
+    any = true;
+  }
+  RL_INLINE void add(scalar_lane, T v, int64_t at) {
+    if (replaces<Op>(v, best) || (at < place && !replaces<Op>(best, v))) {
+      best = v;
+      place = at;
+    }
+  }
   RL_INLINE int64_t finish() const {
-    column_extremum<Op, T> result = rest;
-    for (int i = 0; i < lanes; ++i)
-      if (whole.place[i] != INT64_MAX) result.add(whole.best[i], whole.place[i]);
+    extremum result = *this;
+    for (int i = 0; any && i < lanes; ++i)
+      result.add(scalar_lane{}, whole.best[i], whole.place[i] * (int64_t)lanes + i);
     return result.place;
   }
 };
