@@ -104,6 +104,19 @@ def test_normalisations_round_their_results_only(name, weight_kind, kind):
     _check(NORMALISATIONS[name], x, weight, bias)
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_rounds_its_results_only(name, kind):
+    torch.manual_seed(0)
+    x = (torch.randn(64, 37) * 30).to(kind)
+
+    def run(x):
+        return getattr(torch, name)(x, -1)
+
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(run, fullgraph=True)(x), run(x), rtol=torch.finfo(kind).eps, atol=0)
+
+
 def test_statistics_of_a_normalisation_have_their_own_type():
     x, weight = torch.randn(4, 8).bfloat16(), torch.randn(8)
     results = torch.compile(lambda x, weight: torch.native_layer_norm(x, [8], weight, None, 1e-5), fullgraph=True)(x, weight)

@@ -12,20 +12,18 @@ from rushlight.inductor.lowering.registry import lowering
 
 
 def _exponentials(graph, self, dim):
-    """exp(x - max) along `dim`, and its argument."""
+    """exp(x - max) along `dim`, in which what is below the smallest normal number becomes 0, and its argument."""
     high = reduce_box(graph, self, (dim,), "max", self.dtype, True)
     shifted = sub(graph, self, high)
-    return graph.elementwise("exp", self.dtype, self.dtype, shifted), shifted
+    return graph.elementwise("exp_nonpositive", self.dtype, self.dtype, shifted), shifted
 
 
-def _rows(graph, self, dim, half_to_float):
-    """What softmax works on: a box with at least one dimension, as float32 if asked for, and the dimension."""
-    box = graph.pointwise(self.size, float32, self.value) if half_to_float else self
-    if not box.size:
-        return box.reshape((1,)), 0
+def _rows(graph, self, dim):
+    """What softmax works on: a box with at least one dimension, in full precision, and the dimension."""
+    box = self if self.size else self.reshape((1,))
     if box.reindex is None:
         graph.realize(box)  # it is read twice
-    return box, wrap_dim(dim, len(box.size))
+    return _in_full_precision(graph, box), wrap_dim(dim, len(box.size))
 
 
 def _in_full_precision(graph, box):
@@ -35,7 +33,7 @@ def _in_full_precision(graph, box):
 
 @lowering("_softmax")
 def softmax(graph, self, dim, half_to_float):
-    box, dim = _rows(graph, self, dim, half_to_float)
+    box, dim = _rows(graph, self, dim)
     grown, _ = _exponentials(graph, box, dim)
     graph.realize(grown)
     return div(graph, grown, reduce_box(graph, grown, (dim,), "sum", box.dtype, True)).reshape(self.size)
@@ -43,7 +41,7 @@ def softmax(graph, self, dim, half_to_float):
 
 @lowering("_log_softmax")
 def log_softmax(graph, self, dim, half_to_float):
-    box, dim = _rows(graph, self, dim, half_to_float)
+    box, dim = _rows(graph, self, dim)
     grown, shifted = _exponentials(graph, box, dim)
     total = reduce_box(graph, grown, (dim,), "sum", box.dtype, True)
     logarithm = graph.realize(graph.elementwise("log", box.dtype, box.dtype, total))

@@ -29,7 +29,7 @@ static void kernel_0(const int64_t* in0, const float* in1, const float* in2, flo
       const auto tmp0 = lane.load(row0 + r);
       const auto tmp1 = lane.broadcast(value_0);
       const auto tmp2 = tmp0 - tmp1;
-      const auto tmp3 = rl::exp(tmp2);
+      const auto tmp3 = rl::exp_nonpositive(tmp2);
       lane.store(row1 + r, tmp3);
       total_1.add(lane, tmp3);
     });

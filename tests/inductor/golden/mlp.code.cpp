@@ -85,7 +85,7 @@ static void kernel_3(const float* in0, float* out0) {
       const auto tmp0 = lane.load(in0 + r + 8L*x);
       const auto tmp1 = lane.broadcast(value_0);
       const auto tmp2 = tmp0 - tmp1;
-      const auto tmp3 = rl::exp(tmp2);
+      const auto tmp3 = rl::exp_nonpositive(tmp2);
       lane.store(row0 + r, tmp3);
       total_1.add(lane, tmp3);
     });

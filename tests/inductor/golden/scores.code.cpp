@@ -35,7 +35,7 @@ static void kernel_1(char* scratch, const float* in0, float* out0, int64_t s0, i
       const auto tmp0 = lane.load(in0 + r + s1*x);
       const auto tmp1 = lane.broadcast(value_0);
       const auto tmp2 = tmp0 - tmp1;
-      const auto tmp3 = rl::exp(tmp2);
+      const auto tmp3 = rl::exp_nonpositive(tmp2);
       lane.store(row0 + r, tmp3);
       total_1.add(lane, tmp3);
     });
