@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 
@@ -11,12 +10,13 @@ from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.lowering import LOWERINGS
+from rushlight.inductor.lowering.adaptive_pooling import WRITTEN_OUT
 from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.meta.adaptive_pooling import longest_window
 from rushlight.ops.registry import aten
 
 CONCATENATED = 64  # tensors at most
 MOST_SORTED = 1024  # values of which the median is sought by sorting
-MOST_WINDOW = 400  # elements of a pool's window
 MOST_TAPS = 8  # of a convolution over volumes, in depth
 
 
@@ -86,11 +86,23 @@ def _convolution_backward(node: Node) -> bool:
     return known and (source.dim() < 5 or weight.size(2) <= MOST_TAPS)
 
 
-def _pool(node: Node) -> bool:
-    """Whether a pool's windows are small enough to be written out."""
-    kernel = _argument(node, "kernel_size")
-    taps = math.prod(kernel) ** (2 // len(kernel)) if isinstance(kernel, list | tuple) else kernel**2
-    return _first(node).dtype.is_floating_point and taps <= MOST_WINDOW
+def _float_result(node: Node) -> bool:
+    return _first(node).dtype.is_floating_point
+
+
+def _adaptive_pool(node: Node) -> bool:
+    """Whether the windows of an adaptive pool, or of its gradient, are known and not empty."""
+    tensors = [argument.meta["val"] for argument in node.args if isinstance(argument, Node)]
+    sizes = [*_first(node).shape[-2:], *(size for tensor in tensors for size in tensor.shape[-2:])]
+    return _first(node).dtype.is_floating_point and all(isinstance(size, int) and size > 0 for size in sizes)
+
+
+def _adaptive_max_pool(node: Node) -> bool:
+    """The same; places are found in windows that are small enough to be written out."""
+    if not _adaptive_pool(node):
+        return False
+    inputs, outputs = node.args[0].meta["val"].shape[-2:], _first(node).shape[-2:]
+    return _only_first_used(node) or max(map(longest_window, inputs, outputs)) <= WRITTEN_OUT
 
 
 def _embedding_backward(node: Node) -> bool:
@@ -194,10 +206,14 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
     aten("_scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
     aten("_native_batch_norm_legit_no_training"): _only_first_used,
-    aten("max_pool2d_with_indices"): _pool,
-    aten("avg_pool2d"): _pool,
-    aten("max_pool2d_with_indices_backward"): _pool,
-    aten("avg_pool2d_backward"): _pool,
+    aten("max_pool2d_with_indices"): _float_result,
+    aten("avg_pool2d"): _float_result,
+    aten("max_pool2d_with_indices_backward"): _float_result,
+    aten("avg_pool2d_backward"): _float_result,
+    aten("_adaptive_avg_pool2d"): _adaptive_pool,
+    aten("_adaptive_avg_pool2d_backward"): _adaptive_pool,
+    aten("adaptive_max_pool2d"): _adaptive_max_pool,
+    aten("adaptive_max_pool2d_backward"): _adaptive_pool,
     aten("embedding_dense_backward"): _embedding_backward,
     aten("scatter.src"): _scatter,
     aten("scatter_add"): _scatter,

@@ -103,3 +103,48 @@ def test_large_windows(size, kernel, steps, layout):
         want = F.avg_pool2d(x, kernel, *steps[:2], steps[3], False)
         got = torch.compile(lambda x: F.avg_pool2d(x, kernel, *steps[:2], steps[3], False))(x)
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-5, atol=1e-5)
+
+
+# kernel_size, stride, padding, dilation, ceil_mode
+LONG_WINDOWS = [
+    ((1, 300), None, 0, 1, False), ((1, 200), (1, 50), (0, 100), 1, True), ((1, 170), 1, (0, 20), 1, False),
+    ((1, 60), (1, 45), (0, 30), 3, True), ((160, 1), (2, 1), (70, 0), 1, False), ((40, 45), (7, 40), (20, 9), 1, True),
+    ((3, 90), (1, 80), (1, 45), (2, 3), False), ((3, 70), (3, 1), (1, 3), 1, True), ((1, 90), (2, 2), (0, 40), 1, False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["first", "last"])
+@pytest.mark.parametrize("window", LONG_WINDOWS, ids=str)
+def test_windows_of_long_rows_or_columns(window, layout):
+    x = image(2, 4, 160 if window[0][0] > 3 else 6, 330, ties=True).contiguous(memory_format=layout)
+    x[1, 2] = float("-inf")
+    check(lambda x: F.max_pool2d(x, *window[:4], ceil_mode=window[4], return_indices=True), x)
+    if window[3] == 1:
+        x = image(*x.shape).contiguous(memory_format=layout)
+        for with_padding in (True, False):
+            check(lambda x, b=with_padding: F.avg_pool2d(x, *window[:3], ceil_mode=window[4], count_include_pad=b), x)
+
+
+def test_the_last_of_several_nans_in_a_long_window():
+    x = image(2, 3, 1500)
+    x[0, 0, 100] = x[0, 0, 270] = x[0, 1, 700] = x[1, 2, 1499] = float("nan")
+
+    def function(x):
+        return F.max_pool1d(x, 300, 120, 90, return_indices=True)
+
+    for want, got in zip(function(x), torch.compile(function, fullgraph=True)(x), strict=True):
+        np.testing.assert_array_equal(got.numpy(), want.numpy())
+
+
+def test_long_windows_in_one_dimension():
+    check(lambda x: F.avg_pool1d(x, 300) + F.max_pool1d(x, 500, 300, 100), image(2, 3, 1200))
+    check(lambda x: F.avg_pool1d(x.double(), 300, 7), image(2, 3, 700))
+    check(lambda x: F.max_pool1d(x.double(), 300, 7, 11), image(2, 3, 700))
+    check(lambda x: F.avg_pool1d(x, 300, 100, 150, count_include_pad=False), image(2, 3, 700), dynamic=True)
+
+
+def test_long_windows_of_bfloat16():
+    x = image(2, 3, 1200).bfloat16()
+    for function in (lambda x: F.avg_pool1d(x, 300), lambda x: F.max_pool1d(x, 300, 70)):
+        want, got = function(x.float()), torch.compile(function, fullgraph=True)(x)
+        assert torch.allclose(got.float(), want, rtol=1e-2, atol=1e-2)

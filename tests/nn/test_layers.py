@@ -45,7 +45,7 @@ def test_what_layers_decompose_into():
     assert operators(nn.Conv2d(4, 2, 3), image) == ["convolution"]
     assert operators(nn.BatchNorm2d(4).eval(), image) == ["_native_batch_norm_legit_no_training"]
     assert operators(nn.MaxPool2d(2), image) == ["max_pool2d_with_indices"]
-    assert operators(nn.AdaptiveAvgPool2d(3), image) == ["avg_pool2d"]
+    assert operators(nn.AdaptiveAvgPool2d(3), image) == ["_adaptive_avg_pool2d"]
     assert operators(F.scaled_dot_product_attention, image, image, image) == [
         "_scaled_dot_product_flash_attention_for_cpu"
     ]

@@ -389,6 +389,12 @@ def _pooling_and_losses():
             for tail in ((True, None), (False, None), (True, 3)):
                 yield "avg_pool2d", value, *geometry, ceil, *tail
                 yield "avg_pool2d_backward", real(*out.shape), value, *geometry, ceil, *tail
+        for output_size in ((3, 4), (7, 2), (1, 3)):
+            yield "_adaptive_avg_pool2d", value, output_size
+            yield "adaptive_max_pool2d", value, output_size
+            out, where = aten("adaptive_max_pool2d")(value, output_size)
+            yield "_adaptive_avg_pool2d_backward", real(*out.shape), value
+            yield "adaptive_max_pool2d_backward", real(*out.shape), value, where
     for reduction in (0, 1, 2):
         for weight in (None, positive(4)):
             labels = rl.from_numpy(np.array([1, 3, -100]))

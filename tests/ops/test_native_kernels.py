@@ -434,7 +434,7 @@ JUNK = [None, 1, -1, 2.5, "x", (), (1, 2), np.zeros(3), np.zeros((2, 3), np.comp
         np.zeros((2, 2, 2, 2), np.float32), np.zeros(4, ">f4"), np.zeros((2, 3), np.int64), object(), 1 << 80]  # fmt: skip
 FUNCTIONS = ["pointwise", "copy", "matmul", "reduce", "softmax", "layer_norm", "layer_norm_backward", "convolution",
              "convolution_input", "convolution_weight", "sort", "cumsum", "take", "add_at", "along", "max_pool",
-             "max_pool_backward", "channel_moments", "channel_products", "channel_affine", "attention",
+             "max_pool_backward", "adaptive_pool", "channel_moments", "channel_products", "channel_affine", "attention",
              "nll_loss", "nll_loss_backward", "lstm", "lstm_backward"]  # fmt: skip
 
 

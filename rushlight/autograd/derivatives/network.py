@@ -172,6 +172,24 @@ derivative("avg_pool2d", self=_avg_pool)
 derivative("avg_pool2d_backward", grad_output=_avg_pool_twice)
 
 
+derivative("_adaptive_avg_pool2d", self=lambda grad, self: aten._adaptive_avg_pool2d_backward(grad, self))
+derivative(
+    "_adaptive_avg_pool2d_backward",
+    grad_output=lambda grad, grad_output_sizes: aten._adaptive_avg_pool2d(grad, grad_output_sizes[-2:]),
+    self=lambda grad, self_sizes: grad.new_zeros(self_sizes),
+)
+derivative(
+    "adaptive_max_pool2d",
+    self=lambda grad, self, result1: aten.adaptive_max_pool2d_backward(grad, self, result1),
+    non_differentiable_outputs=(1,),
+)
+derivative(
+    "adaptive_max_pool2d_backward",
+    grad_output=_max_pool_twice,
+    self=lambda grad, self_sizes: grad.new_zeros(self_sizes),
+)
+
+
 def _nll_loss(grad, self, target, weight, reduction, ignore_index, result1):
     return aten.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, result1)
 

@@ -1,6 +1,8 @@
 // Max pooling and batch normalisation for Python: arrays are checked, planes and channels shared among threads.
 #include <string.h>
 
+#include <initializer_list>
+
 #include "arrays.h"
 
 namespace {
@@ -26,6 +28,16 @@ int64_t size_at(PyObject* array, int from_end) {
 }
 int64_t size_of(PyObject* array) { return PyArray_SIZE((PyArrayObject*)array); }
 float* floats_of(PyObject* array) { return (float*)PyArray_DATA((PyArrayObject*)array); }
+
+// Whether positive sizes make up all elements of an array.
+bool fills(PyObject* array, std::initializer_list<int64_t> sizes) {
+  int64_t rest = size_of(array);
+  for (const int64_t size : sizes) {
+    if (size < 1 || rest % size) return false;
+    rest /= size;
+  }
+  return rest == 1;
+}
 
 // ---- pooling -------------------------------------------------------------------------------------------------------
 
@@ -62,35 +74,75 @@ PyObject* max_pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
 }
 
 // Planes of gradients, added up at the places they came from.
-int scatter_planes(const float* grad, const int64_t* places, float* out, int64_t planes, int64_t outputs, int64_t inputs) {
+struct Scattered {
+  const void* grad;
+  const int64_t* places;
+  void* out;
+  int64_t planes, outputs, inputs, channels;  // elements of `channels` planes lie side by side
+};
+
+template <class T> int scatter_planes(const Scattered& s) {
   int wrong = 0;
-  in_parallel(rushlight_threads_for(planes * inputs), [&](int thread, int threads) {
-    const Part part = part_of(planes, thread, threads);
-    memset(out + part.first * inputs, 0, (part.last - part.first) * inputs * sizeof(float));
+  const int64_t size = s.inputs * s.channels;
+  in_parallel(rushlight_threads_for(s.planes * size), [&](int thread, int threads) {
+    const Part part = part_of(s.planes, thread, threads);
+    memset((T*)s.out + part.first * size, 0, (part.last - part.first) * size * sizeof(T));
     for (int64_t plane = part.first; plane < part.last; ++plane)
-      for (int64_t i = plane * outputs; i < (plane + 1) * outputs; ++i) {
-        if ((uint64_t)places[i] < (uint64_t)inputs) out[plane * inputs + places[i]] += grad[i];
-        else __atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);
-      }
+      for (int64_t i = plane * s.outputs; i < (plane + 1) * s.outputs; ++i)
+        for (int64_t channel = 0; channel < s.channels; ++channel) {
+          const int64_t at = i * s.channels + channel, place = s.places[at];
+          if ((uint64_t)place < (uint64_t)s.inputs) ((T*)s.out)[plane * size + place * s.channels + channel] += ((T*)s.grad)[at];
+          else __atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);
+        }
   });
   return !wrong;
 }
 
 PyObject* max_pool_backward(PyObject*, PyObject* const* a, Py_ssize_t given) {
-  if (wrong_count("max_pool_backward", given, 3)) return nullptr;
-  if (!is_plain(a[0], true, RL_FLOAT32) || !is_plain(a[1], false, RL_FLOAT32) || !is_plain(a[2], false, RL_INT64) ||
-      PyArray_NDIM((PyArrayObject*)a[0]) < 2 || PyArray_NDIM((PyArrayObject*)a[1]) < 2 || !size_of(a[0]) || !size_of(a[1]) ||
+  int64_t g[4];
+  if (wrong_count("max_pool_backward", given, 4)) return nullptr;
+  const bool is_double = is_plain(a[0], true, RL_FLOAT64);
+  if (!(is_double || is_plain(a[0], true, RL_FLOAT32)) || !is_plain(a[1], false, is_double ? RL_FLOAT64 : RL_FLOAT32) ||
+      !is_plain(a[2], false, RL_INT64) || !read_integers(a[3], 4, g) || !size_of(a[0]) || !size_of(a[1]) ||
       size_of(a[1]) != size_of(a[2]) || overlaps((PyArrayObject*)a[0], (PyArrayObject*)a[1]) ||
       overlaps((PyArrayObject*)a[0], (PyArrayObject*)a[2]))
     return refuse();
-  const int64_t inputs = size_at(a[0], 2) * size_at(a[0], 1), outputs = size_at(a[1], 2) * size_at(a[1], 1);
-  const int64_t planes = size_of(a[0]) / inputs;
-  if (planes * outputs != size_of(a[1])) Py_RETURN_FALSE;
-  const float* grad = floats_of(a[1]);
-  float* out = floats_of(a[0]);
-  const int64_t* places = (const int64_t*)PyArray_DATA((PyArrayObject*)a[2]);
+  if (!fills(a[0], {g[0], g[2], g[3]}) || !fills(a[1], {g[0], g[1], g[3]})) Py_RETURN_FALSE;
+  const Scattered s = {PyArray_DATA((PyArrayObject*)a[1]), (const int64_t*)PyArray_DATA((PyArrayObject*)a[2]),
+                       PyArray_DATA((PyArrayObject*)a[0]), g[0], g[1], g[2], g[3]};
   return PyBool_FromLong(
-      without_lock(size_of(a[0]), [&] { return scatter_planes(grad, places, out, planes, outputs, inputs); }));
+      without_lock(size_of(a[0]), [&] { return is_double ? scatter_planes<double>(s) : scatter_planes<float>(s); }));
+}
+
+// adaptive_pool(kind, out, places, x, geometry)
+PyObject* adaptive_pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
+  int64_t kind, g[6];
+  if (wrong_count("adaptive_pool", given, 5) || !read_integer(a[0], &kind)) return nullptr;
+  const bool is_double = is_plain(a[1], true, RL_FLOAT64), finds = kind == ADAPTIVE_MAX;
+  if (kind < ADAPTIVE_MAX || kind > ADAPTIVE_MEAN_BACKWARD || !(is_double || is_plain(a[1], true, RL_FLOAT32)) ||
+      !is_plain(a[3], false, is_double ? RL_FLOAT64 : RL_FLOAT32) || !read_integers(a[4], 6, g) ||
+      (finds && (!is_plain(a[2], true, RL_INT64) || size_of(a[2]) != size_of(a[1]) ||
+                 overlaps((PyArrayObject*)a[2], (PyArrayObject*)a[3]))) ||
+      !size_of(a[1]) || !size_of(a[3]) || overlaps((PyArrayObject*)a[1], (PyArrayObject*)a[3]))
+    return refuse();
+  const bool forward = kind != ADAPTIVE_MEAN_BACKWARD;
+  if (!fills(a[forward ? 3 : 1], {g[0], g[1], g[2], g[3]}) || !fills(a[forward ? 1 : 3], {g[0], g[4], g[5], g[3]}) ||
+      g[1] * g[2] > INT32_MAX)
+    Py_RETURN_FALSE;
+  const AdaptivePool o = {(int)kind, is_double, g[0], g[1], g[2], g[3], g[4], g[5], PyArray_DATA((PyArrayObject*)a[3]),
+                          PyArray_DATA((PyArrayObject*)a[1]), finds ? (int64_t*)PyArray_DATA((PyArrayObject*)a[2]) : nullptr};
+  const int64_t work = size_of(a[1]) + size_of(a[3]), wide = o.width > o.out_width ? o.width : o.out_width;
+  const int64_t each = (2 * (wide * o.channels + o.out_width) * sizeof(double) + 63) / 64 * 64;
+  const int threads = rushlight_threads_for(work);
+  char* scratch = (char*)rushlight_scratch(each * threads, BUFFERS);
+  if (!scratch) Py_RETURN_FALSE;
+  return PyBool_FromLong(without_lock(work, [&] {
+    in_parallel(threads, [&](int thread, int count) {
+      const Part part = part_of(o.planes * (forward ? o.out_height : o.height), thread, count);
+      rushlight_variant()->adaptive_pool(&o, scratch + thread * each, part.first, part.last);
+    });
+    return 1;
+  }));
 }
 
 // ---- channels ------------------------------------------------------------------------------------------------------
@@ -168,8 +220,14 @@ PyMethodDef image_methods[] = {
      "planes they are. geometry: sizes, strides, paddings and dilations of height and width. Row-major, float32 and int64;\n"
      "False for anything else."},
     {"max_pool_backward", (PyCFunction)(void (*)(void))max_pool_backward, METH_FASTCALL,
-     "max_pool_backward(out, grad, places, /) -> bool\n\nGradients added up at their places in planes of zeros. False where a\n"
-     "place is outside, or no kernel takes these arrays."},
+     "max_pool_backward(out, grad, places, geometry: tuple[int, ...], /) -> bool\n\nGradients added up at their places in\n"
+     "planes of zeros. geometry: planes, outputs, inputs, and how many planes' elements lie side by side. Float32 and\n"
+     "float64; False where a place is outside, or no kernel takes these arrays."},
+    {"adaptive_pool", (PyCFunction)(void (*)(void))adaptive_pool, METH_FASTCALL,
+     "adaptive_pool(kind: int, out, places, x, geometry: tuple[int, ...], /) -> bool\n\nThe largest elements (0) of adaptive\n"
+     "windows with their places, their means (1), or the gradient of these (2); places is None but for 0. geometry: planes,\n"
+     "height, width, channels that lie side by side, and height and width of the result. Float32 and float64, row-major;\n"
+     "False for anything else."},
     {"channel_moments", (PyCFunction)(void (*)(void))channel_moments, METH_FASTCALL,
      "channel_moments(mean, variance, x, /) -> bool\n\nOver all but dimension 1 of row-major float32; False for anything else."},
     {"channel_products", (PyCFunction)(void (*)(void))channel_products, METH_FASTCALL,

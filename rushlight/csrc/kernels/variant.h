@@ -74,6 +74,16 @@ struct Pooling {
   int64_t* places;
 };
 
+// Adaptive pooling of [planes, height, width, channels], or the gradient of a mean: then x is the result's, and out the input's.
+enum AdaptiveKind { ADAPTIVE_MAX, ADAPTIVE_MEAN, ADAPTIVE_MEAN_BACKWARD };
+struct AdaptivePool {
+  int kind, is_double;
+  int64_t planes, height, width, channels, out_height, out_width;
+  const void* x;
+  void* out;
+  int64_t* places;  // of the largest elements in their planes
+};
+
 // Row-major float32 [images, channels, count], channel by channel.
 struct Channels {
   int64_t images, channels, count;
@@ -126,6 +136,9 @@ struct Variant {
   void (*convolution)(const Convolution* operands);
   int64_t (*convolution_scratch)(const Convolution* operands, int threads);
   void (*max_pool)(const Pooling* operands, int64_t first, int64_t last);  // planes
+  // Rows [first, last) of `out`, counted through all planes; `scratch` has room for two rows of float64 of the larger
+  // width, and for a span of integers for each output in a row.
+  void (*adaptive_pool)(const AdaptivePool* operands, void* scratch, int64_t first, int64_t last);
   void (*channel_moments)(const Channels* x, float* mean, float* variance, int64_t first, int64_t last);
   // Sums of a channel's gradients, and of their products with the deviation of x from the mean.
   void (*channel_products)(const Channels* x, const float* grad, const float* mean, float* sums, float* products,

@@ -1,6 +1,7 @@
 """Lowering: aten operators to the loops IR. Importing this package fills the table."""
 
 from rushlight.inductor.lowering import (
+    adaptive_pooling,
     arithmetic,
     attention,
     convolution_gradients,
@@ -26,7 +27,7 @@ from rushlight.inductor.lowering import (
 from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback, lowering
 
 __all__ = [
-    "FALLBACKS", "LOWERINGS", "arithmetic", "attention", "convolution_gradients", "convolutions", "creation", "distances",
-    "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling", "pooling_backward", "products",
-    "random", "reductions", "scans", "scatters", "sorting", "spatial", "special", "views",
+    "FALLBACKS", "LOWERINGS", "adaptive_pooling", "arithmetic", "attention", "convolution_gradients", "convolutions",
+    "creation", "distances", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling",
+    "pooling_backward", "products", "random", "reductions", "scans", "scatters", "sorting", "spatial", "special", "views",
 ]  # fmt: skip

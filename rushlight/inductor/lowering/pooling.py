@@ -1,11 +1,13 @@
 """Lowering of two-dimensional pooling: the window written out, over a padded copy where there is padding.
 
-Large windows go in two steps, along the columns and then along the rows.
+Large windows go in two steps, along the columns and then along the rows; a step over many elements is a reduction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from rushlight.core.algebra import Expr, as_expr
 from rushlight.core.dtype import bool_, dtype, float32, int32, int64
@@ -13,47 +15,87 @@ from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Value
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value, number_value
 from rushlight.inductor.lowering.indexing import constant_pad_nd
+from rushlight.inductor.lowering.reductions import reduce_box
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.sizes import Size, as_size
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.pooling import Window, windows_over
 
 WRITTEN_OUT = 32  # elements of a window in one expression
+REDUCTIONS = {"add": "sum", "maximum": "max"}
+NOWHERE = (1 << 31) - 1  # behind all places
+
+Windows = tuple[Window, Window]
 
 
-def _padded(graph: GraphBuilder, box: TensorBox, windows: tuple[Window, Window], ceil_mode: bool, fill: float) -> TensorBox:
+def _padded(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float) -> TensorBox:
     """The box with `fill` wherever a window reaches beyond it."""
     high, wide = windows
     pad = (wide.padding, _padding_after(wide, ceil_mode), high.padding, _padding_after(high, ceil_mode))
     return graph.realize(constant_pad_nd(graph, box, pad, fill) if any(pad) else box)
 
 
-def _are_large(windows: tuple[Window, Window]) -> bool:
+def _is_large(windows: Windows) -> bool:
+    return windows[0].size * windows[1].size > WRITTEN_OUT
+
+
+def _is_wide_and_high(windows: Windows) -> bool:
+    return min(window.size for window in windows) > 1
+
+
+def _in_steps(windows: Windows, rows: int | SymInt) -> tuple[Windows, Windows]:
+    """Windows along the columns of each of the padded `rows`, and windows along the rows of what these give."""
     high, wide = windows
-    return high.size > 1 and high.size * wide.size > WRITTEN_OUT
+    return (high._replace(size=1, stride=1, outputs=rows), wide), (high, wide._replace(size=1, stride=1))
 
 
-def _pooled(graph: GraphBuilder, source: TensorBox, windows: tuple[Window, Window], combine: str, kind: dtype,
+def _pooled(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
             scale: float | None = None) -> TensorBox:  # fmt: skip
     """`combine` over each window of a padded box; then times `scale`."""
-    high, wide = windows
-    if _are_large(windows):
-        every_row = high._replace(size=1, stride=1, outputs=source.size[-2])
-        across = graph.realize(_pooled(graph, source, (every_row, wide), combine, kind))
-        every_column = wide._replace(size=1, stride=1, outputs=wide.outputs)
-        return _pooled(graph, across, (high, every_column), combine, kind, scale)
+    if _is_large(windows) and _is_wide_and_high(windows):
+        along_columns, along_rows = _in_steps(windows, source.size[-2])
+        across = graph.realize(_pooled(graph, source, along_columns, combine, kind))
+        return _pooled(graph, across, along_rows, combine, kind, scale)
+    if _is_large(windows):
+        return _reduced(graph, source, windows, combine, kind, scale)
 
     def inner(index) -> Value:
-        *lead, row, column = index
         result = None
-        for i in range(high.size):
-            for j in range(wide.size):
-                at = [*lead, row * high.stride + i * high.dilation, column * wide.stride + j * wide.dilation]
-                value = cast(source.value(at), kind)
-                result = value if result is None else call(combine, kind, result, value)
+        for i, j in _elements(windows):
+            value = cast(source.value(_tap(index, windows, i, j)), kind)
+            result = value if result is None else call(combine, kind, result, value)
         return result if scale is None else call("mul", kind, result, Constant(kind, scale))
 
-    return graph.pointwise((*source.size[:-2], high.outputs, wide.outputs), kind, inner)
+    return graph.pointwise(_pooled_size(source, windows), kind, inner)
+
+
+def _reduced(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str, kind: dtype,
+             scale: float | None) -> TensorBox:  # fmt: skip
+    """`_pooled` of windows of one row or one column: a reduction over their elements."""
+    size = (*_pooled_size(source, windows), windows[0].size * windows[1].size)
+    elements = source.view(size, lambda index: _tap(index[:-1], windows, *_element_along(windows, index[-1])))
+    found = reduce_box(graph, elements, (len(size) - 1,), REDUCTIONS[combine], kind, False)
+    return found if scale is None else graph.elementwise("mul", kind, kind, found, scale)
+
+
+def _pooled_size(source: TensorBox, windows: Windows) -> tuple[int | SymInt, ...]:
+    return (*source.size[:-2], *(window.outputs for window in windows))
+
+
+def _elements(windows: Windows) -> Iterable[tuple[int, int]]:
+    return itertools.product(*(range(window.size) for window in windows))
+
+
+def _element_along(windows: Windows, position: Expr) -> tuple[Expr | int, Expr | int]:
+    """The row and the column of an element of a window of one row or one column."""
+    return (position, 0) if windows[0].size > 1 else (0, position)
+
+
+def _tap(index: Sequence[Expr], windows: Windows, i: Expr | int, j: Expr | int) -> list[Expr]:
+    """Where in a padded box element (i, j) of the window at `index` lies."""
+    high, wide = windows
+    *lead, row, column = index
+    return [*lead, row * high.stride + i * high.dilation, column * wide.stride + j * wide.dilation]
 
 
 def _padding_after(window: Window, ceil_mode: bool) -> int:
@@ -67,89 +109,128 @@ def _padding_after(window: Window, ceil_mode: bool) -> int:
 def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
     source = _padded(graph, self, windows, ceil_mode, float("-inf"))
-    return _pooled(graph, source, windows, "maximum", self.dtype), _places_of_largest(graph, source, windows)
+    values = _pooled(graph, source, windows, "maximum", self.dtype)
+    return values, _places_of_largest(graph, source, windows, values)
 
 
-def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: tuple[Window, Window]) -> TensorBox:
+def _places_of_largest(graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox) -> TensorBox:
     """Where in its plane the largest element of each window of a padded box lies: the first one, or the last NaN."""
-    high, wide = windows
-    width = as_size(wide.inputs)
-    if _are_large(windows):
-        return _places_by_rows(graph, source, windows)
+    width = as_size(windows[1].inputs)
+    if _is_large(windows) and _is_wide_and_high(windows):
+        found = _offsets_in_steps(graph, source, windows, values)
+    else:
+        found = _offsets_of_largest(graph, source, windows, values, partial(_offset, windows=windows, width=width), windows)
 
     def inner(index) -> Value:
-        *lead, row, column = index
-        top, left = row * high.stride, column * wide.stride  # of the window, in the source
-        taps = ((source.value([*lead, top + i * high.dilation, left + j * wide.dilation]), _offset(i, j, windows, width))
-                for i in range(high.size) for j in range(wide.size))  # fmt: skip
-        _, place = _largest(taps, Constant(source.dtype, float("-inf")), _first_inside(top, left, windows, width))
-        return _in_plane(top, left, windows, width, place)
+        *_, row, column = index
+        return _in_plane(row * windows[0].stride, column * windows[1].stride, windows, width, found(index))
 
-    return graph.pointwise((*source.size[:-2], high.outputs, wide.outputs), int64, inner)
+    return graph.pointwise(values.size, int64, inner)
 
 
-def _places_by_rows(graph: GraphBuilder, source: TensorBox, windows: tuple[Window, Window]) -> TensorBox:
-    """The same by way of the largest element of each row of a window, and how far it lies from the window's left end."""
-    high, wide = windows
-    width, rows = as_size(wide.inputs), (*source.size[:-1], wide.outputs)
-
-    def across(index) -> tuple[Value, Value]:
-        *lead, row, column = index
-        left = column * wide.stride
-        taps = ((source.value([*lead, row, left + j * wide.dilation]), _offset(0, j, windows, width)) for j in range(wide.size))
-        return _largest(taps, Constant(source.dtype, float("-inf")), _first_along(left, windows, width, True))
-
-    largest, places = (
-        graph.realize(graph.pointwise(rows, kind, lambda index, part=part: across(index)[part]))
-        for part, kind in enumerate((source.dtype, int32))
-    )
-
-    def inner(index) -> Value:
-        *lead, row, column = index
-        top, left = row * high.stride, column * wide.stride
-        found = [[*lead, top + i * high.dilation, column] for i in range(high.size)]
-        taps = ((largest.value(at), call("add", int32, _offset(i, 0, windows, width), places.value(at)))
-                for i, at in enumerate(found))  # fmt: skip
-        _, place = _largest(taps, Constant(source.dtype, float("-inf")), _first_inside(top, left, windows, width))
-        return _in_plane(top, left, windows, width, place)
-
-    return graph.pointwise((*rows[:-2], high.outputs, wide.outputs), int64, inner)
+Offset = Callable[[Sequence[Expr], Expr | int, Expr | int], Value]  # of an element (i, j) of the window at an index
 
 
-def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> tuple[Value, Value]:
-    """The largest of some values and its place: the first one, or the last NaN."""
+def _offsets_in_steps(
+    graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox
+) -> Callable[[Sequence[Expr]], Value]:
+    """`_offsets_of_largest` by way of the largest element of each row of a window."""
+    width = as_size(windows[1].inputs)
+    along_columns, along_rows = _in_steps(windows, source.size[-2])
+    largest = graph.realize(_pooled(graph, source, along_columns, "maximum", source.dtype))
+    in_row = partial(_offset, windows=along_columns, width=width)
+    across = _offsets_of_largest(graph, source, along_columns, largest, in_row, along_columns)
+    offsets = graph.realize(graph.pointwise(largest.size, int32, across))
+
+    def offset(index: Sequence[Expr], i: Expr | int, j: Expr | int) -> Value:
+        return call("add", int32, _offset(index, i, j, windows, width), offsets.value(_tap(index, along_rows, i, j)))
+
+    return _offsets_of_largest(graph, largest, along_rows, values, offset, windows)
+
+
+def _offsets_of_largest(
+    graph: GraphBuilder, source: TensorBox, windows: Windows, values: TensorBox, offset: Offset, whole: Windows
+) -> Callable[[Sequence[Expr]], Value]:
+    """How far from the corner of its window the largest element lies, in elements of a plane; `values` are the largest ones.
+
+    `offset` grows from each element to the next. `whole` are the windows of the plane that these are a step of.
+    """
+    width = as_size(whole[1].inputs)
+
+    def first(index: Sequence[Expr]) -> Value:
+        *_, row, column = index
+        return _first_inside(row * whole[0].stride, column * whole[1].stride, whole, width)
+
+    def written_out(index: Sequence[Expr]) -> Value:
+        taps = ((source.value(_tap(index, windows, i, j)), offset(index, i, j)) for i, j in _elements(windows))
+        return _largest(taps, Constant(source.dtype, float("-inf")), first(index))
+
+    if not _is_large(windows):
+        return written_out
+    graph.realize(values)
+
+    def key(index: Sequence[Expr]) -> Value:
+        i, j = _element_along(windows, index[-1])
+        value, place = source.value(_tap(index[:-1], windows, i, j)), offset(index[:-1], i, j)
+        missing = call("where", int32, call("eq", bool_, value, values.value(index[:-1])), place, Constant(int32, NOWHERE))
+        return call("where", int32, call("isnan", bool_, value), call("bitwise_not", int32, place), missing)
+
+    size = (*values.size, windows[0].size * windows[1].size)
+    least = reduce_box(graph, graph.pointwise(size, int32, key), (len(size) - 1,), "min", int32, False)
+
+    def decoded(index: Sequence[Expr]) -> Value:
+        found = least.value(index)
+        place = call("maximum", int32, found, first(index))  # all others are smaller than no padding
+        nan = call("lt", bool_, found, Constant(int32, 0))
+        return call("where", int32, nan, call("bitwise_not", int32, found), place)
+
+    return decoded
+
+
+def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> Value:
+    """The place of the largest of some values: the first one, or the last NaN."""
     for value, offset in taps:
         wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
         place = call("where", int32, wins, offset, place)
         best = call("maximum", value.dtype, best, value)
-    return best, place
+    return place
 
 
-def _in_plane(top: Expr, left: Expr, windows: tuple[Window, Window], width: Size, place: Value) -> Value:
+def _in_plane(top: Expr, left: Expr, windows: Windows, width: Size, place: Value) -> Value:
     """The place in its plane of what lies `place` from the corner of a window."""
     high, wide = windows
     corner = index_value((top - high.padding) * width + left - wide.padding)
     return call("add", int64, corner, cast(place, int64))
 
 
-def _offset(i: int, j: int, windows: tuple[Window, Window], width: Size) -> Value:
-    """How far element (i, j) of a window lies from its corner, in elements of a plane."""
+def _offset(index: Sequence[Expr], i: Expr | int, j: Expr | int, windows: Windows, width: Size) -> Value:
+    """How far element (i, j) of the window at `index` lies from its corner, in elements of a plane."""
     return number_value(as_expr(i * windows[0].dilation * width + j * windows[1].dilation), int32)
 
 
-def _first_inside(top: Expr, left: Expr, windows: tuple[Window, Window], width: Size) -> Value:
+def _first_inside(top: Expr, left: Expr, windows: Windows, width: Size) -> Value:
     """The offset of the first element of a window that is not padding."""
     return call("add", int32, _first_along(top, windows, width, False), _first_along(left, windows, width, True))
 
 
-def _first_along(start: Expr, windows: tuple[Window, Window], width: Size, across: bool) -> Value:
+def _first_along(start: Expr, windows: Windows, width: Size, across: bool) -> Value:
     """The part of that offset along the columns (`across`) or the rows, where the window's begin at `start`."""
     window, found = windows[across], None
-    for tap in reversed(range(min(window.size, -(-window.padding // window.dilation) + 1))):
-        offset = _offset(0, tap, windows, width) if across else _offset(tap, 0, windows, width)
+    taps = min(window.size, -(-window.padding // window.dilation) + 1)
+    if taps > WRITTEN_OUT:
+        return _first_by_division(start, window, 1 if across else width)
+    for tap in reversed(range(taps)):
+        offset = _offset((), 0, tap, windows, width) if across else _offset((), tap, 0, windows, width)
         inside = call("ge", bool_, index_value(start + tap * window.dilation), Constant(int64, window.padding))
         found = offset if found is None else call("where", int32, inside, offset, found)
     return found
+
+
+def _first_by_division(start: Expr, window: Window, step: Size) -> Value:
+    """`_first_along` where many elements may lie before the first; elements of the dimension lie `step` apart."""
+    before = call("maximum", int64, index_value(window.padding + window.dilation - 1 - start), Constant(int64, 0))
+    tap = call("floor_div", int64, before, Constant(int64, window.dilation)) if window.dilation > 1 else before
+    return call("mul", int32, cast(tap, int32), number_value(as_expr(window.dilation * step), int32))
 
 
 @lowering("avg_pool2d")

@@ -15,9 +15,10 @@ from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Value
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value, masked
 from rushlight.inductor.lowering.convolutions import lies_channels_last
-from rushlight.inductor.lowering.indexing import is_within
+from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.layout import IMAGE_RANK
-from rushlight.inductor.lowering.pooling import counted_elements
+from rushlight.inductor.lowering.pooling import WRITTEN_OUT, Windows, counted_elements
+from rushlight.inductor.lowering.reductions import reduce_box
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.lowering.scatters import scatter_add
 from rushlight.inductor.sizes import as_size
@@ -30,10 +31,10 @@ Share = Callable[[Sequence[Expr], tuple[Expr, Expr]], Value]
 
 
 def _collected(
-    graph: GraphBuilder, grad: TensorBox, size: tuple[int | SymInt, ...], windows: tuple[Window, Window], share: Share
+    graph: GraphBuilder, grad: TensorBox, size: tuple[int | SymInt, ...], windows: Windows, share: Share
 ) -> TensorBox:
     """The sum of `share(index of the window, place of the element)` over the windows that may hold each element."""
-    reaches = [range(window.dilation * (window.size - 1) // window.stride + 1) for window in windows]
+    reaches = [range(_reach(window)) for window in windows]
 
     def inner(index: Sequence[Expr]) -> Value:
         *lead, row, column = index
@@ -53,10 +54,16 @@ def _collected(
     return graph.pointwise(size, grad.dtype, inner)
 
 
+def _reach(window: Window) -> int:
+    """In how many windows an element lies at most, along one dimension."""
+    return window.dilation * (window.size - 1) // window.stride + 1
+
+
 @lowering("max_pool2d_with_indices_backward")
 def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d_backward")
-    if len(self.size) == IMAGE_RANK and lies_channels_last(graph, grad_output) and _overlap(windows) <= MOST_WINDOWS:
+    overlapping = math.prod(map(_reach, windows))
+    if len(self.size) == IMAGE_RANK and lies_channels_last(graph, grad_output) and overlapping <= MOST_WINDOWS:
         return _collected_largest(graph, grad_output, self, windows, indices)
     planes, (height, width) = self.size[:-2], self.size[-2:]
     rows, columns = grad_output.size[-2:]
@@ -65,13 +72,8 @@ def max_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, 
     return scatter_add(graph, nothing, -1, *found).reshape(self.size)
 
 
-def _overlap(windows: tuple[Window, Window]) -> int:
-    """In how many windows an element lies at most."""
-    return math.prod(window.dilation * (window.size - 1) // window.stride + 1 for window in windows)
-
-
 def _collected_largest(
-    graph, grad: TensorBox, self: TensorBox, windows: tuple[Window, Window], indices: TensorBox
+    graph, grad: TensorBox, self: TensorBox, windows: Windows, indices: TensorBox
 ) -> TensorBox:
     """Each element asks the windows that it lies in whether it was their largest: the channels of a pixel side by side."""
     graph.realize(grad)
@@ -98,14 +100,52 @@ def avg_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, 
         count = Constant(int64, divisor_override) if divisor_override else call("mul", int64, *counts)
         return call("div", kind, grad_output.value(index), cast(count, kind))
 
-    shares = graph.realize(graph.pointwise(grad_output.size, kind, divided))
+    return _spread(graph, graph.realize(graph.pointwise(grad_output.size, kind, divided)), windows)
+
+
+def _spread(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorBox:
+    """For each element the sum of the shares of the windows that hold it."""
+    high, wide = windows
+    if math.prod(map(_reach, windows)) > WRITTEN_OUT:
+        if any(window.size == window.stride == 1 for window in windows):
+            return _spread_far(graph, shares, windows)
+        across = graph.realize(_spread(graph, shares, (_each(high.outputs), wide)))
+        return _spread(graph, across, (high, _each(wide.inputs)))
 
     def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
         value = shares.value(window)
         for place, part, at in zip(element, windows, window[-2:], strict=True):
             distance = index_value(place + part.padding - at * part.stride)
             near = call("lt", bool_, distance, Constant(int64, part.size))
-            value = call("where", kind, near, value, Constant(kind, 0.0))
+            value = call("where", shares.dtype, near, value, Constant(shares.dtype, 0.0))
         return value
 
-    return _collected(graph, shares, self.size, windows, share)
+    return _collected(graph, shares, (*shares.size[:-2], high.inputs, wide.inputs), windows, share)
+
+
+def _each(inputs: int | SymInt) -> Window:
+    """Windows of one element each."""
+    return Window(size=1, stride=1, padding=0, dilation=1, inputs=inputs, outputs=inputs)
+
+
+def _spread_far(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorBox:
+    """`_spread` where many windows along one dimension hold an element, and those along the other one each: a reduction."""
+    across = windows[0].size == 1
+    window, reach = windows[across], _reach(windows[across])
+    pad = (reach, reach) if across else (0, 0, reach, reach)
+    source = graph.realize(constant_pad_nd(graph, shares, pad, 0.0))
+
+    def share(index: Sequence[Expr]) -> Value:
+        *at, position = index
+        place = at[across - 2] + window.padding
+        at[across - 2] = place // window.stride + position + 1  # in the padded shares
+        value = source.value(at)
+        if window.size % window.stride == 0:
+            return value
+        distance = index_value(place - (place // window.stride + position + 1 - reach) * window.stride)
+        near = call("lt", bool_, distance, Constant(int64, window.size))
+        return call("where", shares.dtype, near, value, Constant(shares.dtype, 0.0))
+
+    size = (*shares.size[:-2], *(each.inputs for each in windows))
+    found = graph.pointwise((*size, reach), shares.dtype, share)
+    return reduce_box(graph, found, (len(size),), "sum", shares.dtype, False)

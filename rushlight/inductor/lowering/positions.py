@@ -1,6 +1,6 @@
 """Calculated positions as index expressions: what reads at them is then a view, which needs no check and fuses with all else.
 
-In: the value that says where to read, made of loop variables alone, as in upsampling and adaptive pooling. Out: an index
+In: the value that says where to read, made of loop variables alone, as in upsampling and flipping. Out: an index
 expression that has the same values, and that is certain to lie inside of what it indexes.
 """
 

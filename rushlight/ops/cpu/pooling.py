@@ -10,6 +10,7 @@ from rushlight.core.dtype import dtype, int64
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native
+from rushlight.ops.cpu.adaptive_pooling import lies_last, scatter_planes
 from rushlight.ops.cpu.common import empty, operand
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.checks import kept_format_strides, require_floating
@@ -104,11 +105,8 @@ def max_pool2d_backward(grad_output, self, kernel_size, stride, padding, dilatio
     out = empty(sizes, grad_output.dtype, kept_format_strides(sizes, self))
     if not out.numel():
         return out
-    if native.kernels is not None and grad.dtype == np.float32:
-        total = native.scratch(sizes, grad.dtype)
-        if native.kernels.max_pool_backward(total, native.contiguous(grad), native.contiguous(indices._impl.array)):
-            native.assign(out._impl.array, total)
-            return out
+    if scatter_planes(out, grad, indices._impl.array, lies_last(self)):
+        return out
     where = indices._impl.array.reshape(-1, grad.shape[-2] * grad.shape[-1])
     if where.size and not 0 <= where.min() <= where.max() < plane:
         raise RuntimeError(f"{name}: expected indices in [0, {plane}), but got {where.min()} to {where.max()}")

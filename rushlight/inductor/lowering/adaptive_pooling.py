@@ -1,0 +1,185 @@
+"""Lowering of adaptive pooling: along the rows of each window, then along its columns, written out or as a reduction.
+
+Windows of the shortest and of the longest length differ by one element at most, so only the last one of them is in question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.core.algebra import Expr
+from rushlight.core.dtype import bool_, dtype, float32, int32, int64
+from rushlight.inductor.ir import Constant, Value
+from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value, masked
+from rushlight.inductor.lowering.pooling import REDUCTIONS
+from rushlight.inductor.lowering.reductions import reduce_box
+from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.lowering.scatters import scatter_add
+from rushlight.inductor.tensor_box import TensorBox
+from rushlight.ops.meta.adaptive_pooling import longest_window
+
+WRITTEN_OUT = 16  # elements of a window along one dimension in one expression
+ROWS, COLUMNS = -2, -1
+
+Index = Sequence[Expr]
+
+
+def _span(position: Expr, inputs: int, outputs: int) -> tuple[Expr, Expr]:
+    """Where the window of an output begins and ends."""
+    return position * inputs // outputs, ((position + 1) * inputs + outputs - 1) // outputs
+
+
+def _replaced(index: Index, dim: int, position: Expr) -> list[Expr]:
+    """An index with another position along `dim`, which counts from the end."""
+    at = list(index)
+    at[dim] = position
+    return at
+
+
+def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, combine: str) -> TensorBox:
+    """`combine` ("add" or "maximum") over the windows along one dimension."""
+    inputs, kind = source.size[dim], source.dtype
+    if inputs == outputs:
+        return source
+    graph.realize(source)
+    longest, even = longest_window(inputs, outputs), inputs % outputs == 0
+    nothing = Constant(kind, float("-inf") if combine == "maximum" else 0.0)
+    size = _replaced(source.size, dim, outputs)
+
+    def last(index: Index) -> Value:
+        """The last element of a window of the longest length."""
+        start, end = _span(index[dim], inputs, outputs)
+        if even or combine == "maximum":
+            return source.value(_replaced(index, dim, end - 1))
+        inside = call("ge", bool_, index_value(end - start), Constant(int64, longest))
+        return masked(kind, inside, source.value(_replaced(index, dim, start + longest - 1)), nothing)
+
+    def element(index: Index, tap: Expr | int) -> Value:
+        return source.value(_replaced(index, dim, index[dim] * inputs // outputs + tap))
+
+    def written_out(index: Index) -> Value:
+        result = last(index)
+        for tap in range(longest - 1):
+            result = call(combine, kind, result, element(index, tap))
+        return result
+
+    if longest <= WRITTEN_OUT:
+        return graph.realize(graph.pointwise(size, kind, written_out))
+    elements = graph.pointwise((*size, longest - 1), kind, lambda index: element(index[:-1], index[-1]))
+    rest = reduce_box(graph, elements, (len(size),), REDUCTIONS[combine], kind, False)
+    return graph.realize(graph.pointwise(size, kind, lambda index: call(combine, kind, last(index), rest.value(index))))
+
+
+def _in_sums(graph: GraphBuilder, box: TensorBox) -> TensorBox:
+    """The box in the type that sums are made in."""
+    kind: dtype = float32 if box.dtype.itemsize < 4 else box.dtype
+    return box if box.dtype is kind else graph.pointwise(box.size, kind, lambda index: cast(box.value(index), kind))
+
+
+def _elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
+    """How many elements the window at `index` has."""
+    lengths = []
+    for dim in (ROWS, COLUMNS):
+        start, end = _span(index[dim], sizes[dim], pooled[dim])
+        lengths.append(index_value(end - start))
+    return call("mul", int64, *lengths)
+
+
+@lowering("_adaptive_avg_pool2d")
+def adaptive_avg_pool2d(graph, self, output_size):
+    pooled = (*self.size[:-2], *output_size)
+    total = _in_sums(graph, self)
+    for dim in (ROWS, COLUMNS):
+        total = _combined(graph, total, dim, pooled[dim], "add")
+
+    def inner(index: Index) -> Value:
+        return call("div", total.dtype, total.value(index), cast(_elements(index, self.size, pooled), total.dtype))
+
+    return graph.pointwise(pooled, self.dtype, inner)
+
+
+@lowering("_adaptive_avg_pool2d_backward")
+def adaptive_avg_pool2d_backward(graph, grad_output, self):
+    """The windows that hold an element are those of a pool the other way."""
+    grad = _in_sums(graph, grad_output)
+
+    def share(index: Index) -> Value:
+        return call("div", grad.dtype, grad.value(index), cast(_elements(index, self.size, grad.size), grad.dtype))
+
+    shares = graph.pointwise(grad.size, grad.dtype, share)
+    for dim in (COLUMNS, ROWS):
+        shares = _combined(graph, shares, dim, self.size[dim], "add")
+    return graph.pointwise(self.size, self.dtype, shares.value)
+
+
+# The largest elements
+
+
+@lowering("adaptive_max_pool2d")
+def adaptive_max_pool2d(graph, self, output_size):
+    largest = _combined(graph, graph.realize(self), ROWS, output_size[ROWS], "maximum")
+    values = _combined(graph, largest, COLUMNS, output_size[COLUMNS], "maximum")
+    return values, _places(graph, self, largest, output_size)
+
+
+def _taps(position: Expr, inputs: int, outputs: int) -> list[Expr]:
+    """The places of a window's elements; a shorter window's last one comes twice."""
+    start, end = _span(position, inputs, outputs)
+    return [*(start + tap for tap in range(longest_window(inputs, outputs) - 1)), end - 1]
+
+
+def _places(graph: GraphBuilder, self: TensorBox, largest: TensorBox, output_size: Sequence[int]) -> TensorBox:
+    """Where in its plane the largest element of each window lies: the first one, or the last NaN.
+
+    `largest` are the largest elements of the columns of each window.
+    """
+    (height, width), (high, wide) = self.size[-2:], output_size
+
+    def row_in_column(index: Index) -> Value:
+        (best, place), *rest = (
+            (self.value(_replaced(index, ROWS, row)), _integer(row)) for row in _taps(index[ROWS], height, high)
+        )
+        for value, row in rest:
+            wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
+            best, place = _chosen(wins, (value, row), (best, place))
+        return place
+
+    rows = graph.realize(graph.pointwise(largest.size, int32, row_in_column))
+
+    def inner(index: Index) -> Value:
+        best = None
+        for column in _taps(index[COLUMNS], width, wide):
+            at = _replaced(index, COLUMNS, column)
+            place = call("add", int32, call("mul", int32, rows.value(at), Constant(int32, width)), _integer(column))
+            candidate = largest.value(at), place
+            best = candidate if best is None else _chosen(_comes_before(candidate, best), candidate, best)
+        return cast(best[1], int64)
+
+    return graph.pointwise((*largest.size[:-1], wide), int64, inner)
+
+
+def _integer(position: Expr) -> Value:
+    return cast(index_value(position), int32)
+
+
+def _chosen(wins: Value, *pairs: tuple[Value, Value]) -> tuple[Value, ...]:
+    return tuple(call("where", new.dtype, wins, new, old) for new, old in zip(*pairs, strict=True))
+
+
+def _comes_before(candidate: tuple[Value, Value], best: tuple[Value, Value]) -> Value:
+    """Whether a value at its place in the plane is chosen instead of the best so far, from columns further to the left."""
+    (value, place), (largest, best_place) = candidate, best
+    earlier = call("logical_and", bool_, call("eq", bool_, value, largest), call("lt", bool_, place, best_place))
+    number = call("logical_not", bool_, call("isnan", bool_, largest))
+    later = call("logical_or", bool_, number, call("gt", bool_, place, best_place))
+    missing = call("logical_and", bool_, call("isnan", bool_, value), later)
+    return call("logical_or", bool_, call("logical_or", bool_, call("gt", bool_, value, largest), earlier), missing)
+
+
+@lowering("adaptive_max_pool2d_backward")
+def adaptive_max_pool2d_backward(graph, grad_output, self, indices):
+    (height, width), (high, wide) = self.size[-2:], grad_output.size[-2:]
+    planes = self.size[:-2]
+    nothing = graph.pointwise((*planes, height * width), self.dtype, lambda at: Constant(self.dtype, 0.0))
+    found = (box.reshape((*planes, high * wide)) for box in (indices, grad_output))
+    return scatter_add(graph, nothing, -1, *found).reshape(self.size)

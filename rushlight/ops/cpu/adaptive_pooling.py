@@ -1,0 +1,175 @@
+"""CPU kernels of adaptive pooling: native ones, and NumPy by rows and then columns, one pass per element of the longest
+window."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from rushlight.core.dtype import int64
+from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native
+from rushlight.ops.cpu.common import empty, operand
+from rushlight.ops.meta.adaptive_pooling import check_backward, check_max_backward, longest_window, pooled_sizes
+from rushlight.ops.meta.checks import is_channels_last, kept_format_strides
+from rushlight.ops.registry import cpu
+
+_MAX, _MEAN, _MEAN_BACKWARD = range(3)  # kinds of the native kernel
+Sizes = tuple[int, ...]
+
+
+def lies_last(tensor: Tensor) -> bool:
+    """Whether images lie channels-last."""
+    return tensor.dim() == 4 and is_channels_last(tensor)
+
+
+def _in_memory(array: np.ndarray, last: bool) -> np.ndarray:
+    """[..., height, width], or [batch, height, width, channels] of what lies channels-last."""
+    return array.transpose(0, 2, 3, 1) if last else array
+
+
+def _result(sizes: Sizes, like: Tensor) -> Tensor:
+    return empty(sizes, like.dtype, kept_format_strides(sizes, like))
+
+
+def _geometry(sizes: Sizes, pooled: Sizes, last: bool) -> Sizes:
+    channels = sizes[1] if last else 1
+    return (math.prod(sizes[:-2]) // channels, *sizes[-2:], channels, *pooled[-2:])
+
+
+def _run(kind: int, out: Tensor, places: Tensor | None, x: np.ndarray, geometry: Sizes, last: bool) -> bool:
+    """Whether the native kernel did it."""
+    if native.kernels is None or x.dtype not in (np.float32, np.float64):
+        return False
+    target = _in_memory(out._impl.array, last)
+    values = target if target.dtype == x.dtype else native.scratch(target.shape, x.dtype)
+    found = None if places is None else _in_memory(places._impl.array, last)
+    if not native.kernels.adaptive_pool(kind, values, found, native.contiguous(_in_memory(x, last)), geometry):
+        return False
+    if values is not target:
+        native.assign(target, values)
+    return True
+
+
+# Windows, for NumPy
+
+
+def _windows(inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where the windows begin and end."""
+    index = np.arange(outputs)
+    return index * inputs // outputs, -(-(index + 1) * inputs // outputs)
+
+
+def _taps(x: np.ndarray, axis: int, outputs: int):
+    """For each element of the longest window: those of all windows, or their last ones, and which windows have it."""
+    starts, ends = _windows(x.shape[axis], outputs)
+    for tap in range(longest_window(x.shape[axis], outputs)):
+        chosen = np.take(x, np.minimum(starts + tap, ends - 1), axis)
+        yield chosen, (starts + tap < ends).reshape([-1] + [1] * (-1 - axis))
+
+
+def _summed(x: np.ndarray, axis: int, outputs: int) -> np.ndarray:
+    return sum(np.where(inside, values, x.dtype.type(0)) for values, inside in _taps(x, axis, outputs))
+
+
+def _lengths(sizes: Sizes, pooled: Sizes) -> np.ndarray:
+    """The number of elements in each window, [height, width]."""
+    spans = (_windows(*extents) for extents in zip(sizes[-2:], pooled[-2:], strict=True))
+    high, wide = (ends - starts for starts, ends in spans)
+    return high[:, None] * wide
+
+
+@cpu("_adaptive_avg_pool2d")
+def adaptive_avg_pool2d(self, output_size):
+    sizes, pooled = self._impl.sizes, pooled_sizes(self, output_size, "adaptive_avg_pool2d")
+    out = _result(pooled, self)
+    if not out.numel():
+        return out
+    x, last = operand(self, self.dtype), lies_last(self)
+    if not _run(_MEAN, out, None, x, _geometry(sizes, pooled, last), last):
+        with np.errstate(all="ignore"):
+            total = _summed(_summed(x, -2, pooled[-2]), -1, pooled[-1])
+            native.assign(out._impl.array, total / _lengths(sizes, pooled).astype(x.dtype))
+    return out
+
+
+@cpu("_adaptive_avg_pool2d_backward")
+def adaptive_avg_pool2d_backward(grad_output, self):
+    check_backward(grad_output, self, "adaptive_avg_pool2d_backward")
+    sizes, pooled = self._impl.sizes, grad_output._impl.sizes
+    out = _result(sizes, self)
+    if not grad_output.numel():
+        out._impl.array[...] = 0
+        return out
+    grad, last = operand(grad_output, grad_output.dtype), lies_last(self)
+    if not _run(_MEAN_BACKWARD, out, None, grad, _geometry(sizes, pooled, last), last):
+        with np.errstate(all="ignore"):  # the windows that hold an element are those of a pool the other way
+            shares = grad / _lengths(sizes, pooled).astype(grad.dtype)
+            native.assign(out._impl.array, _summed(_summed(shares, -1, sizes[-1]), -2, sizes[-2]))
+    return out
+
+
+def _largest(values: np.ndarray, places: np.ndarray, axis: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """The largest element along each window and its place: the first one, or the last NaN."""
+    pairs = zip(_taps(values, axis, outputs), _taps(places, axis, outputs), strict=True)
+    (best, _), (where, _) = next(pairs)
+    for (value, _), (place, _) in pairs:
+        better = (value > best) | np.isnan(value)
+        np.copyto(best, value, where=better)
+        np.copyto(where, place, where=better)
+    return best, where
+
+
+@cpu("adaptive_max_pool2d")
+def adaptive_max_pool2d(self, output_size):
+    sizes, pooled = self._impl.sizes, pooled_sizes(self, output_size, "adaptive_max_pool2d")
+    out = _result(pooled, self)
+    where = empty(pooled, int64, kept_format_strides(pooled, self))
+    if not out.numel():
+        return out, where
+    x, last = operand(self, self.dtype), lies_last(self)
+    if not _run(_MAX, out, where, x, _geometry(sizes, pooled, last), last):
+        places = np.broadcast_to(np.arange(math.prod(sizes[-2:])).reshape(sizes[-2:]), sizes)
+        values, places = _largest(*_largest(x, places, -1, pooled[-1]), -2, pooled[-2])
+        native.assign(out._impl.array, values)
+        where._impl.array[...] = places
+    return out, where
+
+
+@cpu("adaptive_max_pool2d_backward")
+def adaptive_max_pool2d_backward(grad_output, self, indices):
+    check_max_backward(grad_output, self, indices)
+    out = _result(self._impl.sizes, self)
+    if not grad_output.numel():
+        out._impl.array[...] = 0
+        return out
+    grad, places, last = operand(grad_output, grad_output.dtype), indices._impl.array, lies_last(self)
+    if scatter_planes(out, grad, places, last):
+        return out
+    plane = math.prod(out._impl.sizes[-2:])
+    if not 0 <= places.min() <= places.max() < plane:
+        raise RuntimeError(
+            f"adaptive_max_pool2d_backward: expected indices in [0, {plane}), but got {places.min()} to {places.max()}"
+        )
+    rows = places.reshape(-1, math.prod(grad.shape[-2:]))
+    total = np.bincount((rows + np.arange(len(rows))[:, None] * plane).ravel(), grad.ravel(), out.numel())
+    native.assign(out._impl.array, total.reshape(out._impl.sizes))
+    return out
+
+
+def scatter_planes(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool) -> bool:
+    """Gradients added up at their places in planes of zeros, in what lies channels-last or not; False where no kernel does it,
+    or a place is outside."""
+    if native.kernels is None or grad.dtype not in (np.float32, np.float64):
+        return False
+    target = _in_memory(out._impl.array, last)
+    total = target if target.dtype == grad.dtype else native.scratch(target.shape, grad.dtype)
+    sources = (native.contiguous(_in_memory(source, last)) for source in (grad, places))
+    planes, height, width, channels, *_ = _geometry(out._impl.sizes, (0, 0), last)
+    outputs = math.prod(grad.shape[-2:])
+    if not native.kernels.max_pool_backward(total, *sources, (planes, outputs, height * width, channels)):
+        return False
+    if total is not target:
+        native.assign(target, total)
+    return True
