@@ -124,8 +124,8 @@ void extremum_columns(const void* in, int64_t n, int64_t stride, int64_t width, 
   const T* p = (const T*)in;
   for_each(width, [&](auto lane, long j) {
     using V = decltype(lane.load(p));
-    column_extremum<Op, V> best;
-    for (int64_t i = 0; i < n; ++i) best.add(lane.load(p + i * stride + j), splat<like<V, int64_t>>((int64_t)i));
+    column_accumulator<Op, V> best;
+    for (int64_t i = 0; i < n; ++i) best.add(lane.load(p + i * stride + j), i);
     lane.store((int64_t*)out + j, best.finish());
   });
 }
