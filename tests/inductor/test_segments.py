@@ -36,6 +36,16 @@ def test_concatenation_of_other_dtypes_and_layouts():
     check(lambda x, y: torch.cat([torch.cat([x, y], 1), torch.cat([y, x, y[:, :0]], 1)]).cumsum(1), x, y)
 
 
+@pytest.mark.parametrize("sizes", [(5, 40), (13, 100), (40, 5), (7, 9, 33)], ids=str)
+def test_places_of_extrema_in_parts(sizes):
+    def function(*tensors):
+        whole = torch.cat(tensors, 1)
+        return whole.argmax(1), (whole * 2).argmin(1), F.pad(tensors[-1] - 10, (sizes[0], 3), value=-20.0).argmax(1)
+
+    torch.manual_seed(0)
+    check(function, *(torch.randn(6, size) for size in sizes))
+
+
 @pytest.mark.parametrize("shape", [(30,), (5, 37), (2, 3, 7, 20), (9000,)], ids=str)
 def test_padding(shape):
     def function(x):

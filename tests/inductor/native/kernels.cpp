@@ -117,6 +117,14 @@ REDUCE(max, uint8_t) REDUCE(min, int8_t) REDUCE(any, bool) REDUCE(all, bool)
   }
 PLACE(argmax, float) PLACE(argmin, float) PLACE(argmax, double) PLACE(argmin, int32_t) PLACE(argmax, uint8_t)
 
+// Places that do not fit 32 bits: those from `half` on lie `gap` further.
+extern "C" int64_t argmax_far(const float* in, long n, long half, long gap) {
+  accumulator<argmax, float> all_of;
+  for_each(half, [&](auto lane, long i) { all_of.add(lane, lane.load(in + i), i); });
+  for_each(n - half, [&](auto lane, long i) { all_of.add(lane, lane.load(in + half + i), half + i + gap); });
+  return all_of.finish();
+}
+
 extern "C" void moments_float(const float* in, long n, float* out) {
   welford<float> all_of;
   for_each(n, [&](auto lane, long i) { all_of.add(lane, lane.load(in + i)); });

@@ -332,6 +332,16 @@ def test_places_of_extrema(kernels, dtype, name, count):
     assert got == getattr(np, name)(values)
 
 
+@pytest.mark.parametrize("gap", [0, 5, 1 << 33])
+@pytest.mark.parametrize("half", [0, 3, 37, 64])
+@pytest.mark.parametrize("place", [0, 36, 40, 99])
+def test_places_far_along_a_row(kernels, place, half, gap):
+    values = np.random.default_rng(place).uniform(size=100).astype(np.float32)
+    values[[place, 99]] = 2.0
+    got = kernels.call("argmax_far", values, 100, half, gap, result=ctypes.c_int64)
+    assert got == place + (gap if place >= half else 0)
+
+
 @pytest.mark.parametrize("places", [(0,), (3, 40), (33,), (60,)])
 def test_first_nan_is_the_extremum(kernels, places):
     values = np.arange(61, dtype=np.float32)

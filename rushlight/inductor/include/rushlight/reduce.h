@@ -154,7 +154,7 @@ template <class Op, class V> RL_INLINE auto replaces(V v, V best) {
   else return Op::better(v, best);
 }
 
-// The extremum of values that come in the order of their places, from 0 on. Place is what places are counted in.
+// The extremum of values that come in the order of their places. Place is the type that places are counted in.
 template <class Op, class V, class Place> struct first_extremum {
   V best = splat<V>(Op::template start<element<V>>);
   like<V, Place> place{};
@@ -170,13 +170,15 @@ template <class V> struct column_accumulator<argmax, V> : first_extremum<argmax,
 template <class V> struct column_accumulator<argmin, V> : first_extremum<argmin, V, int64_t> {};
 
 template <class Op, class T> struct extremum {
-  first_extremum<Op, vec<T>, int32_t> whole;  // of each lane; places count vectors
-  T best = Op::template start<T>;
-  int64_t place = INT64_MAX;  // of the rest
-  bool any = false;           // whether there was a whole vector
+  first_extremum<Op, vec<T>, int32_t> whole;  // of each lane; places are those of the vectors' first lanes, from `base` on
+  int64_t base = 0;
+  bool any = false;                // whether there was a whole vector
+  T best = Op::template start<T>;  // of the rest, with its place
+  int64_t place = INT64_MAX;
 
   RL_INLINE void add(vector_lane, vec<T> v, int64_t at) {
-    whole.add(v, (int32_t)(at / lanes));
+    if (__builtin_expect(at - base > INT32_MAX, 0)) start_from(at);
+    whole.add(v, (int32_t)(at - base));
     any = true;
   }
   RL_INLINE void add(scalar_lane, T v, int64_t at) {
@@ -187,9 +189,19 @@ template <class Op, class T> struct extremum {
   }
   RL_INLINE int64_t finish() const {
     extremum result = *this;
-    for (int i = 0; any && i < lanes; ++i)
-      result.add(scalar_lane{}, whole.best[i], whole.place[i] * (int64_t)lanes + i);
+    result.take_lanes();
     return result.place;
+  }
+
+ private:
+  void take_lanes() {
+    for (int i = 0; any && i < lanes; ++i) add(scalar_lane{}, whole.best[i], base + whole.place[i] + i);
+  }
+  void start_from(int64_t at) {
+    take_lanes();
+    whole = {};
+    any = false;
+    base = at;
   }
 };
 template <class T> struct accumulator<argmax, T> : extremum<argmax, T> {};
