@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.core.algebra import Expr
-from rushlight.core.dtype import bool_, dtype, float32, int32, int64
+from rushlight.core.dtype import bool_, int32, int64
 from rushlight.inductor.ir import Constant, Value
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value, masked
+from rushlight.inductor.lowering.normalization import in_full_precision
 from rushlight.inductor.lowering.pooling import REDUCTIONS
 from rushlight.inductor.lowering.reductions import reduce_box
 from rushlight.inductor.lowering.registry import lowering
@@ -43,7 +44,6 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
         return source
     graph.realize(source)
     longest, even = longest_window(inputs, outputs), inputs % outputs == 0
-    nothing = Constant(kind, float("-inf") if combine == "maximum" else 0.0)
     size = _replaced(source.size, dim, outputs)
 
     def last(index: Index) -> Value:
@@ -52,7 +52,7 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
         if even or combine == "maximum":
             return source.value(_replaced(index, dim, end - 1))
         inside = call("ge", bool_, index_value(end - start), Constant(int64, longest))
-        return masked(kind, inside, source.value(_replaced(index, dim, start + longest - 1)), nothing)
+        return masked(kind, inside, source.value(_replaced(index, dim, start + longest - 1)), Constant(kind, 0.0))
 
     def element(index: Index, tap: Expr | int) -> Value:
         return source.value(_replaced(index, dim, index[dim] * inputs // outputs + tap))
@@ -70,12 +70,6 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
     return graph.realize(graph.pointwise(size, kind, lambda index: call(combine, kind, last(index), rest.value(index))))
 
 
-def _in_sums(graph: GraphBuilder, box: TensorBox) -> TensorBox:
-    """The box in the type that sums are made in."""
-    kind: dtype = float32 if box.dtype.itemsize < 4 else box.dtype
-    return box if box.dtype is kind else graph.pointwise(box.size, kind, lambda index: cast(box.value(index), kind))
-
-
 def _elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
     """How many elements the window at `index` has."""
     lengths = []
@@ -88,7 +82,7 @@ def _elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
 @lowering("_adaptive_avg_pool2d")
 def adaptive_avg_pool2d(graph, self, output_size):
     pooled = (*self.size[:-2], *output_size)
-    total = _in_sums(graph, self)
+    total = in_full_precision(graph, self)
     for dim in (ROWS, COLUMNS):
         total = _combined(graph, total, dim, pooled[dim], "add")
 
@@ -101,7 +95,7 @@ def adaptive_avg_pool2d(graph, self, output_size):
 @lowering("_adaptive_avg_pool2d_backward")
 def adaptive_avg_pool2d_backward(graph, grad_output, self):
     """The windows that hold an element are those of a pool the other way."""
-    grad = _in_sums(graph, grad_output)
+    grad = in_full_precision(graph, grad_output)
 
     def share(index: Index) -> Value:
         return call("div", grad.dtype, grad.value(index), cast(_elements(index, self.size, grad.size), grad.dtype))

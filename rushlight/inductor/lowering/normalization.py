@@ -23,10 +23,10 @@ def _rows(graph, self, dim):
     box = self if self.size else self.reshape((1,))
     if box.reindex is None:
         graph.realize(box)  # it is read twice
-    return _in_full_precision(graph, box), wrap_dim(dim, len(box.size))
+    return in_full_precision(graph, box), wrap_dim(dim, len(box.size))
 
 
-def _in_full_precision(graph, box):
+def in_full_precision(graph, box):
     """A box of half precision as float32, any other as it is: eager rounds results to a half type, and nothing before them."""
     return graph.pointwise(box.size, float32, box.value) if box.dtype in (bfloat16, float16) else box
 
@@ -53,7 +53,7 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
     rank, inner = len(self.size), len(normalized_shape)
     dims = tuple(range(rank - inner, rank))
     count = math.prod(normalized_shape)
-    values = _in_full_precision(graph, graph.realize(self))
+    values = in_full_precision(graph, graph.realize(self))
     kind = values.dtype
     mean = graph.realize(div(graph, reduce_box(graph, values, dims, "sum", kind, True), count))
     spread = _along(graph, values, dims)
@@ -84,7 +84,7 @@ def _along(graph, values, dims):
 @lowering("_native_batch_norm_legit_no_training")
 def batch_norm(graph, self, weight, bias, running_mean, running_var, momentum, eps):
     shape = (1, self.size[1], *(1,) * (len(self.size) - 2))
-    variance = _in_full_precision(graph, running_var)
+    variance = in_full_precision(graph, running_var)
     invstd = graph.elementwise("rsqrt", variance.dtype, variance.dtype, add(graph, variance.reshape(shape), eps))
     scale = invstd if weight is None else mul_boxes(graph, invstd, weight.reshape(shape))
     graph.realize(scale)
