@@ -144,23 +144,26 @@ def adaptive_max_pool2d_backward(grad_output, self, indices):
     if not grad_output.numel():
         out._impl.array[...] = 0
         return out
-    grad, places, last = operand(grad_output, grad_output.dtype), indices._impl.array, lies_last(self)
-    if scatter_planes(out, grad, places, last):
-        return out
-    plane = math.prod(out._impl.sizes[-2:])
-    if not 0 <= places.min() <= places.max() < plane:
-        raise RuntimeError(
-            f"adaptive_max_pool2d_backward: expected indices in [0, {plane}), but got {places.min()} to {places.max()}"
-        )
-    rows = places.reshape(-1, math.prod(grad.shape[-2:]))
-    total = np.bincount((rows + np.arange(len(rows))[:, None] * plane).ravel(), grad.ravel(), out.numel())
-    native.assign(out._impl.array, total.reshape(out._impl.sizes))
+    grad = operand(grad_output, grad_output.dtype)
+    scatter_planes(out, grad, indices._impl.array, lies_last(self), "adaptive_max_pool2d_backward")
     return out
 
 
-def scatter_planes(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool) -> bool:
-    """Gradients added up at their places in planes of zeros, in what lies channels-last or not; False where no kernel does it,
-    or a place is outside."""
+def scatter_planes(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool, name: str) -> None:
+    """Gradients added up at their places in planes of zeros, in what lies channels-last or not. RuntimeError, in which `name`
+    is the operator's, where a place is outside."""
+    if _scattered(out, grad, places, last):
+        return
+    plane = math.prod(out._impl.sizes[-2:])
+    if places.size and not 0 <= places.min() <= places.max() < plane:
+        raise RuntimeError(f"{name}: expected indices in [0, {plane}), but got {places.min()} to {places.max()}")
+    rows = places.reshape(-1, math.prod(grad.shape[-2:]))
+    total = np.bincount((rows + np.arange(len(rows))[:, None] * plane).ravel(), grad.ravel(), out.numel())
+    native.assign(out._impl.array, total.reshape(out._impl.sizes))
+
+
+def _scattered(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool) -> bool:
+    """Whether the native kernel did it: not where a place is outside."""
     if native.kernels is None or grad.dtype not in (np.float32, np.float64):
         return False
     target = _in_memory(out._impl.array, last)

@@ -101,18 +101,10 @@ def max_pool2d_backward(grad_output, self, kernel_size, stride, padding, dilatio
     windows = make_windows(self, kernel_size, stride, padding, dilation, ceil_mode, name)
     check_pool_backward(grad_output, self, windows, name)
     sizes = self._impl.sizes
-    plane, grad = sizes[-2] * sizes[-1], operand(grad_output, grad_output.dtype)
     out = empty(sizes, grad_output.dtype, kept_format_strides(sizes, self))
     if not out.numel():
         return out
-    if scatter_planes(out, grad, indices._impl.array, lies_last(self)):
-        return out
-    where = indices._impl.array.reshape(-1, grad.shape[-2] * grad.shape[-1])
-    if where.size and not 0 <= where.min() <= where.max() < plane:
-        raise RuntimeError(f"{name}: expected indices in [0, {plane}), but got {where.min()} to {where.max()}")
-    flat = where + np.arange(len(where))[:, None] * plane
-    total = np.bincount(flat.reshape(-1), grad.reshape(-1), minlength=out.numel())
-    out._impl.array[...] = total.reshape(sizes)
+    scatter_planes(out, operand(grad_output, grad_output.dtype), indices._impl.array, lies_last(self), name)
     return out
 
 
