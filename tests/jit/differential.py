@@ -51,8 +51,13 @@ def _programs_of(path: Path) -> list[Program]:
 
 
 def load(path: Path, library: str, folder: Path):
-    """A file of programs as a module in which `torch` is `library`."""
+    """A file of programs as a module in which `torch` is `library`, made once in a process.
+
+    torch knows an enum by its class's name: of a class that is defined again under it, equal members compare as unequal.
+    """
     name = f"{library}_{path.stem}"
+    if name in sys.modules:
+        return sys.modules[name]
     target = folder / f"{name}.py"
     target.write_text(path.read_text().replace("rushlight", library))
     spec = importlib.util.spec_from_file_location(name, target)
