@@ -133,8 +133,7 @@ template <int Rows> static void direct_images(const Convolution& c, const direct
   // Outputs are split only as far as the threads need it: those of one panel read the same values.
   const int64_t wanted = 1 + 4L * thread_count() / packs, share = (blocks + wanted - 1) / wanted;
   const int64_t splits = (blocks + share - 1) / share;
-#pragma omp for schedule(static)
-  for (int64_t task = 0; task < packs * splits; ++task) {
+  for (const long task : shared(packs * splits)) {
     const int64_t split = task % splits, pack = task / splits, panel = pack % s.panels;
     const int64_t group = pack / s.panels % c.groups, local = pack / s.panels / c.groups;
     const int64_t first = split * share * Rows, end = (split + 1) * share * Rows;
@@ -160,8 +159,7 @@ static void direct_convolution(Convolution c) {
     const float* planes = c.x + image * c.channels * s.plane;
     if (!is_flat(c)) {
       planes = padded;
-#pragma omp for schedule(static)
-      for (int64_t plane = 0; plane < images * c.channels; ++plane)
+      for (const long plane : shared(images * c.channels))
         pad_plane(padding, c.x + (image * c.channels + plane) * c.height * c.width, padded + plane * s.plane);
     }
     if (fits && s.outputs >= tile_rows) direct_images<tile_rows>(c, s, image, images, planes, offsets);

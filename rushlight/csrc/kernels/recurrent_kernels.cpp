@@ -23,8 +23,7 @@ int64_t lstm_scratch(int64_t hidden) {
 // body(block of hidden units, rows of the batch), shared among the threads; ends with a barrier.
 template <class F> static RL_INLINE void for_blocks(const Lstm& l, const F& body) {
   const long row_blocks = row_split<0>::count(l.batch), tasks = blocks_of(l.hidden) * row_blocks;
-#pragma omp for schedule(static)
-  for (long task = 0; task < tasks; ++task) body(task / row_blocks, row_split<0>::at(l.batch, task % row_blocks));
+  for (const long task : shared(tasks)) body(task / row_blocks, row_split<0>::at(l.batch, task % row_blocks));
 }
 
 // A step's memory, for one sequence: [4][hidden] gates, and the cells behind them in the workspace.
@@ -58,8 +57,7 @@ void lstm(const Lstm* operands) {
   const Lstm& l = *operands;
   const long panel = l.hidden * tile_columns;
   float* panels = (float*)l.scratch;
-#pragma omp for schedule(static)
-  for (long task = 0; task < blocks_of(l.hidden) * gate_count; ++task) {
+  for (const long task : shared(blocks_of(l.hidden) * gate_count)) {
     const long first = task / gate_count * tile_columns, row = task % gate_count * l.hidden + first;
     pack_panel(l.weight + row * l.hidden, 1L, l.hidden, l.hidden, width_at(l.hidden, first), panels + task * panel);
   }
@@ -102,8 +100,7 @@ void lstm_backward(const Lstm* operands, const LstmGradients* gradients) {
   const LstmGradients& g = *gradients;
   const long depth = gate_count * l.hidden, panel = depth * tile_columns;
   float* panels = (float*)l.scratch;
-#pragma omp for schedule(static)
-  for (long block = 0; block < blocks_of(l.hidden); ++block)
+  for (const long block : shared(blocks_of(l.hidden)))
     pack_panel(l.weight + block * tile_columns, l.hidden, 1L, depth, width_at(l.hidden, block * tile_columns),
                panels + block * panel);
   for (long step = l.steps - 1; step >= -1; --step) {

@@ -96,8 +96,7 @@ class ColumnKernel(KernelWriter):
         block, width = f"block % {size_operand(blocks)} * {BLOCK}L" if blocks != 1 else "0L", size_text(self.width)
         place = f"block / {size_operand(blocks)}" + (f" * {rows}" if rows > 1 else "")
         self.kernel.body = [
-            "#pragma omp for schedule(static)",
-            f"for (long block = 0; block < {size_text(as_size(parts * blocks))}; ++block) {{",
+            f"for (const long block : rl::shared({size_text(as_size(parts * blocks))})) {{",
             f"  [[maybe_unused]] const long x = {place}, first = {block};",
             f"  const long count = first + {BLOCK}L < {width} ? {BLOCK}L : {width} - first;",
             *indented(self._in_tiles(rows, vectors) if vectors > 1 else self._one_by_one("count", "first + i")),

@@ -164,8 +164,7 @@ class LoopKernel(KernelWriter):
         if rows == 1:
             self.kernel.body = ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;", *indented(body), "}"]
         else:
-            head = ["#pragma omp for schedule(static)", f"for (long x = 0; x < {size_text(rows)}; ++x) {{"]
-            self.kernel.body = [*head, *indented(body), "}"]
+            self.kernel.body = [f"for (const long x : rl::shared({size_text(rows)})) {{", *indented(body), "}"]
         self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
         return self.kernel
 

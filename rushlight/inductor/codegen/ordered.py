@@ -153,7 +153,7 @@ class ScanKernel(KernelWriter):
         if self.x.extent == 1:
             yield from ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;"]
         else:
-            yield from ["#pragma omp for schedule(static)", f"for (long x = 0; x < {size_text(self.x.extent)}; ++x) {{"]
+            yield f"for (const long x : rl::shared({size_text(self.x.extent)})) {{"
         yield from indented(["[[maybe_unused]] constexpr long c = 0;", "const rl::scalar_lane lane;", *self._walk()])
         yield "}"
 
@@ -161,7 +161,7 @@ class ScanKernel(KernelWriter):
         """Runs of results that lie side by side, in vectors."""
         blocks = quotient(rounded_up(self.width, BLOCK), BLOCK)
         width, number = size_text(self.width), size_text(as_size(self.x.extent * blocks))
-        yield from ["#pragma omp for schedule(static)", f"for (long block = 0; block < {number}; ++block) {{"]
+        yield f"for (const long block : rl::shared({number})) {{"
         yield f"  [[maybe_unused]] const long x = block / {size_operand(blocks)};"
         yield f"  const long first = block % {size_operand(blocks)} * {BLOCK}L;"
         yield f"  const long count = first + {BLOCK}L < {width} ? {BLOCK}L : {width} - first;"

@@ -38,7 +38,7 @@ PARALLEL_WORK = 200_000
 PANELS = "<panels>"  # the slot of memory for what is packed in the course of a run
 
 # What the functions with C linkage call their own variables.
-_OWN_NAMES = {"buffers", "panels", "status", "status_value", "at", "clock"}
+_OWN_NAMES = {"buffers", "panels", "status", "status_value", "at", "clock", "runs", "member"}
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "parallel", "checks")
 
@@ -242,8 +242,7 @@ class ProgramWriter:
         """What makes of constants what is kept, if there is anything to make."""
         if not calls:
             return ""
-        region = [f"#pragma omp parallel num_threads({self.threads})", "{", *(f"  {line}" for line in declared + calls), "}"]
-        body = "\n".join(f"  {line}" for line in [*region, "return 0;"])
+        body = "\n".join(f"  {line}" for line in [*self._region(declared + calls), "return 0;"])
         return f'extern "C" int rushlight_{name}(void** buffers) {{\n{body}\n}}'
 
     def _entry(self, program: Program, timed: bool) -> str:
@@ -325,7 +324,18 @@ class ProgramWriter:
         if self.threads == 1 or (isinstance(work, int) and work < enough):
             return calls
         condition = "" if isinstance(work, int) else f" if ({size_text(work)} >= {enough}L)"
-        return [f"#pragma omp parallel num_threads({self.threads}){condition}", "{", *(f"  {call}" for call in calls), "}"]
+        return self._region(calls, condition)
+
+    def _region(self, lines: list[str], condition: str = "") -> list[str]:
+        """Lines that all threads run."""
+        return [
+            f"rl::run_left runs[{self.threads}];",
+            f"#pragma omp parallel num_threads({self.threads}){condition}",
+            "{",
+            "  const rl::team_member member(runs);",
+            *(f"  {line}" for line in lines),
+            "}",
+        ]
 
     def _declare(self, name: str, address: str, lines: list[str]) -> str:
         kind = self.packed[name].element if name in self.packed else c_type(self.buffers[name].layout.dtype)

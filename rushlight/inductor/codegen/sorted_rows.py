@@ -41,7 +41,7 @@ class SortKernel(KernelWriter):
         if rows == 1:
             head = ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;"]
         else:
-            head = ["#pragma omp for schedule(static)", f"for (long x = 0; x < {size_text(rows)}; ++x) {{"]
+            head = [f"for (const long x : rl::shared({size_text(rows)})) {{"]
         kernel.body = [*head, *indented(lines), "}"]
         return kernel
 

@@ -97,8 +97,7 @@ class TurningKernel(KernelWriter):
             copies.append(f"rl::turn({at}, {stride_along(load.index, r)}L, rows, count, {name}, {COLUMNS}L);")
         blocks, runs = -(-turning.width // ROWS), -(-turning.columns // COLUMNS)
         self.kernel.body = [
-            "#pragma omp for schedule(static)",
-            f"for (long block = 0; block < {turning.outer * blocks * runs}L; ++block) {{",
+            f"for (const long block : rl::shared({turning.outer * blocks * runs}L)) {{",
             f"  [[maybe_unused]] const long o = block / {blocks * runs}L, start = block % {runs}L * {COLUMNS}L;",
             f"  const long first = block / {runs}L % {blocks}L * {ROWS}L;",
             f"  const long rows = first + {ROWS}L < {turning.width}L ? {ROWS}L : {turning.width}L - first;",

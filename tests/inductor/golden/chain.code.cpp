@@ -9,8 +9,7 @@
 // programs.py:14 in chain: rows = table[index] + x
 // programs.py:15 in chain: scores = rows.softmax(-1)
 static void kernel_0(const int64_t* in0, const float* in1, const float* in2, float* out0, int* status) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 5L; ++x) {
+  for (const long x : rl::shared(5L)) {
     alignas(64) float row0[4L];
     alignas(64) float row1[4L];
     rl::accumulator<rl::max, float> total_0;
@@ -46,8 +45,7 @@ static void kernel_0(const int64_t* in0, const float* in1, const float* in2, flo
 // amax
 // programs.py:16 in chain: return scores.t(), scores.amax(0)
 static void kernel_1(const float* in0, float* out0) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 4L; ++x) {
+  for (const long x : rl::shared(4L)) {
     rl::accumulator<rl::max, float> total_0;
     rl::for_each(5L, [&](auto lane, long r) {
       const auto tmp0 = lane.load_strided(in0 + 4L*r + x, 4L);

@@ -21,8 +21,7 @@ static void kernel_0(const float* in0, const float* panels, const float* in1, fl
 // native_layer_norm
 // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
 static void kernel_1(const float* in0, const float* in1, const float* in2, float* out0) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 32L; ++x) {
+  for (const long x : rl::shared(32L)) {
     rl::accumulator<rl::sum, float> total_0;
     rl::for_each(64L, [&](auto lane, long r) {
       const auto tmp0 = lane.load(in0 + r + 64L*x);
@@ -71,8 +70,7 @@ static void kernel_2(const float* in0, const float* panels, const float* in1, fl
 // _softmax
 // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
 static void kernel_3(const float* in0, float* out0) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 32L; ++x) {
+  for (const long x : rl::shared(32L)) {
     alignas(64) float row0[8L];
     rl::accumulator<rl::max, float> total_0;
     rl::for_each(8L, [&](auto lane, long r) {
@@ -100,8 +98,10 @@ static void kernel_3(const float* in0, float* out0) {
 }
 
 extern "C" int rushlight_pack(void** buffers) {
+  rl::run_left runs[2];
   #pragma omp parallel num_threads(2)
   {
+    const rl::team_member member(runs);
     float* up_weight = (float*)buffers[0];
     float* up_bias = (float*)buffers[1];
     float* norm_weight = (float*)buffers[2];

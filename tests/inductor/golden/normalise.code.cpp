@@ -9,8 +9,7 @@
 // programs.py:9 in normalise: centred = x - x.mean(-1, keepdim=True)
 // programs.py:10 in normalise: return centred * weight
 static void kernel_0(const float* in0, const float* in1, float* out0) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 3L; ++x) {
+  for (const long x : rl::shared(3L)) {
     rl::accumulator<rl::sum, float> total_0;
     rl::for_each(8L, [&](auto lane, long r) {
       const auto tmp0 = lane.load(in0 + r + 8L*x);

@@ -10,8 +10,7 @@
 // topk
 // programs.py:48 in ranks: best, places = (x * 2).topk(3)
 static void kernel_0(char* scratch, const float* in0, float* out0, int64_t* out1, int* status) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 4L; ++x) {
+  for (const long x : rl::shared(4L)) {
     char* own = scratch + rl::thread_index() * (256L + rl::sort_scratch_bytes<float>(50L, 3L));
     float* row = (float*)own;
     own += 256L;
@@ -28,8 +27,7 @@ static void kernel_0(char* scratch, const float* in0, float* out0, int64_t* out1
 // sort
 // programs.py:49 in ranks: return best, places, x.sort(0, descending=True)[0], torch.bucketize(x, row) + 1, torch.cat([x, best], 1)
 static void kernel_1(const float* in0, float* out0) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 50L; ++x) {
+  for (const long x : rl::shared(50L)) {
     rl::for_each(4L, [&](auto lane, long r) {
       const auto tmp0 = lane.load_strided(in0 + 50L*r + x, 50L);
       lane.store(out0 + r + 4L*x, tmp0);
@@ -40,8 +38,7 @@ static void kernel_1(const float* in0, float* out0) {
 // sort
 // programs.py:49 in ranks: return best, places, x.sort(0, descending=True)[0], torch.bucketize(x, row) + 1, torch.cat([x, best], 1)
 static void kernel_2(char* scratch, const float* in0, float* out0, int* status) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 50L; ++x) {
+  for (const long x : rl::shared(50L)) {
     char* own = scratch + rl::thread_index() * (rl::sort_scratch_bytes<float>(4L, 4L));
     const float* row = in0 + 4L*x;
     rl::sort_row<true>(row, 4L, 4L, out0 + 4L*x, (int64_t*)nullptr, own, status);
@@ -67,8 +64,7 @@ static void kernel_3(const float* in0, const float* in1, int64_t* out0, int* sta
 // cat
 // programs.py:49 in ranks: return best, places, x.sort(0, descending=True)[0], torch.bucketize(x, row) + 1, torch.cat([x, best], 1)
 static void kernel_4(const float* in0, float* out0, const float* in1) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 4L; ++x) {
+  for (const long x : rl::shared(4L)) {
     rl::for_each(50L, [&](auto lane, long r) {
       const auto tmp0 = lane.load(in0 + r + 50L*x);
       lane.store(out0 + r + 53L*x, tmp0);
@@ -83,8 +79,7 @@ static void kernel_4(const float* in0, float* out0, const float* in1) {
 // sort_0
 // programs.py:49 in ranks: return best, places, x.sort(0, descending=True)[0], torch.bucketize(x, row) + 1, torch.cat([x, best], 1)
 static void kernel_5(const float* in0, float* out0) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < 4L; ++x) {
+  for (const long x : rl::shared(4L)) {
     rl::for_each(50L, [&](auto lane, long r) {
       const auto tmp0 = lane.load_strided(in0 + 4L*r + x, 4L);
       lane.store(out0 + r + 50L*x, tmp0);

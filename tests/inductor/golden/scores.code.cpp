@@ -20,8 +20,7 @@ static void kernel_0(const float* in0, const float* in1, float* panels, float* o
 // _softmax
 // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
 static void kernel_1(char* scratch, const float* in0, float* out0, int64_t s0, int64_t s1) {
-  #pragma omp for schedule(static)
-  for (long x = 0; x < s0; ++x) {
+  for (const long x : rl::shared(s0)) {
     char* rows = scratch + rl::thread_index() * (64L*((s1 + 15L) / 16L));
     float* row0 = (float*)(rows + 0L);
     rl::accumulator<rl::max, float> total_0;
@@ -52,8 +51,7 @@ static void kernel_1(char* scratch, const float* in0, float* out0, int64_t s0, i
 // sum_1
 // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
 static void kernel_2(const float* in0, float* out0, int64_t s0) {
-  #pragma omp for schedule(static)
-  for (long block = 0; block < 1L; ++block) {
+  for (const long block : rl::shared(1L)) {
     [[maybe_unused]] const long x = block / 1L, first = 0L;
     const long count = first + 64L < 16L ? 64L : 16L - first;
     rl::for_each(count, [&](auto lane, long i) {
@@ -96,8 +94,10 @@ extern "C" int rushlight_entry(void** buffers) {
   const int64_t s1 = (int64_t)(buffers + 5)[1];
   long at[3];
   rushlight_place_blocks(s0, s1, at);
+  rl::run_left runs[2];
   #pragma omp parallel num_threads(2) if (128L*s0 + 64L*s0*s1 >= 600000L)
   {
+    const rl::team_member member(runs);
     float* arg0_1 = (float*)buffers[0];
     float* arg1_1 = (float*)buffers[1];
     float* buf6 = (float*)buffers[2];

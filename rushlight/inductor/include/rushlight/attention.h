@@ -184,8 +184,7 @@ void attention(const float* q, head_strides q_at, const float* k, head_strides k
                float* out, head_strides out_at, float* lse, long batches, long heads, long rows, long keys, float scale,
                bool causal, Mask mask = {}) {
   const long chunks = (rows + tile_columns - 1) / tile_columns;
-#pragma omp for schedule(static)
-  for (long task = 0; task < batches * heads * chunks; ++task) {
+  for (const long task : shared(batches * heads * chunks)) {
     const long b = task / chunks / heads, h = task / chunks % heads, step = task % chunks;
     // Causal work grows with the row: taking chunks from both ends in turn gives the threads equal shares.
     const long chunk = !causal ? step : step % 2 ? chunks - 1 - step / 2 : step / 2;

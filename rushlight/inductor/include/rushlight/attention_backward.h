@@ -123,8 +123,7 @@ void attention_backward(const head_gradients& at, long batches, long heads, long
                         void* scratch, Mask mask = {}) {
   float* sums_k = (float*)((char*)scratch + thread_index() * attention_backward_scratch_bytes(keys, D));
   float* sums_v = sums_k + head_floats(keys, D);
-#pragma omp for schedule(static)
-  for (long task = 0; task < batches * heads; ++task) {
+  for (const long task : shared(batches * heads)) {
     const long b = task / heads, h = task % heads;
     __builtin_memset(sums_k, 0, attention_backward_scratch_bytes(keys, D));
     for (long row = 0; row < rows; row += tile_columns) {

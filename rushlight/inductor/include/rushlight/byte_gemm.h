@@ -23,8 +23,7 @@ constexpr long byte_panel_size(long depth) { return (words_of(depth) + 1) * tile
 __attribute__((noinline)) inline void pack_bytes(const int8_t* b, long k_stride, long n_stride, long depth, long columns,
                                                  int8_t* packed) {
   const long panels = (columns + tile_columns - 1) / tile_columns, words = words_of(depth);
-#pragma omp for schedule(static)
-  for (long panel = 0; panel < panels; ++panel) {
+  for (const long panel : shared(panels)) {
     int8_t* out = packed + panel * byte_panel_size(depth);
     int32_t total[tile_columns] = {};
     __builtin_memset(out, 0, words * tile_columns * 4);
@@ -92,8 +91,7 @@ RL_INLINE void byte_gemm(long m, const int8_t* a, long a_row, const int8_t* pack
                          const E& emit) {
   using split = row_split<0>;
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = split::count(m);
-#pragma omp for schedule(static)
-  for (long task = 0; task < panels * blocks; ++task) {
+  for (const long task : shared(panels * blocks)) {
     alignas(64) int32_t c[tile_rows * tile_columns];
     const row_block block = split::at(m, task % blocks);
     const int8_t *rows = a + block.first * a_row, *panel = packed + task / blocks * byte_panel_size(depth);

@@ -126,8 +126,7 @@ RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_sh
   const long group = group_size(blocks, share < limit ? share : limit), groups = (blocks + group - 1) / group;
   float* panel = (float*)own;
   long held = -1;
-#pragma omp for schedule(static)
-  for (long task = 0; task < packs * groups; ++task) {
+  for (const long task : shared(packs * groups)) {
     const long pack = task / groups, first = task % groups * group;
     const long last = first + group < blocks ? first + group : blocks;
     const long image = pack / panels / s.groups, part = pack / panels % s.groups, pixel = pack % panels * tile_columns;
@@ -183,8 +182,7 @@ RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_
   const auto compute_row = s.stride_width == 1   ? depthwise_row<1>
                            : s.stride_width == 2 ? depthwise_row<2>
                                                  : depthwise_row<0>;
-#pragma omp for schedule(static)
-  for (long task = 0; task < s.images * s.channels; ++task) {
+  for (const long task : shared(s.images * s.channels)) {
     const long image = task / s.channels, channel = task % s.channels;
     pad_plane(s, x + task * s.height * s.width, plane);
     for (long o = channel * multiplier; o < (channel + 1) * multiplier; ++o)

@@ -110,8 +110,7 @@ __attribute__((noinline)) inline void copy_taps(const float* from, long step, lo
 inline void pack_gradient_filter(const float* weight, image_strides at, const conv_shape& s, float* packed) {
   const long taps = s.kernel_height * s.kernel_width, panels = (s.channels + tile_columns - 1) / tile_columns;
   const bool together = taps <= lanes && at.channel == taps && at.image == s.channels * taps;
-#pragma omp for schedule(static)
-  for (long half = 0; half < 2 * panels; ++half) {
+  for (const long half : shared(2 * panels)) {
     const long first = half * lanes, left = s.channels - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
     const float* from = weight + (rows ? first * at.channel : 0);
     float *out = packed, *to[lanes];
@@ -137,8 +136,7 @@ __attribute__((noinline)) inline void frame_gradients(const float* grad, const i
                                                       long count, float* out) {
   const gradient_window down = window_down(s), across = window_across(s);
   const long height = s.out_height(), width = s.out_width(), outputs = s.outputs;
-#pragma omp for schedule(static)
-  for (long line = 0; line < count * down.count; ++line) {
+  for (const long line : shared(count * down.count)) {
     const long y = line % down.count + down.low;
     const float* from = grad + line / down.count * at.image + y * at.row;
     float* to = out + line * across.count * outputs;
@@ -210,8 +208,7 @@ __attribute__((noinline)) inline void input_gradient_by_strips(const float* grad
         __builtin_memset(sums, 0, sizeof sums);
       }
       const long depth = reads ? in.f.runs * in.f.run : 0;
-#pragma omp for schedule(static)
-      for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
+      for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread keeps its panel cached
         const long channel = task / groups * tile_columns, first = task % groups * group;
         const long end = first + group < strips ? first + group : strips;
         if (reads) filter_strips(in, part, split, panel + channel * depth, first, end, sums);

@@ -221,8 +221,7 @@ __attribute__((noinline)) void weight_product(const float* x, const image_stride
       add_pixels<M>(f, s, images, tiles, begin == 0);
 #pragma omp barrier
     }
-#pragma omp for schedule(static)
-    for (long o = 0; o < outputs; ++o) {
+    for (const long o : shared(outputs)) {
       long block = 0;
       while (row_split<M>::at(outputs, block).first + row_split<M>::at(outputs, block).rows <= o) ++block;
       const long row = o - row_split<M>::at(outputs, block).first;
@@ -275,9 +274,8 @@ __attribute__((noinline)) inline void depthwise_weight(const float* x, const flo
   const long plane = s.height * s.width, out_plane = s.out_height() * s.out_width();
   float* planes = (float*)scratch + weight_frame_floats(s) + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
   float *grads = planes + plane * lanes, *sums = grads + out_plane * lanes, *filter = sums + taps * lanes;
-#pragma omp for schedule(static)
-  for (long first = 0; first < s.outputs; first += lanes) {
-    const long count = s.outputs - first < lanes ? s.outputs - first : lanes;
+  for (const long block : shared((s.outputs + lanes - 1) / lanes)) {
+    const long first = block * lanes, count = s.outputs - first < lanes ? s.outputs - first : lanes;
     __builtin_memset(sums, 0, taps * lanes * sizeof(float));
     for (long image = 0; image < s.images; ++image) {
       interleave_planes(x + image * s.channels * plane, first, count, multiplier, plane, planes);

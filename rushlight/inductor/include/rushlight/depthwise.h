@@ -77,8 +77,7 @@ constexpr long depthwise_input_scratch_bytes(const conv_shape& s, long threads) 
 // The weight [C, 1, kh, kw], contiguous, as [ceil(C / NR)][kh][kw][NR]. Called by all threads of a region, or by one.
 inline void pack_depthwise(const float* weight, long channels, long taps, float* packed) {
   const long halves = (channels + tile_columns - 1) / tile_columns * 2;
-#pragma omp for schedule(static)
-  for (long half = 0; half < halves; ++half) {
+  for (const long half : shared(halves)) {
     const long first = half * lanes, left = channels - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
     pack_transposed(weight + (rows ? first * taps : 0), taps, rows, taps,
                     packed + half / 2 * tile_columns * taps + half % 2 * lanes, tile_columns);
@@ -224,8 +223,7 @@ __attribute__((noinline)) void channelwise_images(const Channels& channels, cons
   row_ring ring = {x, at, scratch, (long*)(lines + g.lines)};
   for (long i = 0; i < g.lines; ++i) lines[i] = forward ? forward_line(s, pitch, tap) : backward_line(s, i, pitch, tap);
   const long band = depthwise_band(g, s.channels), bands = (g.rows + band - 1) / band;
-#pragma omp for schedule(static)
-  for (long task = 0; task < s.images * bands * blocks; ++task) {
+  for (const long task : shared(s.images * bands * blocks)) {
     const long number = task % blocks, image = task / blocks / bands;
     const long first = task / blocks % bands * band, last = first + band < g.rows ? first + band : g.rows;
     const auto block = channels.at(number);
@@ -308,9 +306,8 @@ __attribute__((noinline)) inline void channelwise_weight_gradient(const float* x
   float *sums = scratch + depthwise_floats(g, s), *filter = sums + taps * tile_columns;
   row_ring ring = {x, at, scratch, (long*)(of_grad + g.columns * tile_columns)};
   __builtin_memset(scratch, 0, (g.reach * g.across + g.columns) * tile_columns * sizeof(float));
-#pragma omp for schedule(static)
-  for (long channel = 0; channel < s.channels; channel += tile_columns) {
-    const long wide = s.channels - channel < tile_columns ? s.channels - channel : tile_columns;
+  for (const long block : shared((s.channels + tile_columns - 1) / tile_columns)) {
+    const long channel = block * tile_columns, wide = s.channels - channel < tile_columns ? s.channels - channel : tile_columns;
     __builtin_memset(sums, 0, taps * tile_columns * sizeof(float));
     for (long image = 0; image < s.images; ++image) {
       ring.x = x + image * at.image + channel;

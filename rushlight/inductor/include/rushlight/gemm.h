@@ -62,8 +62,7 @@ RL_INLINE void gemm_rows(long m, const float* a, long a_row, const S* packed, lo
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(m);
   const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
   const long wanted = rows_at_once / (group * tile_rows), pass = wanted && wanted < groups ? wanted : groups;
-#pragma omp for schedule(static)
-  for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
+  for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread keeps its panel cached
     const long begin = task / (panels * pass) * pass, size = groups - begin < pass ? groups - begin : pass;
     const long place = task - begin * panels, panel = place / size, column = panel * tile_columns;
     const long first = (begin + place % size) * group, last = first + group < blocks ? first + group : blocks;
@@ -119,8 +118,7 @@ RL_INLINE void gemm_columns_rows(long m, const float* a, long a_column, const S*
   const long wanted = groups < thread_count() ? (thread_count() + groups - 1) / groups : 1;
   const long share = (panels + wanted - 1) / wanted, cuts = (panels + share - 1) / share;
   float* rows = (float*)((char*)scratch + thread_index() * gemm_columns_scratch_bytes(depth));
-#pragma omp for schedule(static)
-  for (long task = 0; task < groups * cuts; ++task) {
+  for (const long task : shared(groups * cuts)) {
     const long first = task / cuts * group, last = first + group < blocks ? first + group : blocks;
     pack_row_blocks<M>(m, first, last, a, a_column, depth, rows);
     const long panel_end = (task % cuts + 1) * share < panels ? (task % cuts + 1) * share : panels;
@@ -168,21 +166,20 @@ RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_c
   const long limit = depth > depth_block ? group_limit : blocks;
   float* panel_data = (float*)((char*)scratch + thread_index() * bgemm_scratch_bytes(depth));
   decltype(b(0)) held = nullptr;
-  const share_of_thread share(panels * batches * blocks);
-  for (long at = share.first, count; at < share.last; at += count) {
-    const long first = at % blocks, batch = at / blocks % batches;
-    const long column = at / blocks / batches * tile_columns, left = columns - column;
-    count = smallest(blocks - first, limit, share.last - at);
-    const auto* source = b(batch) + column * b_column;
-    if (source != held) {
-      pack_panel(source, b_row, b_column, depth, left < tile_columns ? left : tile_columns, panel_data);
-      held = source;
+  for (shared work(panels * batches * blocks); work.next();)
+    for (long at = work.first, count; at < work.last; at += count) {
+      const long first = at % blocks, batch = at / blocks % batches;
+      const long column = at / blocks / batches * tile_columns, left = columns - column;
+      count = smallest(blocks - first, limit, work.last - at);
+      const auto* source = b(batch) + column * b_column;
+      if (source != held) {
+        pack_panel(source, b_row, b_column, depth, left < tile_columns ? left : tile_columns, panel_data);
+        held = source;
+      }
+      multiply_group<M>(m, first, first + count, a(batch), a_row, a_column, (const float*)panel_data,
+                        next_panel<float>{panel_data, 0, blocks}, column, columns, depth,
+                        [&](auto lane, long row, long at, auto value) { emit(lane, batch, row, at, value); });
     }
-    multiply_group<M>(m, first, first + count, a(batch), a_row, a_column, (const float*)panel_data,
-                      next_panel<float>{panel_data, 0, blocks}, column, columns, depth,
-                      [&](auto lane, long row, long at, auto value) { emit(lane, batch, row, at, value); });
-  }
-#pragma omp barrier
 }
 
 // Batched products of operands that lie anywhere: a(batch) and b(batch) give the matrices' first elements, a's in
@@ -244,14 +241,12 @@ RL_INLINE void gemm_turned(const float* packed_rows, const float* b, long b_colu
       for (long i = 0; i < tile_columns && row + i < M; i += lanes)
         emit_turned(c + j * tile_columns + i, row + i, M - row - i, column + j, N - column - j, emit);
   };
-  const share_of_thread share(down * across);
-  for (long at = share.first; at < share.last; ++at) {
+  for (const long at : shared(down * across)) {
     const long column = at / across * tile_columns, row = at % across * tile_columns;
     const float* panel = packed_rows + row * depth;
     if (rest == tile_columns || column + tile_columns <= N) turn_block(row_split<tile_columns>{}, column, panel, row);
     else turn_block(row_split<rest>{}, column, panel, row);
   }
-#pragma omp barrier
 }
 
 }  // namespace rl

@@ -73,8 +73,7 @@ constexpr long grouped_input_scratch_bytes(const conv_shape& s, long threads) {
 inline void pack_groups(const float* weight, long groups, long inputs, long outputs, long taps, bool forward, float* packed) {
   const group_channels channels(groups, inputs, outputs);
   const long step = forward ? taps : outputs * taps;
-#pragma omp for schedule(static)
-  for (long i = 0; i < channels.blocks(); ++i) {
+  for (const long i : shared(channels.blocks())) {
     const group_channels::block block = channels.at(i);
     for (long lane = 0; lane < tile_columns; ++lane) {
       const long from = channels.weight_of(block, lane, forward, taps);

@@ -46,8 +46,7 @@ RL_INLINE void transpose_filter(const float* w, long row_stride, long rows, long
 // The weight [O, C, kh, kw], contiguous, as panels: [ceil(O / NR)][K][NR]. Called by all threads of a region, or by one.
 inline void pack_filter(const float* weight, long outputs, long channels, long taps, filter_order order, float* packed) {
   const long depth = channels * taps, halves = (outputs + tile_columns - 1) / tile_columns * 2;
-#pragma omp for schedule(static)
-  for (long half = 0; half < halves; ++half) {
+  for (const long half : shared(halves)) {
     const long first = half * lanes, left = outputs - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
     float* out = packed + half / 2 * tile_columns * depth + half % 2 * lanes;
     transpose_filter(weight + (rows ? first * depth : 0), depth, rows, channels, taps,
@@ -69,8 +68,7 @@ inline void pack_filter(const float* weight, long outputs, long channels, long t
 __attribute__((noinline)) inline void pad_images(const float* x, const image_strides& at, const conv_shape& s, long count, bool last, float* out) {
   const long height = s.height + 2 * s.pad_height, width = s.width + 2 * s.pad_width;
   const long outer = last ? 1 : s.channels, inner = last ? s.channels : 1;
-#pragma omp for schedule(static)
-  for (long row = 0; row < count * outer * height; ++row) {
+  for (const long row : shared(count * outer * height)) {
     const long y = row % height - s.pad_height, channel = row / height % outer, image = row / height / outer;
     const float* from = x + image * at.image + channel * at.channel + y * at.row;
     float* to = out + row * width * inner;
@@ -277,8 +275,7 @@ __attribute__((noinline)) inline void conv2d_by_strips(const float* x, image_str
     const long strips = images * split.of_image(height);
     const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
     const long pixels = begin * height * width;
-#pragma omp for schedule(static)
-    for (long task = 0; task < panels * groups; ++task) {  // panel by panel, so that a thread keeps its panel cached
+    for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread keeps its panel cached
       const long channel = task / groups * tile_columns, first = task % groups * group;
       const long end = first + group < strips ? first + group : strips;
       const long left = s.outputs - channel, wide = left < tile_columns ? left : tile_columns;

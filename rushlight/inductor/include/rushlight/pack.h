@@ -2,7 +2,7 @@
 // T is the type of the matrix and S that of the panels: T itself, or float.
 #pragma once
 
-#include <rushlight/vec.h>
+#include <rushlight/parallel.h>
 
 namespace rl {
 
@@ -105,8 +105,7 @@ __attribute__((noinline)) void pack_panel(const T* b, long k_stride, long n_stri
 template <class T, class S>
 __attribute__((noinline)) void pack_b(const T* b, long k_stride, long n_stride, long depth, long columns, S* packed) {
   const long panels = (columns + tile_columns - 1) / tile_columns;
-#pragma omp for schedule(static)
-  for (long panel = 0; panel < panels; ++panel) {
+  for (const long panel : shared(panels)) {
     const long first = panel * tile_columns, width = columns - first;
     pack_panel(b + first * n_stride, k_stride, n_stride, depth, width < tile_columns ? width : tile_columns,
                packed + first * depth);

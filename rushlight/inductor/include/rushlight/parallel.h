@@ -1,14 +1,19 @@
 // Who runs a kernel. A graph runs inside one `#pragma omp parallel`; every thread calls every kernel, and kernels share
-// their loops by orphaned `#pragma omp for`, whose barrier orders them. Outside a parallel region one thread does all.
+// their loops as rl::shared, whose barrier orders them. Outside a parallel region one thread does all.
 #pragma once
 
 #ifdef _OPENMP
 #include <omp.h>
 #endif
 
+#include <rushlight/team.h>
 #include <rushlight/vec.h>
 
 namespace rl {
+
+using rl_team::run_left;
+using rl_team::team_member;
+constexpr int pieces_of_thread = 16;
 
 #ifdef _OPENMP
 RL_INLINE int thread_index() { return omp_get_thread_num(); }
@@ -18,12 +23,64 @@ RL_INLINE int thread_index() { return 0; }
 RL_INLINE int thread_count() { return 1; }
 #endif
 
-// The part of `count` pieces of work, [first, last), that this thread takes.
-struct share_of_thread {
-  long first, last;
-  RL_INLINE explicit share_of_thread(long count)
-      : first(count * thread_index() / thread_count()), last(count * (thread_index() + 1) / thread_count()) {}
+// The iterations of a loop for `for (const long i : rl::shared(count))`, shared among all threads of a region; ends with a
+// barrier. Each thread has a run of them, in pieces, which it takes from the front. When it has no more, it takes pieces
+// from the back of the others' runs: a thread that the machine slows down or stops for a while keeps nobody waiting for
+// more than a piece. Where a region has no team_member, every thread takes all of its own run.
+class shared {
+ public:
+  long first = 0, last = 0;  // the present piece
+
+  RL_INLINE explicit shared(long count) : count(count) {}
+
+  // Goes on to a piece that is left. False, after the barrier, when there is none.
+  bool next();
+
+  struct end_of_loop {};
+  struct iterator {
+    shared& loop;
+    long at;
+    RL_INLINE long operator*() const { return at; }
+    RL_INLINE void operator++() {
+      if (++at == loop.last) at = loop.next() ? loop.first : -1;
+    }
+    RL_INLINE bool operator!=(end_of_loop) const { return at >= 0; }
+  };
+  RL_INLINE iterator begin() { return {*this, next() ? first : -1}; }
+  RL_INLINE end_of_loop end() const { return {}; }
+
+ private:
+  const long count;
+  int passed = -1;       // how many threads' runs are known to be done, in the order from this one's
+  unsigned number = 0;   // of the loop in its region
 };
+
+__attribute__((noinline)) inline bool shared::next() {
+  const int threads = thread_count(), thread = thread_index();
+  const team_member* member = team_member::current;
+  if (passed < 0) {
+    passed = 0;
+    if (threads > 1 && member) number = member->begin_loop();
+  }
+  if (threads == 1 || !member) {
+    first = count * thread / threads, last = count * (thread + 1) / threads;
+    if (!passed++ && first < last) return true;
+  } else {
+    const long most = pieces_of_thread * (long)threads, pieces = count < most ? count : most;
+    for (; passed < threads; ++passed) {
+      const int owner = (thread + passed) % threads;
+      const long begin = pieces * owner / threads, size = pieces * (owner + 1) / threads - begin;
+      const long piece = begin + member->take(owner, number, size, passed == 0);
+      if (piece < begin) continue;
+      first = count * piece / pieces, last = count * (piece + 1) / pieces;
+      return true;
+    }
+  }
+#ifdef _OPENMP
+#pragma omp barrier
+#endif
+  return false;
+}
 
 // The largest and the smallest of some sizes.
 constexpr long largest(long size) { return size; }
@@ -41,9 +98,8 @@ template <class... Rest> constexpr long smallest(long size, Rest... rest) {
 // for_each shared among the threads, each taking runs of about `grain` elements; ends with a barrier.
 template <class F> RL_INLINE void for_each_shared(long n, const F& f, long grain = 1024) {
   const long step = grain < lanes ? lanes : grain / lanes * lanes;
-#pragma omp for schedule(static)
-  for (long first = 0; first < n; first += step) {
-    const long count = n - first < step ? n - first : step;
+  for (const long block : shared((n + step - 1) / step)) {
+    const long first = block * step, count = n - first < step ? n - first : step;
     for_each(count, [&](auto lane, long i) { f(lane, first + i); });
   }
 }

@@ -75,8 +75,7 @@ inline void pack_winograd(const float* weight, image_strides at, long outputs, l
   const long halves = (outputs + tile_columns - 1) / tile_columns * 2;
   const bool plain = at.channel == 9 && at.column == 1, last = at.channel == 1 && at.column > 0;
   const long channel_step = last ? lanes : 9 * lanes, tap_step = last ? winograd_channels * lanes : lanes;
-#pragma omp for schedule(static)
-  for (long half = 0; half < halves; ++half) {
+  for (const long half : shared(halves)) {
     const long first = half * lanes, left = outputs - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
     float* out = packed + half / 2 * tile_columns * winograd_places * channels + half % 2 * lanes;
     for (long c = 0; c < channels; c += winograd_channels) {
@@ -280,29 +279,27 @@ __attribute__((noinline)) inline void conv2d_winograd(const float* x, const imag
   const winograd_blocks blocks = blocks_of(s);
   const long total = s.images * blocks.of_image(), panels = (s.outputs + tile_columns - 1) / tile_columns;
   const long threads = thread_count(), thread = thread_index();
-  const bool shared = winograd_shared(s);
-  float* v = (float*)scratch + (shared ? 0 : thread * winograd_floats(s));
-  float* products = (float*)scratch + winograd_floats(s) * (shared ? 1 : threads) + thread * winograd_products();
+  const bool common = winograd_shared(s);
+  float* v = (float*)scratch + (common ? 0 : thread * winograd_floats(s));
+  float* products = (float*)scratch + winograd_floats(s) * (common ? 1 : threads) + thread * winograd_products();
   // Private: a task is some blocks and all panels. Shared: of each chunk of blocks, a task is some blocks and one panel.
-  const long chunk = shared ? winograd_chunk : total;
+  const long chunk = common ? winograd_chunk : total;
   for (long begin = 0; begin < total; begin += chunk) {
     const long count = total - begin < chunk ? total - begin : chunk;
     const long fewest = (count + winograd_group - 1) / winograd_group, even = (fewest + threads - 1) / threads * threads;
-    const long groups = shared ? fewest : even < count ? even : count;
-    if (shared) {
-#pragma omp for schedule(static)
-      for (long i = 0; i < count; ++i)
+    const long groups = common ? fewest : even < count ? even : count;
+    if (common) {
+      for (const long i : shared(count))
         winograd_gather(x + blocks.image(begin + i) * at.image, at, s, blocks.row(begin + i), blocks.column(begin + i),
                         v + i * s.channels, count * s.channels);
     }
-#pragma omp for schedule(static)
-    for (long task = 0; task < groups * (shared ? panels : 1); ++task) {
+    for (const long task : shared(groups * (common ? panels : 1))) {
       const long first = count * (task % groups) / groups, own = count * (task % groups + 1) / groups - first;
-      const long panel = task / groups, last = shared ? panel + 1 : panels;
-      if (!shared) winograd_gather_all(x, at, s, begin + first, own, v);
-      const float* inputs = v + (shared ? first * s.channels : 0);
+      const long panel = task / groups, last = common ? panel + 1 : panels;
+      if (!common) winograd_gather_all(x, at, s, begin + first, own, v);
+      const float* inputs = v + (common ? first * s.channels : 0);
       for (long i = panel; i < last; ++i) {
-        const long channel = i * tile_columns, place = (shared ? count : own) * s.channels;
+        const long channel = i * tile_columns, place = (common ? count : own) * s.channels;
         winograd_multiply(inputs, place, own, s.channels, packed + channel * winograd_places * s.channels, products);
         for (long k = 0; k < own; ++k)
           winograd_emit(x, at, s, weight, filter, products + k * tile_columns, own * tile_columns, begin + first + k,

@@ -1,0 +1,48 @@
+// What the threads of a parallel region know of one another: how far each has come with its run of a shared loop. Has a
+// namespace of its own, since it is the same for all sets of instructions that a library holds code for.
+#pragma once
+
+namespace rl_team {
+
+// What is left of a thread's run of a loop: the loop's number << 32 | first piece << 16 | end.
+struct alignas(64) run_left {
+  unsigned long long state = 0;
+};
+
+// A thread in a parallel region, and where the runs of all its threads are, one for each.
+class team_member {
+ public:
+  explicit team_member(run_left* runs) : runs(runs), outer(current) { current = this; }
+  ~team_member() { current = outer; }
+
+  team_member(const team_member&) = delete;
+  team_member& operator=(const team_member&) = delete;
+
+  // The number of the loop that this thread comes to: the same in all threads, as they come to the same loops.
+  unsigned begin_loop() const { return ++loops; }
+
+  // A piece of the run of `owner` in a loop, whose run has `size` pieces: from the front if it is the caller, else from the
+  // back; -1 if none is left. Whoever comes first begins the run, so that nobody waits for its owner.
+  long take(int owner, unsigned loop, long size, bool own) const {
+    unsigned long long* state = &runs[owner].state;
+    unsigned long long seen = __atomic_load_n(state, __ATOMIC_RELAXED);
+    for (;;) {
+      const bool begun = (unsigned)(seen >> 32) == loop;
+      const long first = begun ? seen >> 16 & 0xffff : 0, end = begun ? seen & 0xffff : size;
+      if (first >= end) return -1;
+      const unsigned long long left = (unsigned long long)loop << 32 | (own ? first + 1 : first) << 16 | (own ? end : end - 1);
+      if (__atomic_compare_exchange_n(state, &seen, left, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        return own ? first : end - 1;
+    }
+  }
+
+  // Hidden: every library of kernels has its own.
+  __attribute__((visibility("hidden"))) inline static thread_local const team_member* current = nullptr;
+
+ private:
+  run_left* const runs;
+  const team_member* const outer;
+  mutable unsigned loops = 0;
+};
+
+}  // namespace rl_team
