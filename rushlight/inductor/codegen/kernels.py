@@ -147,6 +147,7 @@ class LoopKernel(KernelWriter):
         self.x, self.r = row_variables(self.domain)
         self.bodies = {member.name: self._body(member) for member in group.members}
         self.passes, self.after = assign_passes(group.members, self._is_row_value)
+        self.hosts: dict[str, str] = {}
 
     def _body(self, member: ComputedBuffer) -> Value:
         if not self.flat:
@@ -188,11 +189,15 @@ class LoopKernel(KernelWriter):
         return f"const long columns = x + 1 < {size_text(chunks)} ? {CHUNK}L : {size_text(rest)};"
 
     def _declare_rows(self, scratch: dict[str, str]) -> list[str]:
-        """What a thread keeps of a row: on the stack where its length is known, else in the thread's part of the arena."""
+        """What a thread keeps of a row: where a result will lie, on the stack if its length is known, or in the thread's part of
+        the arena."""
         columns, lines, nbytes = self.domain[1], [], 0
         for name, row in scratch.items():
             kind = compute_type(self.element_type(name))
-            if isinstance(columns, int):
+            if name in self.hosts:
+                first = to_cpp(element_index(self.domain).substitute({self.r: 0}))
+                lines.append(f"{kind}* {row} = {self.pointer(self.hosts[name], True)} + {first};")
+            elif isinstance(columns, int):
                 lines.append(f"alignas(64) {kind} {row}[{columns}L];")
             else:
                 lines.append(f"{kind}* {row} = ({kind}*)(rows + {size_operand(nbytes)});")
@@ -209,16 +214,35 @@ class LoopKernel(KernelWriter):
         needed: dict[str, str] = {}
         free = STACK_BYTES
         for member in self.group.members:
-            number = self.passes.get(member.name, self.after.get(member.name, 0))
             for name in member.reads():
-                if name in self.passes and name not in self.stored and name not in needed and self.passes[name] < number:
-                    if isinstance(self.domain[1], int):
+                if name in self.passes and name not in self.stored and name not in needed and self._is_later(member, name):
+                    host = self._host(name)
+                    if host is not None:
+                        self.hosts[name] = host
+                    elif isinstance(self.domain[1], int):
                         free -= self.domain[1] * _row_item(self.element_type(name))
-                    if free < 0:
+                    if host is None and free < 0:
                         self.stored = self.stored | {name}
                     else:
                         needed[name] = f"row{len(needed)}"
         return needed
+
+    def _is_later(self, member: ComputedBuffer, name: str) -> bool:
+        """Whether a member is calculated in a later pass than `name`."""
+        return self.passes.get(member.name, self.after.get(member.name, 0)) > self.passes[name]
+
+    def _host(self, name: str) -> str | None:
+        """A result in whose row the values of `name` may lie until it replaces them: made of nothing else that changes along the
+        row, and after all else that is made of them."""
+        readers = [member for member in self.group.members if name in member.reads()]
+        last = max(self.passes.get(member.name, self.after.get(member.name, 0)) for member in readers)
+        kind = compute_type(self.element_type(name))
+        for member in readers:
+            others = [other for other in member.reads() if other != name and other not in self.after]
+            fits = self.passes.get(member.name) == last and c_type(self.element_type(member.name)) == kind
+            if fits and not others and member.name in self.stored and member.name not in self.hosts.values():
+                return member.name
+        return None
 
     def _in_pass(self, number: int) -> list[ComputedBuffer]:
         found = []

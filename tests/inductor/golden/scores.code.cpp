@@ -19,10 +19,9 @@ static void kernel_0(const float* in0, const float* in1, float* panels, float* o
 
 // _softmax
 // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
-static void kernel_1(char* scratch, const float* in0, float* out0, int64_t s0, int64_t s1) {
+static void kernel_1(float* out0, const float* in0, int64_t s0, int64_t s1) {
   for (const long x : rl::shared(s0)) {
-    char* rows = scratch + rl::thread_index() * (64L*((s1 + 15L) / 16L));
-    float* row0 = (float*)(rows + 0L);
+    float* row0 = out0 + s1*x;
     rl::accumulator<rl::max, float> total_0;
     rl::for_each(s1, [&](auto lane, long r) {
       const auto tmp0 = lane.load(in0 + r + s1*x);
@@ -75,15 +74,12 @@ extern "C" long rushlight_place_blocks(int64_t s0, int64_t s1, long* at) {
   at[1] = end;
   bytes = 4L*s0*s1;
   end += (bytes + 63L) / 64L * 64L;
-  at[2] = end;
-  bytes = 2L * (64L*((s1 + 15L) / 16L));
-  end += (bytes + 63L) / 64L * 64L;
   (void)bytes;
   return end;
 }
 
 extern "C" long rushlight_arena_bytes_for(const int64_t* sizes) {
-  long at[3];
+  long at[2];
   return rushlight_place_blocks(sizes[0], sizes[1], at);
 }
 
@@ -92,7 +88,7 @@ extern "C" int rushlight_entry(void** buffers) {
   int* status = &status_value;
   const int64_t s0 = (int64_t)(buffers + 5)[0];
   const int64_t s1 = (int64_t)(buffers + 5)[1];
-  long at[3];
+  long at[2];
   rushlight_place_blocks(s0, s1, at);
   rl::run_left runs[2];
   #pragma omp parallel num_threads(2) if (128L*s0 + 64L*s0*s1 >= 600000L)
@@ -104,9 +100,8 @@ extern "C" int rushlight_entry(void** buffers) {
     float* buf5 = (float*)buffers[3];
     float* panels_buf0 = (float*)(((char*)buffers[4]) + at[0]);
     float* buf1 = (float*)(((char*)buffers[4]) + at[1]);
-    char* rows_buf2 = ((char*)buffers[4]) + at[2];
     kernel_0(arg0_1, arg1_1, panels_buf0, buf1, s0, s1);  // programs.py:32 in scores: hidden = F.gelu(x @ weight)
-    kernel_1(rows_buf2, buf1, buf6, s0, s1);  // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
+    kernel_1(buf6, buf1, s0, s1);  // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
     kernel_2(arg0_1, buf5, s0);  // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
   }
   (void)status;
