@@ -44,12 +44,7 @@ constexpr int64_t item_size[RL_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
 template <class F> inline void in_parallel(int threads, const F& body) {
 #ifdef _OPENMP
   if (threads > 1) {
-    rl_team::run_left runs[threads];
-#pragma omp parallel num_threads(threads)
-    {
-      const rl_team::team_member member(runs);
-      body(omp_get_thread_num(), omp_get_num_threads());
-    }
+    rl_team::in_team(threads, [&] { body(omp_get_thread_num(), omp_get_num_threads()); });
     return;
   }
 #endif

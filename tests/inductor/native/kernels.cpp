@@ -12,6 +12,8 @@
 
 using namespace rl;
 
+template <class F> static void in_parallel(const F& body) { in_team(omp_get_max_threads(), body); }
+
 // ---- pointwise -----------------------------------------------------------------------------------------------------
 
 // As vectors with a scalar rest, and as scalars throughout: both must agree.
@@ -132,6 +134,40 @@ extern "C" void moments_float(const float* in, long n, float* out) {
   out[0] = result.mean, out[1] = result.m2, out[2] = result.count;
 }
 
+// ---- shared loops ---------------------------------------------------------------------------------------------------
+
+// Loops of counts[0..loops) iterations, one after the other: `times` counts how often each iteration ran, of all loops in
+// a row. Gives how many iterations a thread found undone when their loop was over.
+extern "C" long run_loops(int threads, long loops, const long* counts, int* times) {
+  long undone = 0;
+  in_team(threads, [&] {
+    int* of_loop = times;
+    for (long loop = 0; loop < loops; of_loop += counts[loop++]) {
+      for (const long i : shared(counts[loop])) __atomic_fetch_add(of_loop + i, 1, __ATOMIC_RELAXED);
+      for (long i = 0; i < counts[loop]; ++i)
+        if (__atomic_load_n(of_loop + i, __ATOMIC_RELAXED) != 1) __atomic_fetch_add(&undone, 1, __ATOMIC_RELAXED);
+    }
+  });
+  return undone;
+}
+
+// A loop whose first iteration waits, for `seconds` at most, until all others but those of its piece are done. Gives
+// how many were when it went on.
+extern "C" long wait_for_others(int threads, long count, long of_piece, double seconds) {
+  long done = 0, found = 0;
+  in_team(threads, [&] {
+    for (const long i : shared(count)) {
+      if (i == 0) {
+        const double start = omp_get_wtime();
+        while (__atomic_load_n(&done, __ATOMIC_RELAXED) < count - of_piece && omp_get_wtime() - start < seconds);
+        found = __atomic_load_n(&done, __ATOMIC_RELAXED);
+      }
+      __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);
+    }
+  });
+  return found;
+}
+
 // ---- products ------------------------------------------------------------------------------------------------------
 
 extern "C" long packed_floats(long depth, long columns) { return packed_size(depth, columns); }
@@ -139,15 +175,14 @@ extern "C" long packed_floats(long depth, long columns) { return packed_size(dep
 // out = a b + bias; b by its strides.
 template <long M> void product(long m, const float* a, long a_row, const float* b, long b_row, long b_column,
                                const float* bias, float* packed, float* out, long columns, long depth) {
-#pragma omp parallel
-  {
+  in_parallel([&] {
     pack_b(b, b_row, b_column, depth, columns, packed);
     const auto emit = [&](auto lane, long row, long column, auto value) {
       lane.store(out + row * columns + column, value + lane.load(bias + column));
     };
     if constexpr (M > 0) gemm<M>(a, a_row, packed, columns, depth, emit);
     else gemm(m, a, a_row, packed, columns, depth, emit);
-  }
+  });
 }
 
 #define PRODUCT(M)                                                                                                  \
@@ -161,13 +196,12 @@ PRODUCT(0) PRODUCT(1) PRODUCT(3) PRODUCT(13) PRODUCT(37) PRODUCT(128)
 template <long M, long N>
 static void turned_product(const float* a, long a_row, long a_column, const float* b, long b_column, float* packed,
                            float* out, long depth) {
-#pragma omp parallel
-  {
+  in_parallel([&] {
     pack_b(a, a_column, a_row, depth, M, packed);
     gemm_turned<M, N>(packed, b, b_column, depth, [&](auto lane, long row, long column, auto value) {
       lane.store(out + row * N + column, value);
     });
-  }
+  });
 }
 #define TURNED(M, N)                                                                                           \
   extern "C" void gemm_turned_##M##_##N(const float* a, long a_row, long a_column, const float* b,             \
@@ -180,11 +214,12 @@ extern "C" long bgemm_bytes(long depth) { return bgemm_scratch_bytes(depth); }
 
 extern "C" void bgemm_any(long m, long batches, const float* a, const long* a_at, const float* b, const long* b_at,
                           float* out, long columns, long depth, void* scratch) {
-#pragma omp parallel
-  bgemm(m, batches, [&](long i) { return a + i * a_at[0]; }, a_at[1], a_at[2], [&](long i) { return b + i * b_at[0]; },
-        b_at[1], b_at[2], columns, depth, scratch, [&](auto lane, long batch, long row, long column, auto value) {
-          lane.store(out + (batch * m + row) * columns + column, value);
-        });
+  in_parallel([&] {
+    bgemm(m, batches, [&](long i) { return a + i * a_at[0]; }, a_at[1], a_at[2], [&](long i) { return b + i * b_at[0]; },
+          b_at[1], b_at[2], columns, depth, scratch, [&](auto lane, long batch, long row, long column, auto value) {
+            lane.store(out + (batch * m + row) * columns + column, value);
+          });
+  });
 }
 
 // ---- attention -----------------------------------------------------------------------------------------------------
@@ -194,9 +229,10 @@ static head_strides strides(const long* at) { return {at[0], at[1], at[2], at[3]
 template <int D, class Mask>
 void attend_all(const float* q, const long* q_at, const float* k, const long* k_at, const float* v, const long* v_at,
                 float* out, const long* out_at, float* lse, const long* sizes, float scale, bool causal, Mask mask) {
-#pragma omp parallel
-  attention<D>(q, strides(q_at), k, strides(k_at), v, strides(v_at), out, strides(out_at), lse, sizes[0], sizes[1],
-               sizes[2], sizes[3], scale, causal, mask);
+  in_parallel([&] {
+    attention<D>(q, strides(q_at), k, strides(k_at), v, strides(v_at), out, strides(out_at), lse, sizes[0], sizes[1],
+                 sizes[2], sizes[3], scale, causal, mask);
+  });
 }
 
 #define ATTENTION(D)                                                                                                   \
@@ -216,14 +252,15 @@ ATTENTION(32) ATTENTION(37)
 
 extern "C" long conv_bytes(const conv_shape* shape) { return conv2d_scratch_bytes(*shape); }
 
-#define CONVOLUTION(Outputs)                                                                                       \
-  extern "C" void conv_##Outputs(const float* x, const float* weight, const float* bias, float* out,               \
-                                 const conv_shape* shape, void* scratch) {                                         \
-    const long pixels = shape->out_height() * shape->out_width();                                                  \
-    _Pragma("omp parallel")                                                                                        \
-    conv2d<Outputs>(x, weight, *shape, scratch, [&](auto lane, long n, long o, long pixel, auto value) {           \
-      lane.store(out + (n * shape->outputs + o) * pixels + pixel, value + lane.broadcast(bias[o]));                \
-    });                                                                                                            \
+#define CONVOLUTION(Outputs)                                                                               \
+  extern "C" void conv_##Outputs(const float* x, const float* weight, const float* bias, float* out,       \
+                                 const conv_shape* shape, void* scratch) {                                 \
+    const long pixels = shape->out_height() * shape->out_width();                                          \
+    in_parallel([&] {                                                                                      \
+      conv2d<Outputs>(x, weight, *shape, scratch, [&](auto lane, long n, long o, long pixel, auto value) { \
+        lane.store(out + (n * shape->outputs + o) * pixels + pixel, value + lane.broadcast(bias[o]));      \
+      });                                                                                                  \
+    });                                                                                                    \
   }
 CONVOLUTION(0) CONVOLUTION(24)
 
@@ -232,34 +269,34 @@ CONVOLUTION(0) CONVOLUTION(24)
 extern "C" long filter_bytes(const conv_shape* shape, long threads) { return filter_scratch_bytes(*shape, threads); }
 extern "C" long winograd_bytes(const conv_shape* shape, long threads) { return winograd_scratch_bytes(*shape, threads); }
 
-#define DIRECT(Width)                                                                                               \
-  extern "C" void direct_##Width(const float* x, const image_strides* at, const float* weight, const float* bias,   \
-                                 float* packed, float* out, const conv_shape* shape, void* scratch) {               \
-    const bool last = at->channel == 1 || shape->channels == 1;                                                     \
-    const filter_order order = last ? filter_order::taps_outside : filter_order::channels_outside;                  \
-    _Pragma("omp parallel") {                                                                                       \
-      pack_filter(weight, shape->outputs, shape->channels, shape->kernel_height * shape->kernel_width, order, packed); \
+#define DIRECT(Width)                                                                                                    \
+  extern "C" void direct_##Width(const float* x, const image_strides* at, const float* weight, const float* bias,        \
+                                 float* packed, float* out, const conv_shape* shape, void* scratch) {                    \
+    const bool last = at->channel == 1 || shape->channels == 1;                                                          \
+    const filter_order order = last ? filter_order::taps_outside : filter_order::channels_outside;                       \
+    in_parallel([&] {                                                                                                    \
+      pack_filter(weight, shape->outputs, shape->channels, shape->kernel_height * shape->kernel_width, order, packed);   \
       conv2d_direct<Width>(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long o, auto value) { \
-        lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));                                  \
-      }));                                                                                                          \
-    }                                                                                                               \
+        lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));                                       \
+      }));                                                                                                               \
+    });                                                                                                                  \
   }
 DIRECT(0) DIRECT(1) DIRECT(5) DIRECT(7) DIRECT(13) DIRECT(29)
 
 // The weight lies as [O, C, 3, 3], [O, 3, 3, C] or [C, O, 3, 3].
-#define WINOGRAD(Name, Output, Channel, Row, Column)                                                                 \
+#define WINOGRAD(Name, Output, Channel, Row, Column)                                                                   \
   extern "C" void Name(const float* x, const image_strides* at, const float* weight, const float* bias, float* packed, \
-                       float* out, const conv_shape* shape, void* scratch) {                                         \
-    const long channels = shape->channels, outputs = shape->outputs;                                                 \
-    const image_strides filter = {Output, Channel, Row, Column};                                                     \
-    (void)outputs, (void)channels;                                                                                   \
-    _Pragma("omp parallel") {                                                                                        \
-      pack_winograd(weight, filter, shape->outputs, channels, packed);                                               \
-      conv2d_winograd(x, *at, weight, filter, packed, *shape, scratch,                                               \
-                      epilogue_of([=](auto lane, long pixel, long o, auto value) {                                   \
-                        lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));                   \
-                      }));                                                                                           \
-    }                                                                                                                \
+                       float* out, const conv_shape* shape, void* scratch) {                                           \
+    const long channels = shape->channels, outputs = shape->outputs;                                                   \
+    const image_strides filter = {Output, Channel, Row, Column};                                                       \
+    (void)outputs, (void)channels;                                                                                     \
+    in_parallel([&] {                                                                                                  \
+      pack_winograd(weight, filter, shape->outputs, channels, packed);                                                 \
+      conv2d_winograd(x, *at, weight, filter, packed, *shape, scratch,                                                 \
+                      epilogue_of([=](auto lane, long pixel, long o, auto value) {                                     \
+                        lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));                     \
+                      }));                                                                                             \
+    });                                                                                                                \
   }
 WINOGRAD(winograd, 9 * channels, 9, 3, 1)
 WINOGRAD(winograd_last, 9 * channels, 1, 3 * channels, channels)
@@ -273,25 +310,26 @@ extern "C" long depthwise_weight_bytes(const conv_shape* shape, long threads) {
   return depthwise_weight_scratch_bytes(*shape, threads);
 }
 
-#define DEPTHWISE(Name, Function)                                                                                    \
-  extern "C" void Name(const float* x, const image_strides* at, const float* weight, float* packed, float* out,       \
-                       const conv_shape* shape, void* scratch) {                                                     \
-    _Pragma("omp parallel") {                                                                                        \
-      pack_depthwise(weight, shape->channels, shape->kernel_height * shape->kernel_width, packed);                   \
-      Function(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long c, auto value) {         \
-        lane.store(out + pixel * shape->channels + c, value);                                                        \
-      }));                                                                                                           \
-    }                                                                                                                \
+#define DEPTHWISE(Name, Function)                                                                               \
+  extern "C" void Name(const float* x, const image_strides* at, const float* weight, float* packed, float* out, \
+                       const conv_shape* shape, void* scratch) {                                                \
+    in_parallel([&] {                                                                                           \
+      pack_depthwise(weight, shape->channels, shape->kernel_height * shape->kernel_width, packed);              \
+      Function(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long c, auto value) {    \
+        lane.store(out + pixel * shape->channels + c, value);                                                   \
+      }));                                                                                                      \
+    });                                                                                                         \
   }
 DEPTHWISE(depthwise, conv2d_channelwise) DEPTHWISE(depthwise_input, channelwise_input_gradient)
 
 extern "C" void depthwise_weight(const float* x, const image_strides* at, const float* grad, const image_strides* grad_at,
                                  float* out, const conv_shape* shape, void* scratch) {
   const long taps = shape->kernel_height * shape->kernel_width;
-#pragma omp parallel
-  channelwise_weight_gradient(x, *at, grad, *grad_at, *shape, scratch, epilogue_of([=](auto lane, long c, long k, auto value) {
-    lane.store(out + c * taps + k, value);
-  }));
+  in_parallel([&] {
+    channelwise_weight_gradient(x, *at, grad, *grad_at, *shape, scratch, epilogue_of([=](auto lane, long c, long k, auto value) {
+      lane.store(out + c * taps + k, value);
+    }));
+  });
 }
 
 extern "C" long grouped_bytes(const conv_shape* shape, long threads) { return grouped_scratch_bytes(*shape, threads); }
@@ -299,17 +337,17 @@ extern "C" long grouped_input_bytes(const conv_shape* shape, long threads) {
   return grouped_input_scratch_bytes(*shape, threads);
 }
 
-#define GROUPED(Name, Function, Forward, Columns)                                                                    \
-  extern "C" void Name(const float* x, const image_strides* at, const float* weight, float* packed, float* out,       \
-                       const conv_shape* shape, void* scratch) {                                                     \
-    _Pragma("omp parallel") {                                                                                        \
-      const group_channels each(*shape, Forward);                                                                     \
+#define GROUPED(Name, Function, Forward, Columns)                                                                      \
+  extern "C" void Name(const float* x, const image_strides* at, const float* weight, float* packed, float* out,        \
+                       const conv_shape* shape, void* scratch) {                                                       \
+    in_parallel([&] {                                                                                                  \
+      const group_channels each(*shape, Forward);                                                                      \
       pack_groups(weight, each.groups, each.inputs, each.outputs, shape->kernel_height * shape->kernel_width, Forward, \
-                  packed);                                                                                           \
-      Function(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long c, auto value) {         \
-        lane.store(out + pixel * shape->Columns + c, value);                                                         \
-      }));                                                                                                           \
-    }                                                                                                                \
+                  packed);                                                                                             \
+      Function(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long c, auto value) {           \
+        lane.store(out + pixel * shape->Columns + c, value);                                                           \
+      }));                                                                                                             \
+    });                                                                                                                \
   }
 GROUPED(grouped, conv2d_grouped, true, outputs) GROUPED(grouped_input, grouped_input_gradient, false, channels)
 

@@ -11,6 +11,7 @@
 
 namespace rl {
 
+using rl_team::in_team;
 using rl_team::run_left;
 using rl_team::team_member;
 constexpr int pieces_of_thread = 16;
@@ -26,7 +27,7 @@ RL_INLINE int thread_count() { return 1; }
 // The iterations of a loop for `for (const long i : rl::shared(count))`, shared among all threads of a region; ends with a
 // barrier. Each thread has a run of them, in pieces, which it takes from the front. When it has no more, it takes pieces
 // from the back of the others' runs: a thread that the machine slows down or stops for a while keeps nobody waiting for
-// more than a piece. Where a region has no team_member, every thread takes all of its own run.
+// more than a piece. Each thread of the region must have a team_member.
 class shared {
  public:
   long first = 0, last = 0;  // the present piece
@@ -51,34 +52,28 @@ class shared {
 
  private:
   const long count;
-  int passed = -1;       // how many threads' runs are known to be done, in the order from this one's
-  unsigned number = 0;   // of the loop in its region
+  int passed = 0;       // how many threads' runs are known to be done, in the order from this one's
+  unsigned number = 0;  // of the loop in its region, from 1 on
 };
 
 __attribute__((noinline)) inline bool shared::next() {
   const int threads = thread_count(), thread = thread_index();
-  const team_member* member = team_member::current;
-  if (passed < 0) {
-    passed = 0;
-    if (threads > 1 && member) number = member->begin_loop();
+  if (threads == 1) {
+    last = count;
+    return !number++ && count > 0;
   }
-  if (threads == 1 || !member) {
-    first = count * thread / threads, last = count * (thread + 1) / threads;
-    if (!passed++ && first < last) return true;
-  } else {
-    const long most = pieces_of_thread * (long)threads, pieces = count < most ? count : most;
-    for (; passed < threads; ++passed) {
-      const int owner = (thread + passed) % threads;
-      const long begin = pieces * owner / threads, size = pieces * (owner + 1) / threads - begin;
-      const long piece = begin + member->take(owner, number, size, passed == 0);
-      if (piece < begin) continue;
-      first = count * piece / pieces, last = count * (piece + 1) / pieces;
-      return true;
-    }
+  const team_member& member = *team_member::current;
+  if (number == 0) number = member.begin_loop();
+  const long most = (long)pieces_of_thread * threads, pieces = count < most ? count : most;
+  for (; passed < threads; ++passed) {
+    const int owner = (thread + passed) % threads;
+    const long begin = pieces * owner / threads, size = pieces * (owner + 1) / threads - begin;
+    const long piece = begin + member.take(owner, number, size, passed == 0);
+    if (piece < begin) continue;
+    first = count * piece / pieces, last = count * (piece + 1) / pieces;
+    return true;
   }
-#ifdef _OPENMP
 #pragma omp barrier
-#endif
   return false;
 }
 

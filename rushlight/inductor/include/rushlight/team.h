@@ -45,4 +45,14 @@ class team_member {
   mutable unsigned loops = 0;
 };
 
+// body() by each of `threads` threads.
+template <class F> inline void in_team(int threads, const F& body) {
+  run_left runs[threads];
+#pragma omp parallel num_threads(threads)
+  {
+    const team_member member(runs);
+    body();
+  }
+}
+
 }  // namespace rl_team
