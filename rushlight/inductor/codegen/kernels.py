@@ -189,8 +189,8 @@ class LoopKernel(KernelWriter):
         return f"const long columns = x + 1 < {size_text(chunks)} ? {CHUNK}L : {size_text(rest)};"
 
     def _declare_rows(self, scratch: dict[str, str]) -> list[str]:
-        """What a thread keeps of a row: where a result will lie, on the stack if its length is known, or in the thread's part of
-        the arena."""
+        """What a thread keeps of a row: where a result will lie, on the stack if its length is known, or in its part of the
+        arena."""
         columns, lines, nbytes = self.domain[1], [], 0
         for name, row in scratch.items():
             kind = compute_type(self.element_type(name))
@@ -232,8 +232,8 @@ class LoopKernel(KernelWriter):
         return self.passes.get(member.name, self.after.get(member.name, 0)) > self.passes[name]
 
     def _host(self, name: str) -> str | None:
-        """A result in whose row the values of `name` may lie until it replaces them: made of nothing else that changes along the
-        row, and after all else that is made of them."""
+        """A result in whose row the values of `name` may lie until it replaces them: made of nothing else that changes along
+        the row, and after all else that is made of them."""
         readers = [member for member in self.group.members if name in member.reads()]
         last = max(self.passes.get(member.name, self.after.get(member.name, 0)) for member in readers)
         kind = compute_type(self.element_type(name))
