@@ -170,18 +170,14 @@ class LoopKernel(KernelWriter):
         return self.kernel
 
     def _row(self) -> list[str]:
-        lines: list[str] = []
-        if self.flat:
-            lines.append(self._columns_of_chunk())
         scratch = self._scratch_rows()
-        lines += self._declare_rows(scratch)
         scalars: dict[str, str] = {}
         last = max([*self.passes.values(), *self.after.values()], default=0)
-        lines += self._row_values(-1, scalars)
+        lines = self._row_values(-1, scalars)
         for number in range(last + 1):
             lines += self._pass(number, scalars, scratch)
             lines += self._row_values(number, scalars)
-        return lines
+        return [*([self._columns_of_chunk()] if self.flat else []), *self._declare_rows(scratch), *lines]
 
     def _columns_of_chunk(self) -> str:
         chunks, numel = self.domain[0], self.group.numel

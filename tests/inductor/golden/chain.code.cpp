@@ -8,7 +8,7 @@
 // add, _softmax
 // programs.py:14 in chain: rows = table[index] + x
 // programs.py:15 in chain: scores = rows.softmax(-1)
-static void kernel_0(float* out0, const int64_t* in0, const float* in1, const float* in2, int* status) {
+static void kernel_0(const int64_t* in0, const float* in1, const float* in2, float* out0, int* status) {
   for (const long x : rl::shared(5L)) {
     alignas(64) float row0[4L];
     float* row1 = out0 + 4L*x;
@@ -66,7 +66,7 @@ extern "C" int rushlight_entry(void** buffers) {
   int64_t* arg2_1 = (int64_t*)buffers[2];
   float* buf4 = (float*)buffers[3];
   float* buf5 = (float*)buffers[4];
-  kernel_0(buf4, arg2_1, arg1_1, arg0_1, status);  // programs.py:15 in chain: scores = rows.softmax(-1)
+  kernel_0(arg2_1, arg1_1, arg0_1, buf4, status);  // programs.py:15 in chain: scores = rows.softmax(-1)
   kernel_1(buf4, buf5);  // programs.py:16 in chain: return scores.t(), scores.amax(0)
   (void)status;
   return status_value;

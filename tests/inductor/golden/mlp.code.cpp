@@ -69,7 +69,7 @@ static void kernel_2(const float* in0, const float* panels, const float* in1, fl
 
 // _softmax
 // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
-static void kernel_3(float* out0, const float* in0) {
+static void kernel_3(const float* in0, float* out0) {
   for (const long x : rl::shared(32L)) {
     float* row0 = out0 + 8L*x;
     rl::accumulator<rl::max, float> total_0;
@@ -140,7 +140,7 @@ extern "C" int rushlight_entry(void** buffers) {
   kernel_1(buf1, norm_weight, norm_bias, buf6);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
   if (panels) rl::pack_b(down_weight + 0L, 1L, 64L, 64L, 8L, packed_down_weight_0_1_64);
   kernel_2(buf6, packed_down_weight_0_1_64, down_bias, buf8);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
-  kernel_3(buf12, buf8);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
+  kernel_3(buf8, buf12);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
   (void)status;
   return status_value;
 }

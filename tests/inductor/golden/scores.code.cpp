@@ -19,7 +19,7 @@ static void kernel_0(const float* in0, const float* in1, float* panels, float* o
 
 // _softmax
 // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
-static void kernel_1(float* out0, const float* in0, int64_t s0, int64_t s1) {
+static void kernel_1(const float* in0, float* out0, int64_t s0, int64_t s1) {
   for (const long x : rl::shared(s0)) {
     float* row0 = out0 + s1*x;
     rl::accumulator<rl::max, float> total_0;
@@ -101,7 +101,7 @@ extern "C" int rushlight_entry(void** buffers) {
     float* panels_buf0 = (float*)(((char*)buffers[4]) + at[0]);
     float* buf1 = (float*)(((char*)buffers[4]) + at[1]);
     kernel_0(arg0_1, arg1_1, panels_buf0, buf1, s0, s1);  // programs.py:32 in scores: hidden = F.gelu(x @ weight)
-    kernel_1(buf6, buf1, s0, s1);  // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
+    kernel_1(buf1, buf6, s0, s1);  // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
     kernel_2(arg0_1, buf5, s0);  // programs.py:33 in scores: return hidden.softmax(-1), x.sum(0)
   }
   (void)status;
