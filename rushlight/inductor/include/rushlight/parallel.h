@@ -28,7 +28,7 @@ RL_INLINE int thread_count() { return 1; }
 // barrier. Each thread has a run of them, in pieces, which it takes from the front. When it has no more, it takes pieces
 // from the back of the others' runs: a thread that the machine slows down or stops for a while keeps nobody waiting for
 // more than a piece. Each thread of the region must have a team_member.
-class shared {
+class __attribute__((visibility("hidden"))) shared {
  public:
   long first = 0, last = 0;  // the present piece
 

@@ -9,8 +9,9 @@ struct alignas(64) run_left {
   unsigned long long state = 0;
 };
 
-// A thread in a parallel region, and where the runs of all its threads are, one for each.
-class team_member {
+// A thread in a parallel region, and where the runs of all its threads are, one for each. Hidden: every library of kernels
+// has its own.
+class __attribute__((visibility("hidden"))) team_member {
  public:
   explicit team_member(run_left* runs) : runs(runs), outer(current) { current = this; }
   ~team_member() { current = outer; }
@@ -36,8 +37,7 @@ class team_member {
     }
   }
 
-  // Hidden: every library of kernels has its own.
-  __attribute__((visibility("hidden"))) inline static thread_local const team_member* current = nullptr;
+  inline static thread_local const team_member* current = nullptr;
 
  private:
   run_left* const runs;
