@@ -160,12 +160,7 @@ class LoopKernel(KernelWriter):
 
     def write(self) -> Kernel:
         """The kernel."""
-        rows = self.domain[0]
-        body = self._row()
-        if rows == 1:
-            self.kernel.body = ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;", *indented(body), "}"]
-        else:
-            self.kernel.body = [f"for (const long x : rl::shared({size_text(rows)})) {{", *indented(body), "}"]
+        self.kernel.body = for_rows(self.domain[0], self._row())
         self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
         return self.kernel
 
@@ -210,8 +205,9 @@ class LoopKernel(KernelWriter):
         needed: dict[str, str] = {}
         free = STACK_BYTES
         for member in self.group.members:
+            number = self._number(member)
             for name in member.reads():
-                if name in self.passes and name not in self.stored and name not in needed and self._is_later(member, name):
+                if name in self.passes and name not in self.stored and name not in needed and self.passes[name] < number:
                     host = self._host(name)
                     if host is not None:
                         self.hosts[name] = host
@@ -223,15 +219,15 @@ class LoopKernel(KernelWriter):
                         needed[name] = f"row{len(needed)}"
         return needed
 
-    def _is_later(self, member: ComputedBuffer, name: str) -> bool:
-        """Whether a member is calculated in a later pass than `name`."""
-        return self.passes.get(member.name, self.after.get(member.name, 0)) > self.passes[name]
+    def _number(self, member: ComputedBuffer) -> int:
+        """The pass in which a member is calculated, or after which it is known."""
+        return self.passes.get(member.name, self.after.get(member.name, 0))
 
     def _host(self, name: str) -> str | None:
         """A result in whose row the values of `name` may lie until it replaces them: made of nothing else that changes along
         the row, and after all else that is made of them."""
         readers = [member for member in self.group.members if name in member.reads()]
-        last = max(self.passes.get(member.name, self.after.get(member.name, 0)) for member in readers)
+        last = max(map(self._number, readers))
         kind = compute_type(self.element_type(name))
         for member in readers:
             others = [other for other in member.reads() if other != name and other not in self.after]
@@ -330,6 +326,13 @@ class LoopKernel(KernelWriter):
         if name not in self.stored:
             return []
         return [f"rl::scalar_lane{{}}.store({self.pointer(name, True)} + x, {value});"]
+
+
+def for_rows(rows: Size, lines: list[str]) -> list[str]:
+    """The lines for each row x, which the threads share."""
+    if rows == 1:
+        return ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;", *indented(lines), "}"]
+    return [f"for (const long x : rl::shared({size_text(rows)})) {{", *indented(lines), "}"]
 
 
 def _loop(scalar: bool, first: str, end: str) -> tuple[str, str]:

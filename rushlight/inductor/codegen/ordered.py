@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rushlight.core.algebra import Expr, Var, to_cpp, unflatten_index
 from rushlight.core.dtype import bool_
 from rushlight.inductor.codegen.expressions import INFIX, SCALAR, StatementWriter, depends_on, needs_scalar
-from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, LoopKernel, indented
+from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, LoopKernel, for_rows, indented
 from rushlight.inductor.codegen.sorted_rows import SortKernel
 from rushlight.inductor.codegen.types import literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, ComputedBuffer, Value, substitute
@@ -149,13 +149,8 @@ class ScanKernel(KernelWriter):
         self.kernel.header = "scan"
         return self.kernel
 
-    def _rows(self) -> Iterator[str]:
-        if self.x.extent == 1:
-            yield from ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;"]
-        else:
-            yield f"for (const long x : rl::shared({size_text(self.x.extent)})) {{"
-        yield from indented(["[[maybe_unused]] constexpr long c = 0;", "const rl::scalar_lane lane;", *self._walk()])
-        yield "}"
+    def _rows(self) -> list[str]:
+        return for_rows(self.x.extent, ["[[maybe_unused]] constexpr long c = 0;", "const rl::scalar_lane lane;", *self._walk()])
 
     def _blocks(self) -> Iterator[str]:
         """Runs of results that lie side by side, in vectors."""

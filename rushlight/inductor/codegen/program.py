@@ -332,7 +332,7 @@ class ProgramWriter:
             f"rl::run_left runs[{self.threads}];",
             f"#pragma omp parallel num_threads({self.threads}){condition}",
             "{",
-            "  const rl::team_member member(runs);",
+            "  rl::team_member member(runs);",
             *(f"  {line}" for line in lines),
             "}",
         ]

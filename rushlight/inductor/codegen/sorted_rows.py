@@ -9,7 +9,7 @@ from __future__ import annotations
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import int64
 from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
-from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, indented
+from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, for_rows, indented
 from rushlight.inductor.codegen.types import c_type, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Value, substitute
 from rushlight.inductor.memory import ALIGNMENT
@@ -38,11 +38,7 @@ class SortKernel(KernelWriter):
         kernel.header, kernel.uses_status = "sort", True
         kernel.work = as_size(self.loop.numel * (2 * OPERATIONS))
         lines = [*self._row(), *self._sort()]
-        if rows == 1:
-            head = ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;"]
-        else:
-            head = [f"for (const long x : rl::shared({size_text(rows)})) {{"]
-        kernel.body = [*head, *indented(lines), "}"]
+        kernel.body = for_rows(rows, lines)
         return kernel
 
     def _row(self) -> list[str]:

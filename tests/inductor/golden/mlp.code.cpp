@@ -101,7 +101,7 @@ extern "C" int rushlight_pack(void** buffers) {
   rl::run_left runs[2];
   #pragma omp parallel num_threads(2)
   {
-    const rl::team_member member(runs);
+    rl::team_member member(runs);
     float* up_weight = (float*)buffers[0];
     float* up_bias = (float*)buffers[1];
     float* norm_weight = (float*)buffers[2];

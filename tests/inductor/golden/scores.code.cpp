@@ -93,7 +93,7 @@ extern "C" int rushlight_entry(void** buffers) {
   rl::run_left runs[2];
   #pragma omp parallel num_threads(2) if (128L*s0 + 64L*s0*s1 >= 600000L)
   {
-    const rl::team_member member(runs);
+    rl::team_member member(runs);
     float* arg0_1 = (float*)buffers[0];
     float* arg1_1 = (float*)buffers[1];
     float* buf6 = (float*)buffers[2];

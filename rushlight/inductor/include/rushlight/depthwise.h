@@ -307,7 +307,8 @@ __attribute__((noinline)) inline void channelwise_weight_gradient(const float* x
   row_ring ring = {x, at, scratch, (long*)(of_grad + g.columns * tile_columns)};
   __builtin_memset(scratch, 0, (g.reach * g.across + g.columns) * tile_columns * sizeof(float));
   for (const long block : shared((s.channels + tile_columns - 1) / tile_columns)) {
-    const long channel = block * tile_columns, wide = s.channels - channel < tile_columns ? s.channels - channel : tile_columns;
+    const long channel = block * tile_columns, left = s.channels - channel;
+    const long wide = left < tile_columns ? left : tile_columns;
     __builtin_memset(sums, 0, taps * tile_columns * sizeof(float));
     for (long image = 0; image < s.images; ++image) {
       ring.x = x + image * at.image + channel;

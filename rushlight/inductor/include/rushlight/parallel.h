@@ -60,9 +60,9 @@ __attribute__((noinline)) inline bool shared::next() {
   const int threads = thread_count(), thread = thread_index();
   if (threads == 1) {
     last = count;
-    return !number++ && count > 0;
+    return passed++ == 0 && count > 0;
   }
-  const team_member& member = *team_member::current;
+  team_member& member = *team_member::current;
   if (number == 0) number = member.begin_loop();
   const long most = (long)pieces_of_thread * threads, pieces = count < most ? count : most;
   for (; passed < threads; ++passed) {

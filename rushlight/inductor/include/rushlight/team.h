@@ -20,7 +20,7 @@ class __attribute__((visibility("hidden"))) team_member {
   team_member& operator=(const team_member&) = delete;
 
   // The number of the loop that this thread comes to: the same in all threads, as they come to the same loops.
-  unsigned begin_loop() const { return ++loops; }
+  unsigned begin_loop() { return ++loops; }
 
   // A piece of the run of `owner` in a loop, whose run has `size` pieces: from the front if it is the caller, else from the
   // back; -1 if none is left. Whoever comes first begins the run, so that nobody waits for its owner.
@@ -31,18 +31,18 @@ class __attribute__((visibility("hidden"))) team_member {
       const bool begun = (unsigned)(seen >> 32) == loop;
       const long first = begun ? seen >> 16 & 0xffff : 0, end = begun ? seen & 0xffff : size;
       if (first >= end) return -1;
-      const unsigned long long left = (unsigned long long)loop << 32 | (own ? first + 1 : first) << 16 | (own ? end : end - 1);
-      if (__atomic_compare_exchange_n(state, &seen, left, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return own ? first : end - 1;
+      const long taken = own ? first : end - 1, next = own ? first + 1 : first, new_end = own ? end : end - 1;
+      const unsigned long long left = (unsigned long long)loop << 32 | next << 16 | new_end;
+      if (__atomic_compare_exchange_n(state, &seen, left, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return taken;
     }
   }
 
-  inline static thread_local const team_member* current = nullptr;
+  inline static thread_local team_member* current = nullptr;
 
  private:
   run_left* const runs;
-  const team_member* const outer;
-  mutable unsigned loops = 0;
+  team_member* const outer;
+  unsigned loops = 0;
 };
 
 // body() by each of `threads` threads.
@@ -50,7 +50,7 @@ template <class F> inline void in_team(int threads, const F& body) {
   run_left runs[threads];
 #pragma omp parallel num_threads(threads)
   {
-    const team_member member(runs);
+    team_member member(runs);
     body();
   }
 }
