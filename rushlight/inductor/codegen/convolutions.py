@@ -3,13 +3,12 @@ headers."""
 
 from __future__ import annotations
 
-from rushlight.inductor.codegen.packing import THREADS, PackedOperand, texts
+from rushlight.inductor.codegen.packing import THREADS, WIDEST_PANEL, PackedOperand, texts
 from rushlight.inductor.codegen.types import size_operand, size_text
 from rushlight.inductor.ir import Operand, TemplateBuffer
 from rushlight.inductor.sizes import Size, as_size, quotient
 
 WINOGRAD_PLACES = 36
-_WIDEST_PANEL = 32  # columns, with vectors of 16 floats; the others' panels divide it
 
 
 class ConvolutionWriter:
@@ -108,7 +107,7 @@ class ConvolutionWriter:
         lanes, constant = 3 * max(read, given) * shape[-1], parameters["packed_once"]  # at most, with those that stay idle
         operand = PackedOperand(name, weight, parameters["depth"], lanes, constant, "rl::pack_groups", arguments)
         # Blocks of channels that fill their vectors begin where vectors of all channels do.
-        known = template.columns if read <= given and _WIDEST_PANEL % given == 0 else 0
+        known = template.columns if read <= given and WIDEST_PANEL % given == 0 else 0
         call = f"{function}({self.pointer_to(source)}, {image_strides(source)}, panels"
         return [*self.pack(operand), *self._convolve(call, scratch_bytes, known)]
 

@@ -10,6 +10,8 @@ from rushlight.inductor.ir import Operand
 from rushlight.inductor.sizes import Size, as_size
 
 PADDING = 64  # columns that are added to fill the last panel, at most
+WIDEST_PANEL = 32  # columns, with vectors of 16 floats; the others' panels divide it
+OWN_PANELS = "<own panels>"  # stands for the memory in which threads pack panels of constants themselves
 THREADS = "{threads}"  # stands for the number of threads in the size of memory that they share
 
 
@@ -17,7 +19,8 @@ THREADS = "{threads}"  # stands for the number of threads in the size of memory 
 class PackedOperand:
     """A matrix rearranged into the panels that the product reads: once for constants, at each run otherwise.
 
-    `function` does it: of the source's first element, the `arguments`, and where to. Panels hold elements of `stored`.
+    `function` does it: of the source's first element, the `arguments`, and where to. Panels hold elements of `stored`. Where
+    a run is to pack a constant, threads do it panel by panel if the product can be told where the source is (`by_panels`).
     """
 
     name: str
@@ -28,6 +31,12 @@ class PackedOperand:
     function: str
     arguments: str
     stored: dtype = float32
+    by_panels: bool = False
+
+    @property
+    def unpacked(self) -> str:
+        """What the source is called as an argument of the product."""
+        return f"unpacked {self.name}"
 
     @property
     def element(self) -> str:
@@ -38,6 +47,10 @@ class PackedOperand:
     def nbytes(self) -> Size:
         """The memory that the panels take, at most."""
         return as_size(self.stored.itemsize * self.depth * (self.columns + PADDING))
+
+    def nbytes_in_run(self, threads: int) -> Size:
+        """The memory that is needed to pack it in the course of a run."""
+        return as_size(self.stored.itemsize * self.depth * WIDEST_PANEL * threads) if self.by_panels else self.nbytes
 
     def call(self, source: str, target: str) -> str:
         """The statement that packs."""

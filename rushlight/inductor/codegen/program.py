@@ -5,7 +5,8 @@ arena, in the order of `Program.slots`, and then the values of the size symbols 
 `rushlight_fold(void** buffers)` runs the loops over constants, and `rushlight_pack(void** buffers)` makes the packed forms of
 constants, or of what loops over constants make for them alone; their `buffers` begin with the constants. Where constants are
 packed, the slot `panels` may hold `Program.panel_bytes` of memory: the entry then packs each one there just before it is read,
-and leaves the slots of packed forms alone. `rushlight_pack` has `Program.passing_bytes` in that slot.
+all at once or panel by panel; the slots of packed forms are null then. `rushlight_pack` has `Program.passing_bytes` in that
+slot.
 `rushlight_arena_bytes()` is the size of the arena; where it depends on size symbols,
 `rushlight_arena_bytes_for(const int64_t* sizes)` is.
 """
@@ -21,7 +22,7 @@ from functools import partial
 from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter, LoopKernel
 from rushlight.inductor.codegen.ordered import ordered_kernel
-from rushlight.inductor.codegen.packing import THREADS, PackedOperand
+from rushlight.inductor.codegen.packing import OWN_PANELS, THREADS, PackedOperand
 from rushlight.inductor.codegen.templates import TemplateKernel
 from rushlight.inductor.codegen.turning import TurningKernel, turning_of
 from rushlight.inductor.codegen.types import CPP_WORDS, c_type, size_text
@@ -38,7 +39,7 @@ PARALLEL_WORK = 200_000
 PANELS = "<panels>"  # the slot of memory for what is packed in the course of a run
 
 # What the functions with C linkage call their own variables.
-_OWN_NAMES = {"buffers", "panels", "status", "status_value", "at", "clock", "runs", "member"}
+_OWN_NAMES = {"buffers", "panels", "own_panels", "status", "status_value", "at", "clock", "runs", "member"}
 
 HEADERS = ("vec", "elementwise", "math", "reduce", "parallel", "checks")
 
@@ -54,8 +55,9 @@ TEMPLATE_HEADERS = {
 
 @dataclass
 class Program:
-    """The text, what to pass to it, and what was decided on the way."""
+    """The text for a number of threads, what to pass to it, and what was decided on the way."""
 
+    threads: int
     source: str = ""
     slots: list[str] = field(default_factory=list)
     constants: list[ConstantBuffer] = field(default_factory=list)
@@ -82,7 +84,7 @@ class Program:
     @property
     def panel_bytes(self) -> int:
         """What packing in the course of a run needs: room for one operand before and after it is packed."""
-        return self.passing_bytes + max((operand.nbytes for operand in self.packed), default=0)
+        return self.passing_bytes + max((operand.nbytes_in_run(self.threads) for operand in self.packed), default=0)
 
     @property
     def kept(self) -> int:
@@ -125,7 +127,7 @@ class ProgramWriter:
         folded = [member for member in made if member.name not in self.passing]
         passing = [member for member in made if member.name in self.passing]
         program = Program(
-            constants=constants, folded=folded, packed=packed, passing=passing, outputs=own_outputs, arena=arena, groups=groups
+            self.threads, constants=constants, folded=folded, packed=packed, passing=passing, outputs=own_outputs, arena=arena, groups=groups
         )
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
@@ -251,11 +253,15 @@ class ProgramWriter:
         pointers: list[str] = []
         for slot in program.panels:
             pointers.append(f"void* panels = buffers[{program.slots.index(slot)}];")
+        place = f"(char*)panels + {program.passing_bytes}L" if program.passing else "panels"
         for index, slot in enumerate(program.slots):
             if slot not in program.panels:
-                place = f"(char*)panels + {program.passing_bytes}L" if program.passing else "panels"
-                address = f"(panels ? {place} : buffers[{index}])" if slot in self.packed else f"buffers[{index}]"
+                at_once = slot in self.packed and not self.packed[slot].by_panels
+                address = f"(panels ? {place} : buffers[{index}])" if at_once else f"buffers[{index}]"
                 names[slot] = self._declare(slot, address, pointers)
+        if any(operand.by_panels for operand in program.packed):
+            pointers.append(f"void* own_panels = {place};")
+            names[OWN_PANELS] = "own_panels"
         names |= self._passing(program, "panels", pointers)
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
@@ -368,18 +374,25 @@ class ProgramWriter:
             if group.constant is not constant or group.stored & self.passing.keys():
                 continue
             packed = [self.packed[argument] for argument in kernel.arguments if argument in self.packed]
+            kept = [operand for operand in packed if operand.constant]
+            sources = {operand.unpacked: self._source_of(operand, names) for operand in kept}
             line = next((line for member in group.members[::-1] for line in member.lines), "")
             calls.append([
-                *(f"if (panels) {step}" for operand in packed if operand.constant for step in self._packing(operand, names)),
-                _call(name, kernel, names) + (f"  // {line}" if line else ""),
+                *(f"if (panels) {step}" for operand in kept for step in self._packing(operand, names, operand.by_panels)),
+                _call(name, kernel, names | sources) + (f"  // {line}" if line else ""),
             ])  # fmt: skip
         return calls
 
-    def _packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
-        """The statements that pack a constant, or what a loop makes for it."""
+    def _packing(self, operand: PackedOperand, names: dict[str, str], by_panels: bool = False) -> list[str]:
+        """The statements that pack a constant, or what a loop makes for it; just the loop where panels are packed later."""
         source = operand.source.buffer
         made = [_call(*self.passing[source], names)] if source in self.passing else []
-        return [*made, operand.call(f"{names[source]} + {operand.source.offset}L", names[operand.name])]
+        return made if by_panels else [*made, operand.call(self._source_of(operand, names), names[operand.name])]
+
+    def _source_of(self, operand: PackedOperand, names: dict[str, str]) -> str:
+        """The address of the first element that is packed."""
+        offset = operand.source.offset
+        return f"{names[operand.source.buffer]} + {offset}L" if offset else names[operand.source.buffer]
 
 
 def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:

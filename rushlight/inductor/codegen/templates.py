@@ -10,7 +10,7 @@ from rushlight.inductor.codegen.attentions import AttentionWriter
 from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
-from rushlight.inductor.codegen.packing import PackedOperand, texts
+from rushlight.inductor.codegen.packing import OWN_PANELS, PackedOperand, texts
 from rushlight.inductor.codegen.types import size_operand, size_text
 from rushlight.inductor.costs import turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
@@ -58,9 +58,12 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         arguments = texts(*b.strides, depth, template.columns)
         stored = self.element_type(b.buffer)
         name = f"packed_{b.buffer}_{b.offset}_{strides}"
-        lines = self.pack(PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments, stored))
-        self.kernel.work = as_size(template.rows * template.columns * depth * 2)
         by_columns = a.strides[0] == 1 and a.strides[1] != 1
+        by_panels = constant and not by_columns
+        packed = PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments, stored, by_panels)
+        lines = self.pack(packed)
+        panels = self._kept_panels(packed) if by_panels else "panels"
+        self.kernel.work = as_size(template.rows * template.columns * depth * 2)
         rows_at_once = 0 if by_columns else template.parameters.get("rows_at_once", 0)
         function, count = _with_rows("rl::gemm_columns" if by_columns else "rl::gemm", template.rows)
         stride, scratch = size_text(a.strides[1 if by_columns else 0]), ""
@@ -68,7 +71,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
             self.scratch = (f"scratch_{template.name}", f"rl::gemm_columns_scratch_bytes({size_text(depth)})")
             scratch = f" {self.extra('char*', 'scratch', self.scratch[0])},"
         lines += [
-            f"{function}({count}{address}, {stride}, panels, {texts(template.columns, depth)},{scratch}",
+            f"{function}({count}{address}, {stride}, {panels}, {texts(template.columns, depth)},{scratch}",
             "    [&](auto lane, long x, long r, auto value) {",
             *[f"  {line}" for line in self.epilogue()],
             f"}}, {texts(rows_at_once)});" if rows_at_once else "});",
@@ -103,6 +106,12 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         self.packed = replace(operand, name=f"panels_{self.template.name}")
         source = self.pointer_to(operand.source)
         return [operand.call(source, self.extra(f"{operand.element}*", "panels", self.packed.name))]
+
+    def _kept_panels(self, operand: PackedOperand) -> str:
+        """The panels of a constant, which threads pack themselves in a run that is given none."""
+        source = self.extra(f"const {operand.element}*", "unpacked", operand.unpacked)
+        own = self.extra("void*", "own", OWN_PANELS)
+        return f"rl::kept_panels(panels, {source}, {texts(*operand.source.strides)}, {own})"
 
     def _gemm_by_panels(self) -> list[str]:
         """A product whose threads pack each panel themselves, just before they need it."""

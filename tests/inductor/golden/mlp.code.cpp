@@ -8,8 +8,8 @@
 
 // addmm, gelu
 // programs.py:27 in forward: hidden = F.gelu(self.up(x))
-static void kernel_0(const float* in0, const float* panels, const float* in1, float* out0) {
-  rl::gemm<32L>(in0, 16L, panels, 64L, 16L,
+static void kernel_0(const float* in0, const float* panels, const float* unpacked, void* own, const float* in1, float* out0) {
+  rl::gemm<32L>(in0, 16L, rl::kept_panels(panels, unpacked, 1L, 16L, own), 64L, 16L,
       [&](auto lane, long x, long r, auto value) {
     const auto tmp0 = lane.load(in1 + r);
     const auto tmp1 = value + tmp0;
@@ -58,8 +58,8 @@ static void kernel_1(const float* in0, const float* in1, const float* in2, float
 
 // addmm_1
 // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
-static void kernel_2(const float* in0, const float* panels, const float* in1, float* out0) {
-  rl::gemm<32L>(in0, 64L, panels, 8L, 64L,
+static void kernel_2(const float* in0, const float* panels, const float* unpacked, void* own, const float* in1, float* out0) {
+  rl::gemm<32L>(in0, 64L, rl::kept_panels(panels, unpacked, 1L, 64L, own), 8L, 64L,
       [&](auto lane, long x, long r, auto value) {
     const auto tmp0 = lane.load(in1 + r);
     const auto tmp1 = value + tmp0;
@@ -110,8 +110,8 @@ extern "C" int rushlight_pack(void** buffers) {
     float* down_bias = (float*)buffers[5];
     float* packed_up_weight_0_1_16 = (float*)buffers[6];
     float* packed_down_weight_0_1_64 = (float*)buffers[7];
-    rl::pack_b(up_weight + 0L, 1L, 16L, 16L, 64L, packed_up_weight_0_1_16);
-    rl::pack_b(down_weight + 0L, 1L, 64L, 64L, 8L, packed_down_weight_0_1_64);
+    rl::pack_b(up_weight, 1L, 16L, 16L, 64L, packed_up_weight_0_1_16);
+    rl::pack_b(down_weight, 1L, 64L, 64L, 8L, packed_down_weight_0_1_64);
   }
   return 0;
 }
@@ -129,17 +129,16 @@ extern "C" int rushlight_entry(void** buffers) {
   float* norm_bias = (float*)buffers[4];
   float* down_weight = (float*)buffers[5];
   float* down_bias = (float*)buffers[6];
-  float* packed_up_weight_0_1_16 = (float*)(panels ? panels : buffers[7]);
-  float* packed_down_weight_0_1_64 = (float*)(panels ? panels : buffers[8]);
+  float* packed_up_weight_0_1_16 = (float*)buffers[7];
+  float* packed_down_weight_0_1_64 = (float*)buffers[8];
   float* buf12 = (float*)buffers[10];
+  void* own_panels = panels;
   float* buf1 = (float*)(((char*)buffers[11]) + 0L);
   float* buf6 = (float*)(((char*)buffers[11]) + 8192L);
   float* buf8 = (float*)(((char*)buffers[11]) + 0L);
-  if (panels) rl::pack_b(up_weight + 0L, 1L, 16L, 16L, 64L, packed_up_weight_0_1_16);
-  kernel_0(arg0_1, packed_up_weight_0_1_16, up_bias, buf1);  // programs.py:27 in forward: hidden = F.gelu(self.up(x))
+  kernel_0(arg0_1, packed_up_weight_0_1_16, up_weight, own_panels, up_bias, buf1);  // programs.py:27 in forward: hidden = F.gelu(self.up(x))
   kernel_1(buf1, norm_weight, norm_bias, buf6);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
-  if (panels) rl::pack_b(down_weight + 0L, 1L, 64L, 64L, 8L, packed_down_weight_0_1_64);
-  kernel_2(buf6, packed_down_weight_0_1_64, down_bias, buf8);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
+  kernel_2(buf6, packed_down_weight_0_1_64, down_weight, own_panels, down_bias, buf8);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
   kernel_3(buf8, buf12);  // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
   (void)status;
   return status_value;

@@ -172,23 +172,28 @@ extern "C" long wait_for_others(int threads, long count, long of_piece, double s
 
 extern "C" long packed_floats(long depth, long columns) { return packed_size(depth, columns); }
 
-// out = a b + bias; b by its strides.
+extern "C" long kept_panels_floats(long depth) { return kept_panels_bytes<float>(depth) / (long)sizeof(float); }
+
+// out = a b + bias; b by its strides. Where `packed` is null, threads pack panels themselves in `own`.
 template <long M> void product(long m, const float* a, long a_row, const float* b, long b_row, long b_column,
-                               const float* bias, float* packed, float* out, long columns, long depth) {
+                               const float* bias, float* packed, float* own, float* out, long columns, long depth,
+                               long rows_at_once) {
   in_parallel([&] {
-    pack_b(b, b_row, b_column, depth, columns, packed);
+    if (packed) pack_b(b, b_row, b_column, depth, columns, packed);
+    const kept_panels panels(packed, b, b_row, b_column, own);
     const auto emit = [&](auto lane, long row, long column, auto value) {
       lane.store(out + row * columns + column, value + lane.load(bias + column));
     };
-    if constexpr (M > 0) gemm<M>(a, a_row, packed, columns, depth, emit);
-    else gemm(m, a, a_row, packed, columns, depth, emit);
+    if constexpr (M > 0) gemm<M>(a, a_row, panels, columns, depth, emit, rows_at_once);
+    else gemm(m, a, a_row, panels, columns, depth, emit, rows_at_once);
   });
 }
 
 #define PRODUCT(M)                                                                                                  \
   extern "C" void gemm_##M(long m, const float* a, long a_row, const float* b, long b_row, long b_column,           \
-                           const float* bias, float* packed, float* out, long columns, long depth) {                \
-    product<M>(m, a, a_row, b, b_row, b_column, bias, packed, out, columns, depth);                                 \
+                           const float* bias, float* packed, float* own, float* out, long columns, long depth,      \
+                           long rows_at_once) {                                                                     \
+    product<M>(m, a, a_row, b, b_row, b_column, bias, packed, own, out, columns, depth, rows_at_once);              \
   }
 PRODUCT(0) PRODUCT(1) PRODUCT(3) PRODUCT(13) PRODUCT(37) PRODUCT(128)
 

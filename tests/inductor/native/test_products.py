@@ -39,12 +39,13 @@ def scratch(bytes_per_thread: int) -> np.ndarray:
 # ---- matrix products -----------------------------------------------------------------------------------------------
 
 
-def run_gemm(kernels, fixed: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def run_gemm(kernels, fixed: int, a: np.ndarray, b: np.ndarray, by_panels: bool = False, rows_at_once: int = 0) -> np.ndarray:
     (rows, depth), columns = a.shape, b.shape[1]
     bias, out = random(columns, seed=5), np.full((rows, columns), np.nan, np.float32)
-    packed = aligned(kernels.call("packed_floats", depth, columns, result=ctypes.c_long))
-    a_row, (b_row, b_column) = element_strides(a)[0], element_strides(b)
-    kernels.call(f"gemm_{fixed}", rows, a, a_row, b, b_row, b_column, bias, packed, out, columns, depth)
+    packed = None if by_panels else aligned(kernels.call("packed_floats", depth, columns, result=ctypes.c_long))
+    own = scratch(4 * kernels.call("kept_panels_floats", depth, result=ctypes.c_long)) if by_panels else None
+    strides = element_strides(a)[0], b, *element_strides(b)
+    kernels.call(f"gemm_{fixed}", rows, a, *strides, bias, packed, own, out, columns, depth, rows_at_once)
     exact = a.astype(np.float64) @ b.astype(np.float64) + bias
     np.testing.assert_allclose(out, exact, rtol=0, atol=tolerance(depth))
     return out
@@ -56,7 +57,9 @@ def run_gemm(kernels, fixed: int, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("fixed", [1, 3, 13, 37])
 def test_gemm_of_known_rows(kernels, fixed, columns, depth, transposed):
     b = random(columns, depth).T if transposed else random(depth, columns)
-    run_gemm(kernels, fixed, random(fixed, depth, seed=1), b)
+    a = random(fixed, depth, seed=1)
+    packed = run_gemm(kernels, fixed, a, b)
+    assert np.array_equal(run_gemm(kernels, fixed, a, b, by_panels=True), packed)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25, 50])
@@ -64,9 +67,11 @@ def test_gemm_of_rows_given_at_run_time(kernels, rows):
     run_gemm(kernels, 0, random(rows, 40), random(40, 50))
 
 
-def test_gemm_of_long_sums_goes_in_parts(kernels):
-    run_gemm(kernels, 128, random(128, 4500), random(4500, 70, seed=1))
-    run_gemm(kernels, 0, random(131, 4500), random(4500, 33, seed=1))
+@pytest.mark.parametrize("by_panels", [False, True])
+def test_gemm_of_long_sums_goes_in_parts(kernels, by_panels):
+    run_gemm(kernels, 128, random(128, 4500), random(4500, 70, seed=1), by_panels)
+    run_gemm(kernels, 0, random(131, 4500), random(4500, 33, seed=1), by_panels)
+    run_gemm(kernels, 0, random(131, 4500), random(33, 4500, seed=1).T, by_panels, rows_at_once=64)
 
 
 def test_gemm_of_any_strides(kernels):

@@ -136,7 +136,7 @@ RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_sh
       held = pack;
     }
     multiply_group<M>(outputs, first, last, weight + part * outputs * depth, depth, 1, (const float*)panel,
-                      next_panel<float>{panel, 0, blocks}, pixel, pixels, depth,
+                      read_next{panel, 0, blocks}, pixel, pixels, depth,
                       [&](auto lane, long row, long at, auto value) {
                         emit(lane, image, part * outputs + row, at, value);
                       });

@@ -1,4 +1,4 @@
-// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N], B packed once (pack.h; in float, bfloat16, half or int8_t),
+// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N], B in panels (pack.h; in float, bfloat16, half or int8_t),
 // and batched products of unpacked operands. Results go to an epilogue, a functor that stores them itself, so that bias,
 // activation and residual need no pass of their own:
 //
@@ -26,17 +26,59 @@ RL_INLINE long group_size(long count, long limit) {
   return groups ? (count + groups - 1) / groups : 1;
 }
 
-// The panel that comes after `blocks` row blocks from `first` on had the present one: each brings a share of it into the
-// cache meanwhile.
-template <class S> struct next_panel {
-  const S* panel;
+// What is read after `blocks` row blocks from `first` on had the present panel: each brings a share of it, as many bytes as
+// a panel has, into the cache meanwhile.
+struct read_next {
+  const void* from;
   long first, blocks;
+};
+
+// The panels of B, all packed before.
+template <class S> struct packed_panels {
+  const S* packed;
+
+  RL_INLINE const S* panel(long column, long, long depth) const { return packed + column * depth; }
+  RL_INLINE const void* read_for(long column, long depth) const { return packed + column * depth; }
+};
+
+// Panels that are kept from one run to the next; or, where there are none yet (`kept` is null), each made of the matrix b by
+// the thread that needs it, just before rows pass over it, in its part of `own`: kept_panels_bytes<S>(depth) per thread.
+template <class S> constexpr long kept_panels_bytes(long depth) { return tile_columns * depth * (long)sizeof(S); }
+
+template <class S, class T> struct kept_panels {
+  const S* kept;
+  const T* b;
+  long b_row, b_column;
+  void* own;
+  long made = -1;
+
+  RL_INLINE kept_panels(const S* kept, const T* b, long b_row, long b_column, void* own)
+      : kept(kept), b(b), b_row(b_row), b_column(b_column), own(own) {}
+
+  RL_INLINE S* own_panel(long depth) const { return (S*)((char*)own + thread_index() * kept_panels_bytes<S>(depth)); }
+
+  RL_INLINE const S* panel(long column, long columns, long depth) {
+    if (kept) return kept + column * depth;
+    S* const out = own_panel(depth);
+    if (made != column) {
+      const long width = columns - column < tile_columns ? columns - column : tile_columns;
+      pack_panel(b + column * b_column, b_row, b_column, depth, width, out);
+      made = column;
+    }
+    return out;
+  }
+
+  RL_INLINE const void* read_for(long column, long depth) const {
+    if (kept) return kept + column * depth;
+    const bool together = b_row == 1 && b_column == depth && sizeof(T) == sizeof(S);
+    return together ? (const void*)(b + column * b_column) : own_panel(depth);
+  }
 };
 
 // One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue.
 template <long M, class S, class E>
 RL_INLINE void multiply_group(long m, long first, long last, const float* a, long a_row, long a_column,
-                              const S* panel, next_panel<S> next, long first_column, long columns, long depth,
+                              const S* panel, read_next next, long first_column, long columns, long depth,
                               const E& emit) {
   using split = row_split<M>;
   alignas(64) float sums[group_limit * tile_rows * tile_columns];
@@ -48,7 +90,7 @@ RL_INLINE void multiply_group(long m, long first, long last, const float* a, lon
       const row_block block = split::at(m, i);
       float* c = sums + (parts > 1 ? i - first : 0) * tile_rows * tile_columns;
       split::run(block, a + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c, part > 0,
-                 {(const char*)next.panel + ((i - next.first) * depth + k) * step, step});
+                 {(const char*)next.from + ((i - next.first) * depth + k) * step, step});
       if (part + 1 == parts) emit_tile(c, block, first_column, columns, emit);
     }
   }
@@ -56,8 +98,8 @@ RL_INLINE void multiply_group(long m, long first, long last, const float* a, lon
 
 // Rows pass over the panels `rows_at_once` at a time, or all together where that is 0: more rows read the panels less
 // often from memory, fewer stay in the second-level cache themselves.
-template <long M, class S, class E>
-RL_INLINE void gemm_rows(long m, const float* a, long a_row, const S* packed, long columns, long depth, const E& emit,
+template <long M, class P, class E>
+RL_INLINE void gemm_rows(long m, const float* a, long a_row, P b, long columns, long depth, const E& emit,
                          long rows_at_once) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(m);
   const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
@@ -67,25 +109,29 @@ RL_INLINE void gemm_rows(long m, const float* a, long a_row, const S* packed, lo
     const long place = task - begin * panels, panel = place / size, column = panel * tile_columns;
     const long first = (begin + place % size) * group, last = first + group < blocks ? first + group : blocks;
     const long next = panel + 1 < panels ? panel + 1 : 0;
-    multiply_group<M>(m, first, last, a, a_row, 1, packed + column * depth,
-                      next_panel<S>{packed + next * tile_columns * depth, begin * group, size * group}, column, columns,
+    multiply_group<M>(m, first, last, a, a_row, 1, b.panel(column, columns, depth),
+                      read_next{b.read_for(next * tile_columns, depth), begin * group, size * group}, column, columns,
                       depth, emit);
   }
 }
 
-// emit(lane, row, column, value) for C = A * packed B; A has unit stride along K. M is the number of rows.
-template <long M, class S, class E>
-RL_INLINE void gemm(const float* a, long a_row, const S* packed, long columns, long depth, const E& emit,
+template <class S> RL_INLINE packed_panels<S> panels_of(const S* packed) { return {packed}; }
+template <class S, class T> RL_INLINE kept_panels<S, T> panels_of(const kept_panels<S, T>& kept) { return kept; }
+
+// emit(lane, row, column, value) for C = A * B; A has unit stride along K. M is the number of rows. b: a pointer to all of
+// B's panels, or kept_panels.
+template <long M, class B, class E>
+RL_INLINE void gemm(const float* a, long a_row, const B& b, long columns, long depth, const E& emit,
                     long rows_at_once = 0) {
   static_assert(M > 0, "for a row count known only at run time, call gemm(m, ...)");
-  gemm_rows<M>(M, a, a_row, packed, columns, depth, emit, rows_at_once);
+  gemm_rows<M>(M, a, a_row, panels_of(b), columns, depth, emit, rows_at_once);
 }
 
 // The same with the number of rows given at run time.
-template <class S, class E>
-RL_INLINE void gemm(long m, const float* a, long a_row, const S* packed, long columns, long depth, const E& emit,
+template <class B, class E>
+RL_INLINE void gemm(long m, const float* a, long a_row, const B& b, long columns, long depth, const E& emit,
                     long rows_at_once = 0) {
-  gemm_rows<0>(m, a, a_row, packed, columns, depth, emit, rows_at_once);
+  gemm_rows<0>(m, a, a_row, panels_of(b), columns, depth, emit, rows_at_once);
 }
 
 // ---- A by columns ----------------------------------------------------------------------------------------------------
@@ -177,7 +223,7 @@ RL_INLINE void bgemm_rows(long m, long batches, const A& a, long a_row, long a_c
         held = source;
       }
       multiply_group<M>(m, first, first + count, a(batch), a_row, a_column, (const float*)panel_data,
-                        next_panel<float>{panel_data, 0, blocks}, column, columns, depth,
+                        read_next{panel_data, 0, blocks}, column, columns, depth,
                         [&](auto lane, long row, long at, auto value) { emit(lane, batch, row, at, value); });
     }
 }
