@@ -19,7 +19,7 @@ TEST_PYTHONS ?= $(shell tools/find-pythons 3.12 3.13)
 TEST_PATHS ?= tests/csrc tests/dynamo
 EXTRAS ?= test,demo
 
-SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/inductor/include/rushlight/*.h)
+SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/csrc/prebuilt/* rushlight/inductor/include/rushlight/*.h)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint stubs oracle bench peers fuzz test-pythons clean
@@ -114,5 +114,5 @@ test-one-python: $(VENV)/.installed
 	$(BIN)/python -m pytest -n auto -q $(TEST_PATHS)
 
 clean:
-	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so
+	rm -rf .venv .venv-* build *.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis rushlight/_C.*.so rushlight/_kernels.*.so rushlight/inductor/archives
 	find rushlight tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -1,34 +1,37 @@
-"""Builds the extension modules rushlight._C and rushlight._kernels; everything else about the package is in pyproject.toml.
+"""Builds the extension modules rushlight._C and rushlight._kernels, and the archives that generated code is linked with;
+everything else about the package is in pyproject.toml.
 
 The kernels' sources `*_kernels.cpp` are compiled once for each set of processor instructions that the compiler knows; which
 one runs is decided when the module is imported.
 """
 
+import importlib.util
 import os
 import platform
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
+from pathlib import Path
 
 import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-KERNELS = "rushlight/csrc/kernels"
+_spec = importlib.util.spec_from_file_location("prebuilt", "rushlight/inductor/prebuilt.py")
+prebuilt = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(prebuilt)
+
+KERNELS, PREBUILT, HEADERS = "rushlight/csrc/kernels", "rushlight/csrc/prebuilt", "rushlight/inductor/include"
 COMMON_FLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-psabi", "-fvisibility=hidden", "-pthread", "-fopenmp",
                 "-fno-exceptions", "-fno-rtti", "-g0", "-fno-threadsafe-statics", "-fno-plt"]  # fmt: skip
 KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
-INSTRUCTIONS = {
-    "baseline": ["-msse4.2", "-mpopcnt"],
-    "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2"],
-    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2",
-               "-mprefer-vector-width=512"],
-}  # fmt: skip
+INSTRUCTIONS = {"baseline": ["-msse4.2", "-mpopcnt"], **prebuilt.INSTRUCTIONS}
 
 
 class BuildKernels(build_ext):
-    """build_ext that compiles the sources of rushlight._kernels per instruction set, all of them in parallel."""
+    """build_ext that compiles the sources of rushlight._kernels per instruction set, all of them in parallel, and then those of
+    the archives."""
 
     def build_extension(self, extension: Extension) -> None:
         if extension.name != "rushlight._kernels":
@@ -37,6 +40,10 @@ class BuildKernels(build_ext):
             self._build_kernels(extension)
         except Exception as error:  # whatever this compiler class raises
             print(f"rushlight._kernels was not built, so eager operators will run on NumPy: {error}", file=sys.stderr)
+        try:
+            self._build_archives(extension)
+        except Exception as error:
+            print(f"The kernels of generated code were not built, so each graph compiles its own: {error}", file=sys.stderr)
 
     def _build_kernels(self, extension: Extension) -> None:
         sets = self._instruction_sets()
@@ -50,6 +57,26 @@ class BuildKernels(build_ext):
             objects, self.get_ext_fullpath(extension.name), build_temp=self.build_temp,
             extra_postargs=["-fopenmp", "-pthread"],
         )  # fmt: skip
+
+    def _build_archives(self, extension: Extension) -> None:
+        sets = {name: flags for name, flags in self._instruction_sets().items() if name in prebuilt.INSTRUCTIONS}
+        sources = sorted(glob(f"{PREBUILT}/*.cpp"))
+        jobs = [
+            (f"prebuilt/{name}", source, [*KERNEL_FLAGS, *flags, "-ffunction-sections"])
+            for name, flags in sets.items() for source in sources
+        ]  # fmt: skip
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = sum(pool.map(lambda job: self._compile(extension, *job), jobs), [])
+        folder = Path(self.get_ext_fullpath(extension.name)).parent / "inductor" / prebuilt.FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in folder.glob("*.a"):
+            file.unlink()
+        digest = prebuilt.digest_of_headers(Path(HEADERS))
+        for number, name in enumerate(sets):
+            made = objects[number * len(sources) : (number + 1) * len(sources)]
+            self.compiler.create_static_lib(made, name, output_dir=self.build_temp)
+            built = Path(self.build_temp) / self.compiler.library_filename(name)
+            built.replace(folder / prebuilt.archive_name(name, digest))
 
     def _compile(self, extension: Extension, folder: str, source: str, flags: list[str]) -> list[str]:
         return self.compiler.compile(
@@ -88,8 +115,8 @@ setup(
             "rushlight._kernels",
             sources=sorted(set(glob(f"{KERNELS}/*.cpp")) - set(glob(f"{KERNELS}/*_kernels.cpp"))),
             depends=sorted(glob(f"{KERNELS}/*_kernels.cpp") + glob(f"{KERNELS}/*.h"))
-            + sorted(glob("rushlight/inductor/include/rushlight/*.h")),
-            include_dirs=[numpy.get_include(), "rushlight/inductor/include", KERNELS],
+            + sorted(glob(f"{PREBUILT}/*")) + sorted(glob(f"{HEADERS}/rushlight/*.h")),
+            include_dirs=[numpy.get_include(), HEADERS, KERNELS],
             language="c++",
             optional=True,
         ),

@@ -20,7 +20,7 @@ from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache, toolchain
 from rushlight.utils.native.toolchain import BuildError, CompilerMissing
 
-units = LazyModule("rushlight.inductor.units")
+prebuilt, units = LazyModule("rushlight.inductor.prebuilt"), LazyModule("rushlight.inductor.units")
 
 __all__ = ["BuildError", "CompilerMissing", "Library", "build"]
 
@@ -66,8 +66,7 @@ def used_libraries() -> dict[str, Path]:
 @functools.cache
 def headers_digest() -> str:
     """A name for the content of the native headers."""
-    files = sorted((INCLUDE / "rushlight").glob("*.h"))
-    return cache.digest(*(file.read_text() for file in files))
+    return prebuilt.digest_of_headers(INCLUDE)
 
 
 def portable_key(source: str, flags: tuple[str, ...]) -> str:
@@ -90,7 +89,7 @@ def build(source: str, debug: bool = False) -> Library:
     flags = flags_for(debug)
     portable = portable_key(source, flags)
     compiler, keys = _keys(portable)
-    make = functools.partial(_compile, compiler, flags, 1 if debug else _units())
+    make = functools.partial(_compile, compiler, flags, 1 if debug else _units(), None if debug else _archive(compiler))
     return _noted(portable, cache.obtain(keys, source, make, _load))
 
 
@@ -131,18 +130,44 @@ def _units() -> int:
     return min(MOST_UNITS, processors + 1) if processors > 1 else 1
 
 
-def _compile(compiler: str | CompilerMissing, flags: tuple[str, ...], most: int, source: Path, folder: Path, output: Path):
-    """Write `source`, as up to `most` units, into the library `output`."""
+def _archive(compiler: str | CompilerMissing) -> Path | None:
+    """The kernels that need not be compiled again, which were compiled by GCC."""
+    if isinstance(compiler, CompilerMissing) or "clang" in os.path.realpath(compiler):
+        return None
+    return prebuilt.archive(instructions(), headers_digest())
+
+
+def _compile(
+    compiler: str | CompilerMissing, flags: tuple[str, ...], most: int, archive: Path | None,
+    source: Path, folder: Path, output: Path,
+) -> None:  # fmt: skip
+    """Write `source`, as up to `most` units, into the library `output`, which takes from an archive what it has."""
     if isinstance(compiler, CompilerMissing):
         raise compiler
+    texts = units.split(source.read_text(), most, str(source))
+    if archive is not None:
+        objects = _objects(compiler, (*flags, prebuilt.DEFINE), texts, source, folder)
+        try:
+            return _link(compiler, [*objects, str(archive), "-Wl,--gc-sections,-z,defs"], source, folder, output)
+        except BuildError:  # the archive is damaged
+            pass
+    _link(compiler, _objects(compiler, flags, texts, source, folder), source, folder, output)
+
+
+def _objects(compiler: str, flags: tuple[str, ...], texts: list[str], source: Path, folder: Path) -> list[str]:
+    """Compile the units of `source` side by side."""
     commands, objects = [], []
-    for number, unit in enumerate(units.split(source.read_text(), most, str(source))):
+    for number, unit in enumerate(texts):
         text = folder / f"{number}.cpp"
         text.write_text(unit)
         objects.append(str(text.with_suffix(".o")))
         commands.append([compiler, *flags, f"-I{INCLUDE}", "-c", str(text), "-o", objects[-1]])
     toolchain.run(commands, str(source), folder)
-    link = [compiler, "-shared", "-fopenmp", *objects, "-o", str(output)]
+    return objects
+
+
+def _link(compiler: str, inputs: list[str], source: Path, folder: Path, output: Path) -> None:
+    link = [compiler, "-shared", "-fopenmp", *inputs, "-o", str(output)]
     try:
         toolchain.run([[*link, *LEAN_LINK]], str(source), folder)
     except BuildError:  # another compiler may need libraries that we do not know

@@ -62,5 +62,5 @@ def test_text_of_many_columns_that_lie_one_after_the_other():
 def test_text_of_more_rows():
     text = text_of(2048, 1024, 256)
     assert "rl::pack_b(in1, 256L, 1L, 1024L, 256L, panels);" in text
-    assert "rl::gemm<2048L>(in0, 1024L, panels, 256L, 1024L," in text
+    assert "rl::gemm<2048L>(in0, 1024L, rl::b_panels(panels), 256L, 1024L," in text
     assert "rl::gemm_columns<2048L>(in0, 2048L, panels, 256L, 1024L, scratch," in text_of(2048, 1024, 256, True)

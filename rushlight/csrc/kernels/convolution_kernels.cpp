@@ -19,11 +19,11 @@ void convolution(const Convolution* given) {
   const Convolution c = *given;
   if (goes_directly(c)) return direct_convolution(c);
   const long pixels = c.out_height * c.out_width;
-  conv2d<0>(c.x, c.weight, shape_of_convolution(c), c.scratch,
-            [&](auto lane, long image, long output, long pixel, auto value) {
-              if (c.bias) value += c.bias[output];
-              lane.store(c.out + (image * c.outputs + output) * pixels + pixel, value);
-            });
+  const auto emit = [&](auto lane, long image, long output, long pixel, auto value) {
+    if (c.bias) value += c.bias[output];
+    lane.store(c.out + (image * c.outputs + output) * pixels + pixel, value);
+  };
+  conv2d<0>(c.x, c.weight, shape_of_convolution(c), c.scratch, batched_epilogue(emit, c.outputs));
 }
 
 // The output columns whose tap lies inside a row of the input: [low, high).

@@ -14,19 +14,16 @@ static bool transposes(const Product& p) {
 int64_t product_scratch(const Product* p) { return (bgemm_scratch_bytes(p->depth) + 63) / 64 * 64 + 64; }
 
 template <class E> static void multiply(const Product& p, const E& emit) {
-  if (transposes(p)) {
-    bgemm(p.columns, p.batches, [&](long batch) { return p.b + batch * p.b_batch; }, p.b_column, p.b_row,
-          [&](long batch) { return p.a + batch * p.a_batch; }, p.a_column, p.a_row, p.rows, p.depth, p.scratch,
-          [&](auto lane, long batch, long column, long row, auto value) {
-            constexpr int count = decltype(lane)::size;
-            float values[count];
-            lane.store(values, value);
-            for (int i = 0; i < count; ++i) emit(scalar_lane{}, batch, row + i, column, values[i]);
-          });
-  } else {
-    bgemm(p.rows, p.batches, [&](long batch) { return p.a + batch * p.a_batch; }, p.a_row, p.a_column,
-          [&](long batch) { return p.b + batch * p.b_batch; }, p.b_row, p.b_column, p.columns, p.depth, p.scratch, emit);
-  }
+  const matrices<float> a = {p.a, p.a_batch, p.a_row, p.a_column}, b = {p.b, p.b_batch, p.b_row, p.b_column};
+  if (!transposes(p)) return bgemm(p.rows, p.batches, a, b, p.columns, p.depth, p.scratch, batched_epilogue(emit, p.rows));
+  const auto turned = [&](auto lane, long batch, long column, long row, auto value) {
+    constexpr int count = decltype(lane)::size;
+    float values[count];
+    lane.store(values, value);
+    for (int i = 0; i < count; ++i) emit(scalar_lane{}, batch, row + i, column, values[i]);
+  };
+  bgemm(p.columns, p.batches, matrices<float>{b.data, b.batch, b.column, b.row},
+        matrices<float>{a.data, a.batch, a.column, a.row}, p.rows, p.depth, p.scratch, batched_epilogue(turned, p.columns));
 }
 
 // ---- few rows: memory decides, and nothing is packed ---------------------------------------------------------------

@@ -4,7 +4,7 @@ headers."""
 from __future__ import annotations
 
 from rushlight.inductor.codegen.packing import THREADS, WIDEST_PANEL, PackedOperand, texts
-from rushlight.inductor.codegen.types import size_operand, size_text
+from rushlight.inductor.codegen.types import size_text
 from rushlight.inductor.ir import Operand, TemplateBuffer
 from rushlight.inductor.sizes import Size, as_size, quotient
 
@@ -20,19 +20,17 @@ class ConvolutionWriter:
         template, parameters = self.template, self.template.parameters
         source, weight = self.pointer_to(template.operands["input"]), self.pointer_to(template.operands["weight"])
         shape = shape_text(parameters["shape"])
-        outputs, group_outputs = parameters["shape"][4], parameters["group_outputs"]
+        group_outputs = parameters["group_outputs"]
         group_outputs = group_outputs if isinstance(group_outputs, int) else 0  # taken from the shape
         constant = all(isinstance(size, int) for size in parameters["shape"])
         self.scratch = (f"scratch_{template.name}", f"rl::conv2d_scratch_bytes(rl::conv_shape{{{shape}}})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
         self.kernel.work = as_size(template.rows * template.columns * parameters["depth"] * 2)
+        depthwise = parameters["shape"][1] == parameters["shape"][-1]
         return [
             f"{'constexpr' if constant else 'const'} rl::conv_shape shape{{{shape}}};",
             f"rl::conv2d<{group_outputs}L>({source}, {weight}, shape, {scratch},",
-            "    [&](auto lane, long image, long channel, long r, auto value) {",
-            f"  const long x = image * {size_operand(outputs)} + channel;",
-            *[f"  {line}" for line in self.epilogue()],
-            "});",
+            *self.results(0 if depthwise else template.columns, ");"),
         ]
 
     def _direct_convolution(self) -> list[str]:
@@ -136,13 +134,10 @@ class ConvolutionWriter:
         # A pixel of an input is read by one tap in as many as a step has pixels.
         steps = sizes[7] * sizes[8] if template.kind in ("convolution_input", "depthwise_input", "grouped_input") else 1
         self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2 // steps)
-        known = outputs if isinstance(outputs, int) else 0
         return [
             f"{'constexpr' if constant else 'const'} rl::conv_shape shape{{{shape}}};",
             f"{call}, shape, {scratch},",
-            f"    rl::epilogue_of<{known}L>([=](auto lane, long x, long r, auto value) {{",
-            *[f"  {line}" for line in self.epilogue()],
-            "}));",
+            *self.results(outputs, ");"),
         ]
 
 

@@ -11,7 +11,7 @@ from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
 from rushlight.inductor.codegen.packing import OWN_PANELS, PackedOperand, texts
-from rushlight.inductor.codegen.types import size_operand, size_text
+from rushlight.inductor.codegen.types import size_text
 from rushlight.inductor.costs import turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, row_variables
@@ -62,7 +62,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         by_panels = constant and not by_columns
         packed = PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments, stored, by_panels)
         lines = self.pack(packed)
-        panels = self._kept_panels(packed) if by_panels else "panels"
+        panels = "panels" if by_columns else f"rl::b_panels({self._own_panels(packed) if constant else 'panels'})"
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
         rows_at_once = 0 if by_columns else template.parameters.get("rows_at_once", 0)
         function, count = _with_rows("rl::gemm_columns" if by_columns else "rl::gemm", template.rows)
@@ -72,9 +72,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
             scratch = f" {self.extra('char*', 'scratch', self.scratch[0])},"
         lines += [
             f"{function}({count}{address}, {stride}, {panels}, {texts(template.columns, depth)},{scratch}",
-            "    [&](auto lane, long x, long r, auto value) {",
-            *[f"  {line}" for line in self.epilogue()],
-            f"}}, {texts(rows_at_once)});" if rows_at_once else "});",
+            *self.results(template.columns, f", {texts(rows_at_once)});" if rows_at_once else ");"),
         ]
         return lines
 
@@ -107,11 +105,11 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         source = self.pointer_to(operand.source)
         return [operand.call(source, self.extra(f"{operand.element}*", "panels", self.packed.name))]
 
-    def _kept_panels(self, operand: PackedOperand) -> str:
-        """The panels of a constant, which threads pack themselves in a run that is given none."""
+    def _own_panels(self, operand: PackedOperand) -> str:
+        """The panels of a constant, and where it lies itself, for threads to pack them in a run that is given none."""
         source = self.extra(f"const {operand.element}*", "unpacked", operand.unpacked)
         own = self.extra("void*", "own", OWN_PANELS)
-        return f"rl::kept_panels(panels, {source}, {texts(*operand.source.strides)}, {own})"
+        return f"panels, {source}, {texts(*operand.source.strides)}, {own}"
 
     def _gemm_by_panels(self) -> list[str]:
         """A product whose threads pack each panel themselves, just before they need it."""
@@ -123,9 +121,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         return [
             f"rl::gemm_by_panels<{template.rows}L>({self.pointer_to(a)}, {texts(*a.strides)}, {self.pointer_to(b)}, "
             f"{texts(*b.strides)}, {texts(template.columns, depth)}, {self._panel_of_each_thread(depth)},",
-            "    [&](auto lane, long x, long r, auto value) {",
-            *[f"  {line}" for line in self.epilogue()],
-            "});",
+            *self.results(template.columns, ");"),
         ]
 
     def _gemm_turned(self) -> list[str]:
@@ -137,9 +133,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
             *self.pack(PackedOperand(f"rows_{template.name}", a, depth, template.rows, False, "rl::pack_b", arguments)),
             f"rl::gemm_turned<{template.rows}L, {template.columns}L>(panels, {self.pointer_to(b)}, "
             f"{texts(b.strides[1], depth)},",
-            "    [&](auto lane, long x, long r, auto value) {",
-            *[f"  {line}" for line in self.epilogue()],
-            "});",
+            *self.results(template.columns, ");"),
         ]
 
     def _bgemm(self) -> list[str]:
@@ -151,18 +145,27 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
         function, count = _with_rows("rl::bgemm", rows)
         return [
-            f"{function}({count}{size_text(parameters['batch'])},",
-            f"    [&](long batch) {{ return {left} + batch * {size_operand(a.strides[0])}; }}, {texts(*a.strides[1:])},",
-            f"    [&](long batch) {{ return {right} + batch * {size_operand(b.strides[0])}; }}, {texts(*b.strides[1:])},",
-            f"    {texts(template.columns, depth)}, {scratch}, [&](auto lane, long batch, long row, long r, auto value) {{",
-            f"  const long x = batch * {size_operand(rows)} + row;",
-            *[f"  {line}" for line in self.epilogue()],
-            "});",
+            f"{function}({count}{size_text(parameters['batch'])}, rl::matrices{{{left}, {texts(*a.strides)}}},",
+            f"    rl::matrices{{{right}, {texts(*b.strides)}}}, {texts(template.columns, depth)}, {scratch},",
+            *self.results(template.columns, ");"),
         ]
 
     def _panel_of_each_thread(self, depth: Size) -> str:
         self.scratch = (f"scratch_{self.template.name}", f"rl::bgemm_scratch_bytes({size_text(depth)})")
         return self.extra("char*", "scratch", self.scratch[0])
+
+    def results(self, columns: Size, end: str) -> list[str]:
+        """The last lines of a call: what takes the results, which have `columns` columns if that is known, and `end`.
+
+        It has copies of all that it reads, so that they stay in registers; but streams of random words keep a state.
+        """
+        lines = self.epilogue()
+        known, held = columns if isinstance(columns, int) else 0, "&" if self.kernel.streams else "="
+        return [
+            f"    rl::epilogue_of<{known}L>([{held}](auto lane, long x, long r, auto value) {{",
+            *[f"  {line}" for line in lines],
+            f"}}){end}",
+        ]
 
     def epilogue(self) -> list[str]:
         """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""

@@ -172,7 +172,7 @@ extern "C" long wait_for_others(int threads, long count, long of_piece, double s
 
 extern "C" long packed_floats(long depth, long columns) { return packed_size(depth, columns); }
 
-extern "C" long kept_panels_floats(long depth) { return kept_panels_bytes<float>(depth) / (long)sizeof(float); }
+extern "C" long own_panel_floats(long depth) { return own_panel_bytes<float>(depth) / (long)sizeof(float); }
 
 // out = a b + bias; b by its strides. Where `packed` is null, threads pack panels themselves in `own`.
 template <long M> void product(long m, const float* a, long a_row, const float* b, long b_row, long b_column,
@@ -180,12 +180,12 @@ template <long M> void product(long m, const float* a, long a_row, const float* 
                                long rows_at_once) {
   in_parallel([&] {
     if (packed) pack_b(b, b_row, b_column, depth, columns, packed);
-    const kept_panels panels(packed, b, b_row, b_column, own);
-    const auto emit = [&](auto lane, long row, long column, auto value) {
+    const b_panels<float> panels(packed, b, b_row, b_column, own);
+    const auto emit = [=](auto lane, long row, long column, auto value) {
       lane.store(out + row * columns + column, value + lane.load(bias + column));
     };
-    if constexpr (M > 0) gemm<M>(a, a_row, panels, columns, depth, emit, rows_at_once);
-    else gemm(m, a, a_row, panels, columns, depth, emit, rows_at_once);
+    if constexpr (M > 0) gemm<M>(a, a_row, panels, columns, depth, epilogue_of(emit), rows_at_once);
+    else gemm(m, a, a_row, panels, columns, depth, epilogue_of(emit), rows_at_once);
   });
 }
 
@@ -203,9 +203,9 @@ static void turned_product(const float* a, long a_row, long a_column, const floa
                            float* out, long depth) {
   in_parallel([&] {
     pack_b(a, a_column, a_row, depth, M, packed);
-    gemm_turned<M, N>(packed, b, b_column, depth, [&](auto lane, long row, long column, auto value) {
+    gemm_turned<M, N>(packed, b, b_column, depth, epilogue_of<N>([=](auto lane, long row, long column, auto value) {
       lane.store(out + row * N + column, value);
-    });
+    }));
   });
 }
 #define TURNED(M, N)                                                                                           \
@@ -220,10 +220,8 @@ extern "C" long bgemm_bytes(long depth) { return bgemm_scratch_bytes(depth); }
 extern "C" void bgemm_any(long m, long batches, const float* a, const long* a_at, const float* b, const long* b_at,
                           float* out, long columns, long depth, void* scratch) {
   in_parallel([&] {
-    bgemm(m, batches, [&](long i) { return a + i * a_at[0]; }, a_at[1], a_at[2], [&](long i) { return b + i * b_at[0]; },
-          b_at[1], b_at[2], columns, depth, scratch, [&](auto lane, long batch, long row, long column, auto value) {
-            lane.store(out + (batch * m + row) * columns + column, value);
-          });
+    bgemm(m, batches, matrices{a, a_at[0], a_at[1], a_at[2]}, matrices{b, b_at[0], b_at[1], b_at[2]}, columns, depth, scratch,
+          epilogue_of([=](auto lane, long row, long column, auto value) { lane.store(out + row * columns + column, value); }));
   });
 }
 
@@ -262,9 +260,9 @@ extern "C" long conv_bytes(const conv_shape* shape) { return conv2d_scratch_byte
                                  const conv_shape* shape, void* scratch) {                                 \
     const long pixels = shape->out_height() * shape->out_width();                                          \
     in_parallel([&] {                                                                                      \
-      conv2d<Outputs>(x, weight, *shape, scratch, [&](auto lane, long n, long o, long pixel, auto value) { \
-        lane.store(out + (n * shape->outputs + o) * pixels + pixel, value + lane.broadcast(bias[o]));      \
-      });                                                                                                  \
+      conv2d<Outputs>(x, weight, *shape, scratch, epilogue_of([=](auto lane, long o, long pixel, auto value) { \
+        lane.store(out + o * pixels + pixel, value + lane.broadcast(bias[o % shape->outputs]));            \
+      }));                                                                                                 \
     });                                                                                                    \
   }
 CONVOLUTION(0) CONVOLUTION(24)

@@ -20,7 +20,8 @@ template <class S> static long wrong_products(long m, long k, long n, bool trans
   long wrong = 0;
   for (int pass = 0; pass < 2; ++pass) {
     const long rows_at_once = pass * 2L * tile_rows;
-    gemm(m, a, k, packed, n, k, [&](auto to, long r, long j, auto value) { to.store(c + r * n + j, value); }, rows_at_once);
+    const auto emit = [=](auto to, long r, long j, auto value) { to.store(c + r * n + j, value); };
+    gemm(m, a, k, b_panels(packed), n, k, epilogue_of(emit), rows_at_once);
     for (long i = 0; i < m; ++i)
       for (long j = 0; j < n; ++j) {
         float total = 0.0f;

@@ -43,7 +43,7 @@ def run_gemm(kernels, fixed: int, a: np.ndarray, b: np.ndarray, by_panels: bool 
     (rows, depth), columns = a.shape, b.shape[1]
     bias, out = random(columns, seed=5), np.full((rows, columns), np.nan, np.float32)
     packed = None if by_panels else aligned(kernels.call("packed_floats", depth, columns, result=ctypes.c_long))
-    own = scratch(4 * kernels.call("kept_panels_floats", depth, result=ctypes.c_long)) if by_panels else None
+    own = scratch(4 * kernels.call("own_panel_floats", depth, result=ctypes.c_long)) if by_panels else None
     strides = element_strides(a)[0], b, *element_strides(b)
     kernels.call(f"gemm_{fixed}", rows, a, *strides, bias, packed, own, out, columns, depth, rows_at_once)
     exact = a.astype(np.float64) @ b.astype(np.float64) + bias

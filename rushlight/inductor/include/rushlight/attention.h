@@ -195,4 +195,11 @@ void attention(const float* q, head_strides q_at, const float* k, head_strides k
   }
 }
 
+#define RL_GIVEN_ATTENTION(D, T)                                                                                         \
+  RL_GIVEN(void attention<D, attention_mask<T>>(const float*, head_strides, const float*, head_strides, const float*,    \
+                                                head_strides, float*, head_strides, float*, long, long, long, long, float, \
+                                                bool, attention_mask<T>))
+#define RL_GIVEN_ATTENTIONS(D) RL_GIVEN_ATTENTION(D, void) RL_GIVEN_ATTENTION(D, float) RL_GIVEN_ATTENTION(D, bool)
+RL_GIVEN_ATTENTIONS(32) RL_GIVEN_ATTENTIONS(64) RL_GIVEN_ATTENTIONS(96) RL_GIVEN_ATTENTIONS(128)
+
 }  // namespace rl

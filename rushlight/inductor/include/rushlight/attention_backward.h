@@ -135,4 +135,10 @@ void attention_backward(const head_gradients& at, long batches, long heads, long
   }
 }
 
+#define RL_GIVEN_GRADIENT(D, T)                                                                                          \
+  RL_GIVEN(void attention_backward<D, attention_mask<T>>(const head_gradients&, long, long, long, long, float, bool, void*, \
+                                                         attention_mask<T>))
+#define RL_GIVEN_GRADIENTS(D) RL_GIVEN_GRADIENT(D, void) RL_GIVEN_GRADIENT(D, float) RL_GIVEN_GRADIENT(D, bool)
+RL_GIVEN_GRADIENTS(32) RL_GIVEN_GRADIENTS(64)
+
 }  // namespace rl

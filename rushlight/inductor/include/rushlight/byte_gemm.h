@@ -20,8 +20,7 @@ constexpr long words_of(long depth) { return (depth + 3) / 4; }
 constexpr long byte_panel_size(long depth) { return (words_of(depth) + 1) * tile_columns * 4; }
 
 // Called by every thread of a parallel region, or by one outside.
-__attribute__((noinline)) inline void pack_bytes(const int8_t* b, long k_stride, long n_stride, long depth, long columns,
-                                                 int8_t* packed) {
+RL_KERNEL void pack_bytes(const int8_t* b, long k_stride, long n_stride, long depth, long columns, int8_t* packed) {
   const long panels = (columns + tile_columns - 1) / tile_columns, words = words_of(depth);
   for (const long panel : shared(panels)) {
     int8_t* out = packed + panel * byte_panel_size(depth);

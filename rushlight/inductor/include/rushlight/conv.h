@@ -1,7 +1,7 @@
 // Two-dimensional convolution, forward, fp32, NCHW, as an implicit product: the weight [O, C/g, kh, kw] is the left
-// operand as it lies, and panels of NR output pixels (im2col) are packed per thread just before they are used. The
-// epilogue receives emit(lane, image, output channel, output pixel, value), pixel = row * out_width + column; lanes run
-// along pixels. Depthwise convolutions go directly, channel by channel.
+// operand as it lies, and panels of NR output pixels (im2col) are packed per thread just before they are used. The rows
+// of the epilogue (epilogue.h) are image * O + output channel, and its columns output pixels, row * out_width + column.
+// Depthwise convolutions go directly, channel by channel.
 #pragma once
 
 #include <rushlight/gemm.h>
@@ -46,6 +46,14 @@ constexpr long conv2d_scratch_bytes(const conv_shape& s) {
   return (bytes + 63) / 64 * 64;
 }
 
+void conv2d_product(const row_cut<float>& cut, const float* x, const float* weight, const conv_shape& s, void* own,
+                    epilogue emit);
+void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, void* own, epilogue emit);
+
+// Integer division rounded up, for a numerator of any sign.
+RL_INLINE long ceil_div(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
+
+#ifndef RL_PREBUILT
 // Every `stride`-th float from p; reads nothing past the last one wanted.
 RL_INLINE vec<float> load_stepped(const float* p, long stride) {
   const vector_lane lane;
@@ -73,12 +81,8 @@ RL_INLINE void copy_span(const float* from, long stride, float* to, int count) {
   }
 }
 
-// Integer division rounded up, for a numerator of any sign.
-RL_INLINE long ceil_div(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
-
 // The spans of pixels [first, first + count) for every kernel tap: starts[tap] .. starts[tap + 1] in `spans`.
-__attribute__((noinline)) inline void find_spans(const conv_shape& s, long first, long count, conv_span* spans,
-                                                 long* starts) {
+RL_KERNEL void find_spans(const conv_shape& s, long first, long count, conv_span* spans, long* starts) {
   const long out_width = s.out_width();
   long used = 0, tap = 0;
   for (long ky = 0; ky < s.kernel_height; ++ky)
@@ -101,8 +105,7 @@ __attribute__((noinline)) inline void find_spans(const conv_shape& s, long first
 }
 
 // The panel of im2col for pixels [first, first + count) of one group's channels, which begin at x.
-__attribute__((noinline)) inline void pack_pixels(const conv_shape& s, const float* x, long first, long count,
-                                                  void* scratch) {
+RL_KERNEL void pack_pixels(const conv_shape& s, const float* x, long first, long count, void* scratch) {
   float* panel = (float*)scratch;
   conv_span* spans = (conv_span*)(panel + s.depth() * tile_columns);
   long* starts = (long*)(spans + conv_spans(s));
@@ -117,10 +120,10 @@ __attribute__((noinline)) inline void pack_pixels(const conv_shape& s, const flo
     }
 }
 
-template <long M, class E>
-RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_shape& s, void* own, const E& emit) {
-  const long pixels = s.out_height() * s.out_width(), depth = s.depth(), outputs = M ? M : s.outputs / s.groups;
-  const long panels = (pixels + tile_columns - 1) / tile_columns, blocks = row_split<M>::count(outputs);
+RL_KERNEL void conv2d_product(const row_cut<float>& cut, const float* x, const float* weight, const conv_shape& s,
+                              void* own, epilogue emit) {
+  const long pixels = s.out_height() * s.out_width(), depth = s.depth(), outputs = cut.rows, blocks = cut.count;
+  const long panels = (pixels + tile_columns - 1) / tile_columns;
   const long packs = s.images * s.groups * panels, wanted = 1 + 4L * thread_count() / (packs + 1);
   const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
   const long group = group_size(blocks, share < limit ? share : limit), groups = (blocks + group - 1) / group;
@@ -135,11 +138,8 @@ RL_INLINE void conv2d_product(const float* x, const float* weight, const conv_sh
       pack_pixels(s, source, pixel, pixels - pixel < tile_columns ? pixels - pixel : tile_columns, panel);
       held = pack;
     }
-    multiply_group<M>(outputs, first, last, weight + part * outputs * depth, depth, 1, (const float*)panel,
-                      read_next{panel, 0, blocks}, pixel, pixels, depth,
-                      [&](auto lane, long row, long at, auto value) {
-                        emit(lane, image, part * outputs + row, at, value);
-                      });
+    multiply_group<float>(cut, first, last, weight + part * outputs * depth, depth, 1, panel, {panel, 0, blocks}, pixel,
+                          pixels, depth, (image * s.groups + part) * outputs, emit);
   }
 }
 
@@ -174,8 +174,7 @@ __attribute__((noinline)) void depthwise_row(const conv_shape& s, const float* p
   for (; i < s.out_width(); i += lanes) depthwise_vectors<1, Stride>(s, plane + i * s.stride_width, weight, out + i);
 }
 
-template <class E>
-RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, void* own, const E& emit) {
+RL_KERNEL void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, void* own, epilogue emit) {
   const long taps = s.kernel_height * s.kernel_width, multiplier = s.outputs / s.groups, out_width = s.out_width();
   float* row = (float*)own;
   float* plane = row + (out_width + 4 * lanes) / lanes * lanes;
@@ -188,21 +187,24 @@ RL_INLINE void conv2d_depthwise(const float* x, const float* weight, const conv_
     for (long o = channel * multiplier; o < (channel + 1) * multiplier; ++o)
       for (long y = 0; y < s.out_height(); ++y) {
         compute_row(s, plane + y * s.stride_height * (s.width + 2 * s.pad_width), weight + o * taps, row);
-        for_each(out_width, [&](auto lane, long i) { emit(lane, image, o, y * out_width + i, lane.load(row + i)); });
+        emit(row, image * s.outputs + o, 1, y * out_width, out_width);
       }
   }
 }
 
+#endif  // RL_PREBUILT
+
 // x [N, C, H, W] and weight [O, C/g, kh, kw], both contiguous; O/g as template argument, or 0 if it is to be taken from
 // the shape at run time. scratch: conv2d_scratch_bytes(shape) per thread, aligned to 64. Called by all threads of a
-// parallel region; ends with a barrier.
-template <long GroupOutputs, class E>
-RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& shape, void* scratch, const E& emit) {
+// parallel region; ends with a barrier. The epilogue of a depthwise convolution gets rows of pixels, and is not to know how
+// many columns the whole has.
+template <long GroupOutputs>
+RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& shape, void* scratch, const epilogue& emit) {
   void* own = (char*)scratch + thread_index() * conv2d_scratch_bytes(shape);
   if (shape.group_channels() == 1 && shape.groups > 1) return conv2d_depthwise(x, weight, shape, own, emit);
   conv_shape s = shape;
   if (s.pointwise()) s.width *= s.height, s.height = 1;  // the rows of an image are one
-  conv2d_product<GroupOutputs>(x, weight, s, own, emit);
+  conv2d_product(cut_rows<GroupOutputs, float>(s.outputs / s.groups), x, weight, s, own, emit);
 }
 
 }  // namespace rl

@@ -77,8 +77,17 @@ constexpr long input_gradient_scratch_bytes(const conv_shape& s, long threads) {
   return copies + threads * ((s.kernel_height * s.kernel_width * (long)sizeof(long) + 63) / 64 * 64);
 }
 
+// The weight [O, C, kh, kw] by strides, as the panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR], one
+// phase after the other. Called by all threads of a region, or by one.
+void pack_gradient_filter(const float* weight, image_strides at, const conv_shape& s, float* packed);
+
+// The gradient by the strips that `split_rows` makes of the columns of a phase.
+void input_gradient_by_strips(const float* grad, image_strides at, const float* packed, const conv_shape& s,
+                              strip_split (*split_rows)(long), void* scratch, epilogue emit);
+
+#ifndef RL_PREBUILT
 // One tap's weights of up to a vector of channels: out[o][0..lanes), NR apart.
-__attribute__((noinline)) inline void copy_tap(const float* from, const image_strides& at, long rows, long outputs, float* out) {
+RL_KERNEL void copy_tap(const float* from, const image_strides& at, long rows, long outputs, float* out) {
   for (long o = 0; o < outputs; ++o, out += tile_columns, from += at.image) {
     if (rows < lanes)
       for (long c = 0; c < lanes; ++c) out[c] = c < rows ? from[c * at.channel] : 0.0f;
@@ -89,8 +98,8 @@ __attribute__((noinline)) inline void copy_tap(const float* from, const image_st
 
 // All taps, up to a vector of them, of as many channels, which lie one behind the other; `step` floats further on the same of
 // the next output. Tap t goes to to[t], NR apart. Whole vectors are read as far as `end`.
-__attribute__((noinline)) inline void copy_taps(const float* from, long step, long taps, long rows, long outputs,
-                                                const float* end, float* const* to) {
+RL_KERNEL void copy_taps(const float* from, long step, long taps, long rows, long outputs, const float* end,
+                         float* const* to) {
   for (long o = 0; o < outputs; ++o, from += step) {
     alignas(64) float copy[lanes * lanes + lanes] = {};
     const float* source = from;
@@ -105,9 +114,7 @@ __attribute__((noinline)) inline void copy_taps(const float* from, long step, lo
   }
 }
 
-// The weight [O, C, kh, kw] by strides, as the panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR], one
-// phase after the other. Called by all threads of a region, or by one.
-inline void pack_gradient_filter(const float* weight, image_strides at, const conv_shape& s, float* packed) {
+RL_KERNEL void pack_gradient_filter(const float* weight, image_strides at, const conv_shape& s, float* packed) {
   const long taps = s.kernel_height * s.kernel_width, panels = (s.channels + tile_columns - 1) / tile_columns;
   const bool together = taps <= lanes && at.channel == taps && at.image == s.channels * taps;
   for (const long half : shared(2 * panels)) {
@@ -132,8 +139,8 @@ inline void pack_gradient_filter(const float* weight, image_strides at, const co
 
 // `count` images of gradients, channels-last, over the rows and columns of the windows. Shared by all threads; ends with
 // a barrier.
-__attribute__((noinline)) inline void frame_gradients(const float* grad, const image_strides& at, const conv_shape& s,
-                                                      long count, float* out) {
+RL_KERNEL void frame_gradients(const float* grad, const image_strides& at, const conv_shape& s, long count,
+                               float* out) {
   const gradient_window down = window_down(s), across = window_across(s);
   const long height = s.out_height(), width = s.out_width(), outputs = s.outputs;
   for (const long line : shared(count * down.count)) {
@@ -169,10 +176,8 @@ RL_INLINE void emit_phase(const float* c, const strip_split& split, const strip&
   }
 }
 
-// The gradient by the strips that `split_rows` makes of the columns of a phase.
-__attribute__((noinline)) inline void input_gradient_by_strips(const float* grad, image_strides at, const float* packed,
-                                                               const conv_shape& s, strip_split (*split_rows)(long),
-                                                               void* scratch, epilogue emit) {
+RL_KERNEL void input_gradient_by_strips(const float* grad, image_strides at, const float* packed, const conv_shape& s,
+                                        strip_split (*split_rows)(long), void* scratch, epilogue emit) {
   const gradient_window window_y = window_down(s), window_x = window_across(s);
   const bool framed = at.channel != 1 || window_y.low || window_x.low || window_y.count > s.out_height() ||
                       window_x.count > s.out_width();
@@ -220,6 +225,8 @@ __attribute__((noinline)) inline void input_gradient_by_strips(const float* grad
     }
   }
 }
+
+#endif  // RL_PREBUILT
 
 // grad: the gradient of the result by strides; packed: pack_gradient_filter's; s: the convolution's shape, with one group.
 // Width is the number of input columns of each phase if that is known and the same for all, or 0. Ends with a barrier.

@@ -92,6 +92,14 @@ __attribute__((noinline)) void weight_tile(const pixel_block& count, const float
   }
 }
 
+#define RL_GIVEN_SUMS(rows)                                                                                              \
+  RL_GIVEN(void weight_tile<rows>(const pixel_block&, const float*, const image_strides&, const float*, const image_strides&, \
+                                  float*, bool))
+RL_GIVEN_SUMS(1) RL_GIVEN_SUMS(2) RL_GIVEN_SUMS(3) RL_GIVEN_SUMS(4) RL_GIVEN_SUMS(5) RL_GIVEN_SUMS(6)
+#if RL_LANES == 16
+RL_GIVEN_SUMS(7) RL_GIVEN_SUMS(8) RL_GIVEN_SUMS(9) RL_GIVEN_SUMS(10) RL_GIVEN_SUMS(11) RL_GIVEN_SUMS(12)
+#endif
+
 template <long M>
 RL_INLINE void run_weight_tile(row_block block, const pixel_block& count, const float* a, const image_strides& a_at,
                                const float* b, const image_strides& b_at, float* c, bool accumulate) {
@@ -159,9 +167,12 @@ RL_INLINE const float* sums_of(const weight_columns& columns, const conv_shape& 
   return tiles + (run * columns.panels_each + at / tile_columns) * tile_rows * tile_columns + at % tile_columns;
 }
 
+// A filter's sums, as [kh][kw][C / g] where `last`, else as [C / g][kh][kw], from those of its row of tiles.
+void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, bool last, float* out);
+
+#ifndef RL_PREBUILT
 // A filter's sums, as [C / g][kh][kw], from those of its row of tiles, in which the channels of a tap fill whole vectors.
-__attribute__((noinline)) inline void turn_filter(const weight_columns& columns, const conv_shape& s, const float* tiles,
-                                                  float* out) {
+RL_KERNEL void turn_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, float* out) {
   const long taps = s.kernel_height * s.kernel_width;
   for (long channel = 0; channel < s.group_channels(); channel += lanes) {
     vec<float> block[lanes] = {};
@@ -172,9 +183,8 @@ __attribute__((noinline)) inline void turn_filter(const weight_columns& columns,
   }
 }
 
-// A filter's sums, as [kh][kw][C / g] where `last`, else as [C / g][kh][kw], from those of its row of tiles.
-__attribute__((noinline)) inline void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles,
-                                                    bool last, float* out) {
+RL_KERNEL void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, bool last,
+                             float* out) {
   const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
   if (!last && channels % lanes == 0 && taps <= lanes) return turn_filter(columns, s, tiles, out);
   for (long tap = 0; tap < taps; ++tap)
@@ -190,6 +200,8 @@ __attribute__((noinline)) inline void gather_filter(const weight_columns& column
       channel += count;
     }
 }
+
+#endif  // RL_PREBUILT
 
 // A filter's gradient, panel by panel.
 RL_INLINE void emit_filter(const float* filter, long output, long count, const epilogue& emit) {
@@ -234,6 +246,10 @@ __attribute__((noinline)) void weight_product(const float* x, const image_stride
 
 // ---- depthwise -----------------------------------------------------------------------------------------------------
 
+// Channels are the lanes, which takes planes that are transposed first.
+void depthwise_weight(const float* x, const float* grad, const conv_shape& s, void* scratch, epilogue emit);
+
+#ifndef RL_PREBUILT
 // A vector's worth of channels, planes of `pixels`, as [pixels][lanes]; the plane of channel c is `share` apart from c - share.
 RL_INLINE void interleave_planes(const float* planes, long first, long count, long share, long pixels, float* out) {
   if (share == 1) return pack_transposed(planes + first * pixels, pixels, count, pixels, out, lanes);
@@ -267,9 +283,8 @@ RL_INLINE vec<float> tap_products(const conv_shape& s, const float* x, const flo
   return sum;
 }
 
-// Channels are the lanes, which takes planes that are transposed first.
-__attribute__((noinline)) inline void depthwise_weight(const float* x, const float* grad, const conv_shape& s,
-                                                       void* scratch, epilogue emit) {
+RL_KERNEL void depthwise_weight(const float* x, const float* grad, const conv_shape& s, void* scratch,
+                                epilogue emit) {
   const long taps = s.kernel_height * s.kernel_width, multiplier = s.outputs / s.groups;
   const long plane = s.height * s.width, out_plane = s.out_height() * s.out_width();
   float* planes = (float*)scratch + weight_frame_floats(s) + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
@@ -291,6 +306,8 @@ __attribute__((noinline)) inline void depthwise_weight(const float* x, const flo
     }
   }
 }
+
+#endif  // RL_PREBUILT
 
 // x by strides; grad, the gradient of the result, by strides, its channels side by side; or, with a channel to a group, x and
 // grad row-major. s: the convolution's shape. `last`: columns are [kh, kw, C / g] instead. GroupOutputs is O / g if it is known, or 0. Ends with a barrier.

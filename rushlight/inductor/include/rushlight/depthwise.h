@@ -87,8 +87,7 @@ inline void pack_depthwise(const float* weight, long channels, long taps, float*
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
 // `wide` channels of `count` pixels after `before` zeros, and zeros up to `total` pixels.
-__attribute__((noinline)) inline void fill_row(const float* from, long pixel, long wide, long before, long count, long total,
-                                               float* to) {
+RL_KERNEL void fill_row(const float* from, long pixel, long wide, long before, long count, long total, float* to) {
   if (before > total) before = total;
   if (count > total - before) count = total - before;
   __builtin_memset(to, 0, before * tile_columns * sizeof(float));
@@ -246,6 +245,9 @@ __attribute__((noinline)) void channelwise_images(const Channels& channels, cons
   }
 }
 
+RL_GIVEN(void channelwise_images(const depthwise_channels&, const float*, const image_strides&, const float*, const conv_shape&,
+                                 bool, float*, epilogue))
+
 // x channels-last by strides, packed: pack_depthwise's. scratch: depthwise_scratch_bytes. Ends with a barrier.
 RL_INLINE void conv2d_channelwise(const float* x, const image_strides& at, const float* packed, const conv_shape& s,
                                   void* scratch, epilogue emit) {
@@ -269,6 +271,11 @@ constexpr long depthwise_weight_scratch_bytes(const conv_shape& s, long threads)
   return threads * depthwise_weight_floats(s) * (long)sizeof(float);
 }
 
+// x and grad channels-last by strides. Every thread has channels of its own. Ends with a barrier.
+void channelwise_weight_gradient(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
+                                 const conv_shape& s, void* memory, epilogue emit);
+
+#ifndef RL_PREBUILT
 // Adds a row's products to the sums of `Taps` taps side by side, `spread` apart.
 template <int Taps>
 __attribute__((noinline)) void depthwise_sums(const float* x, long pixel, long spread, const float* grad, long width, float* sums) {
@@ -295,10 +302,9 @@ RL_INLINE void depthwise_row_sums(const conv_shape& s, const float* x, const flo
   }
 }
 
-// x and grad channels-last by strides. Every thread has channels of its own. Ends with a barrier.
-__attribute__((noinline)) inline void channelwise_weight_gradient(const float* x, const image_strides& at, const float* grad,
-                                                                  const image_strides& grad_at, const conv_shape& s,
-                                                                  void* memory, epilogue emit) {
+RL_KERNEL void channelwise_weight_gradient(const float* x, const image_strides& at, const float* grad,
+                                           const image_strides& grad_at, const conv_shape& s, void* memory,
+                                           epilogue emit) {
   const depthwise_geometry g = depthwise_forward(s);
   const long taps = s.kernel_height * s.kernel_width;
   float* scratch = (float*)memory + thread_index() * depthwise_weight_floats(s);
@@ -333,5 +339,6 @@ __attribute__((noinline)) inline void channelwise_weight_gradient(const float* x
     }
   }
 }
+#endif  // RL_PREBUILT
 
 }  // namespace rl

@@ -119,20 +119,25 @@ template <class V> RL_INLINE V trunc(V x) {
 
 // a > b ? a : b and a < b ? a : b, that is b where either is NaN: one instruction on x86, which GCC has to be told.
 template <class V> RL_INLINE V larger(V a, V b) {
-#ifdef RL_GCC_AVX512
+#if defined(RL_GCC_AVX512)
   if constexpr (same<V, vec<float>>) return __builtin_ia32_maxps512_mask(a, b, a, -1, 4);
+#elif defined(RL_GCC_AVX)
+  if constexpr (same<V, vec<float>>) return __builtin_ia32_maxps256(a, b);
 #endif
   return where(gt(a, b), a, b);
 }
 template <class V> RL_INLINE V smaller(V a, V b) {
-#ifdef RL_GCC_AVX512
+#if defined(RL_GCC_AVX512)
   if constexpr (same<V, vec<float>>) return __builtin_ia32_minps512_mask(a, b, a, -1, 4);
+#elif defined(RL_GCC_AVX)
+  if constexpr (same<V, vec<float>>) return __builtin_ia32_minps256(a, b);
 #endif
   return where(lt(a, b), a, b);
 }
 
-template <class V> RL_INLINE V maximum(V a, V b) { return where(isnan(a), a, larger(a, b)); }
-template <class V> RL_INLINE V minimum(V a, V b) { return where(isnan(a), a, smaller(a, b)); }
+// The greater and the smaller one, and NaN where either is. Of a chain of them, each asks whether what is new is NaN.
+template <class V> RL_INLINE V maximum(V a, V b) { return where(isnan(b), b, larger(b, a)); }
+template <class V> RL_INLINE V minimum(V a, V b) { return where(isnan(b), b, smaller(b, a)); }
 template <class V> RL_INLINE V relu(V x) { return where(lt(x, splat<V>(0)), splat<V>(0), x); }
 
 template <class V> RL_INLINE V sqrt(V x) {

@@ -33,6 +33,22 @@ void run_epilogue(const void* target, const float* values, long row, long rows, 
   }
 }
 
+// An epilogue for batches of `rows` rows each: emit(lane, batch, row, column, value).
+template <class E> struct batched_epilogue {
+  const E& emit;
+  long rows;
+
+  RL_INLINE batched_epilogue(const E& emit, long rows) : emit(emit), rows(rows) {}
+  RL_INLINE operator epilogue() const { return {this, run}; }
+
+  static void run(const void* target, const float* values, long row, long count, long column, long columns) {
+    const batched_epilogue& self = *(const batched_epilogue*)target;
+    const long batch = row / self.rows, first = row % self.rows;
+    for (long r = first; r < first + count; ++r, values += tile_columns)
+      for_each(columns, [&](auto lane, long j) { self.emit(lane, batch, r, column + j, lane.load(values + j)); });
+  }
+};
+
 // The epilogue emit(lane, row, column, value), which the caller keeps alive. Columns is how many the whole result has, if that
 // is known, and 0 otherwise.
 template <long Columns = 0, class E> RL_INLINE epilogue epilogue_of(const E& emit) {

@@ -167,6 +167,9 @@ RL_INLINE void group_channels::results(const block& b, const tap_row* rows, long
   }
 }
 
+RL_GIVEN(void channelwise_images(const group_channels&, const float*, const image_strides&, const float*, const conv_shape&, bool,
+                                 float*, epilogue))
+
 // x channels-last by strides, packed: pack_groups'. scratch: grouped_scratch_bytes. Ends with a barrier.
 RL_INLINE void conv2d_grouped(const float* x, const image_strides& at, const float* packed, const conv_shape& s, void* scratch,
                               epilogue emit) {

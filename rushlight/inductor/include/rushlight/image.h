@@ -27,6 +27,14 @@ constexpr long panel_part_bytes = 1 << 18;            // of a panel that stay in
 
 // ---- packing -------------------------------------------------------------------------------------------------------
 
+// The weight [O, C, kh, kw], contiguous, as panels: [ceil(O / NR)][K][NR]. Called by all threads of a region, or by one.
+void pack_filter(const float* weight, long outputs, long channels, long taps, filter_order order, float* packed);
+
+// `count` images with a border of zeros: [count, H + 2 ph, W + 2 pw, C], or [count, C, H + 2 ph, W + 2 pw] where the
+// columns of the input lie side by side. Shared by all threads; ends with a barrier.
+void pad_images(const float* x, const image_strides& at, const conv_shape& s, long count, bool last, float* out);
+
+#ifndef RL_PREBUILT
 // out[k][0..lanes) for `rows` <= lanes outputs whose [C * taps] weights lie at w, contiguous; K in the wanted order.
 template <class Put>
 RL_INLINE void transpose_filter(const float* w, long row_stride, long rows, long channels, long taps, const Put& put) {
@@ -43,8 +51,7 @@ RL_INLINE void transpose_filter(const float* w, long row_stride, long rows, long
   }
 }
 
-// The weight [O, C, kh, kw], contiguous, as panels: [ceil(O / NR)][K][NR]. Called by all threads of a region, or by one.
-inline void pack_filter(const float* weight, long outputs, long channels, long taps, filter_order order, float* packed) {
+RL_KERNEL void pack_filter(const float* weight, long outputs, long channels, long taps, filter_order order, float* packed) {
   const long depth = channels * taps, halves = (outputs + tile_columns - 1) / tile_columns * 2;
   for (const long half : shared(halves)) {
     const long first = half * lanes, left = outputs - first, rows = left < 0 ? 0 : left < lanes ? left : lanes;
@@ -63,9 +70,7 @@ inline void pack_filter(const float* weight, long outputs, long channels, long t
 
 // ---- the input -----------------------------------------------------------------------------------------------------
 
-// `count` images with a border of zeros: [count, H + 2 ph, W + 2 pw, C], or [count, C, H + 2 ph, W + 2 pw] where the
-// columns of the input lie side by side. Shared by all threads; ends with a barrier.
-__attribute__((noinline)) inline void pad_images(const float* x, const image_strides& at, const conv_shape& s, long count, bool last, float* out) {
+RL_KERNEL void pad_images(const float* x, const image_strides& at, const conv_shape& s, long count, bool last, float* out) {
   const long height = s.height + 2 * s.pad_height, width = s.width + 2 * s.pad_width;
   const long outer = last ? 1 : s.channels, inner = last ? s.channels : 1;
   for (const long row : shared(count * outer * height)) {
@@ -90,6 +95,8 @@ __attribute__((noinline)) inline void pad_images(const float* x, const image_str
   }
 }
 
+#endif  // RL_PREBUILT
+
 // Where the runs of K begin, and how an element of A is found.
 struct filter_runs {
   long runs, run;       // K = runs * run
@@ -106,7 +113,8 @@ inline filter_runs runs_of(const conv_shape& s, const image_strides& at) {
           1, s.stride_width * at.column, true};
 }
 
-__attribute__((noinline)) inline void find_runs(const conv_shape& s, const image_strides& at, const filter_runs& f, long* offsets) {
+#ifndef RL_PREBUILT
+RL_KERNEL void find_runs(const conv_shape& s, const image_strides& at, const filter_runs& f, long* offsets) {
   for (long i = 0; i < f.runs; ++i) {
     if (!f.last) {
       offsets[i] = i / s.kernel_height * at.channel + i % s.kernel_height * s.dilation_height * at.row;
@@ -116,6 +124,8 @@ __attribute__((noinline)) inline void find_runs(const conv_shape& s, const image
     }
   }
 }
+
+#endif  // RL_PREBUILT
 
 // ---- tiles ---------------------------------------------------------------------------------------------------------
 
@@ -149,6 +159,14 @@ __attribute__((noinline)) void filter_tile(const float* a, const float* a_second
     __builtin_memcpy(c + r * tile_columns + lanes, &sum[r][1], sizeof(vec<float>));
   }
 }
+
+#define RL_GIVEN_STRIP(rows)                                                                                             \
+  RL_GIVEN(void filter_tile<rows>(const float*, const float*, long, long, const long*, long, long, const float*, float*, bool))
+RL_GIVEN_STRIP(1) RL_GIVEN_STRIP(2) RL_GIVEN_STRIP(3) RL_GIVEN_STRIP(4) RL_GIVEN_STRIP(5) RL_GIVEN_STRIP(6)
+#if RL_LANES == 16
+RL_GIVEN_STRIP(7) RL_GIVEN_STRIP(8) RL_GIVEN_STRIP(9) RL_GIVEN_STRIP(10) RL_GIVEN_STRIP(11) RL_GIVEN_STRIP(12)
+RL_GIVEN_STRIP(13) RL_GIVEN_STRIP(14)
+#endif
 
 // The output pixels of one tile: `rows` from (image, row, column), of which the first `done` belong to the strip before;
 // in a paired strip the second half lies in the next row.
@@ -217,6 +235,11 @@ constexpr long filter_scratch_bytes(const conv_shape& s, long threads) {
   return images + threads * ((longest * s.kernel_height * (long)sizeof(long) + 63) / 64 * 64);
 }
 
+// The convolution by the strips of `split`, compiled once for all of them.
+void conv2d_by_strips(const float* x, image_strides at, const float* packed, const conv_shape& s, const strip_split& split,
+                      void* scratch, epilogue emit);
+
+#ifndef RL_PREBUILT
 // What a product of strips and panels reads. The table of runs lies in scratch memory.
 struct filter_input {
   const float* x;
@@ -227,8 +250,8 @@ struct filter_input {
 
 // The strips [first, last), at most group_limit, times one panel of weights, which goes by in parts that stay cached:
 // sums[strip - first][strip_rows][NR].
-__attribute__((noinline)) inline void filter_strips(const filter_input& in, const conv_shape& s, const strip_split& split,
-                                                    const float* panel, long first, long last, float* sums) {
+RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const strip_split& split, const float* panel,
+                             long first, long last, float* sums) {
   const filter_runs& f = in.f;
   const long run_bytes = f.run * tile_columns * (long)sizeof(float);
   const long together = panel_part_bytes / run_bytes < 1 ? 1 : panel_part_bytes / run_bytes;
@@ -246,10 +269,8 @@ __attribute__((noinline)) inline void filter_strips(const filter_input& in, cons
   }
 }
 
-// The convolution by the strips of `split`, compiled once for all of them.
-__attribute__((noinline)) inline void conv2d_by_strips(const float* x, image_strides at, const float* packed,
-                                                       const conv_shape& s, const strip_split& split, void* scratch,
-                                                       epilogue emit) {
+RL_KERNEL void conv2d_by_strips(const float* x, image_strides at, const float* packed, const conv_shape& s,
+                                const strip_split& split, void* scratch, epilogue emit) {
   const long chunk = images_at_once(s), panels = (s.outputs + tile_columns - 1) / tile_columns;
   float* padded = (float*)scratch;
   const long space = filter_scratch_bytes(s, 1) - filter_scratch_bytes(s, 0);
@@ -289,6 +310,8 @@ __attribute__((noinline)) inline void conv2d_by_strips(const float* x, image_str
     }
   }
 }
+
+#endif  // RL_PREBUILT
 
 // x by strides, the packed weight of the order that runs_of tells (of the copy, where there is padding). Width is the
 // number of output columns if it is known, or 0. Ends with a barrier.

@@ -112,4 +112,12 @@ __attribute__((noinline)) void pack_b(const T* b, long k_stride, long n_stride, 
   }
 }
 
+#define RL_GIVEN_PACKING(T, S)                                                       \
+  RL_GIVEN(void pack_transposed<T, S>(const T*, long, long, long, S*, long))         \
+  RL_GIVEN(void pack_panel<T, S>(const T*, long, long, long, long, S*))              \
+  RL_GIVEN(void pack_b<T, S>(const T*, long, long, long, long, S*))
+RL_GIVEN_PACKING(float, float)
+RL_GIVEN_PACKING(bfloat16, bfloat16) RL_GIVEN_PACKING(half, half) RL_GIVEN_PACKING(int8_t, int8_t)
+RL_GIVEN_PACKING(bfloat16, float) RL_GIVEN_PACKING(half, float) RL_GIVEN_PACKING(int8_t, float)
+
 }  // namespace rl

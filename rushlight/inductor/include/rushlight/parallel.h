@@ -56,7 +56,8 @@ class __attribute__((visibility("hidden"))) shared {
   unsigned number = 0;  // of the loop in its region, from 1 on
 };
 
-__attribute__((noinline)) inline bool shared::next() {
+#ifndef RL_PREBUILT
+RL_KERNEL bool shared::next() {
   const int threads = thread_count(), thread = thread_index();
   if (threads == 1) {
     last = count;
@@ -76,6 +77,7 @@ __attribute__((noinline)) inline bool shared::next() {
 #pragma omp barrier
   return false;
 }
+#endif
 
 // The largest and the smallest of some sizes.
 constexpr long largest(long size) { return size; }

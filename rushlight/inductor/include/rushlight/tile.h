@@ -97,6 +97,19 @@ RL_INLINE void tile(const float* a, long a_row, long a_column, const S* b, long 
   tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
 }
 
+#define RL_GIVEN_TILE(rows, S) \
+  RL_GIVEN(void tile<rows, S>(const float*, long, long, const S*, long, float*, bool, read_ahead))
+#if RL_LANES == 16
+#define RL_GIVEN_TILES(S)                                                                                             \
+  RL_GIVEN_TILE(1, S) RL_GIVEN_TILE(2, S) RL_GIVEN_TILE(3, S) RL_GIVEN_TILE(4, S) RL_GIVEN_TILE(5, S)                 \
+  RL_GIVEN_TILE(6, S) RL_GIVEN_TILE(7, S) RL_GIVEN_TILE(8, S) RL_GIVEN_TILE(9, S) RL_GIVEN_TILE(10, S)                \
+  RL_GIVEN_TILE(11, S) RL_GIVEN_TILE(12, S)
+#else
+#define RL_GIVEN_TILES(S)                                                                                             \
+  RL_GIVEN_TILE(1, S) RL_GIVEN_TILE(2, S) RL_GIVEN_TILE(3, S) RL_GIVEN_TILE(4, S) RL_GIVEN_TILE(5, S) RL_GIVEN_TILE(6, S)
+#endif
+RL_GIVEN_TILES(float) RL_GIVEN_TILES(bfloat16) RL_GIVEN_TILES(half) RL_GIVEN_TILES(int8_t)
+
 // Rows [first, first + rows) of a product; the first `done` of them belong to the block before and are not emitted.
 struct row_block {
   long first;
@@ -154,6 +167,41 @@ template <long M> struct row_split {
     run(block, a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
   }
 };
+
+// The same as values: `count` blocks, the first `large_count` of them with `large` rows and the others with `small`, and the
+// tiles that calculate them.
+template <class S> struct row_cut {
+  using tile_function = void (*)(const float*, long, long, const S*, long, float*, bool, read_ahead);
+  long rows, count, large_count;
+  int large, small;
+  tile_function large_tile, small_tile;
+
+  // Where large blocks are more rows than there are, the last one overlaps the one before.
+  RL_INLINE row_block at(long i) const {
+    if (i >= large_count) return {large_count * large + (i - large_count) * small, small, 0};
+    const long first = i * large, last = rows - large;
+    return first <= last ? row_block{first, large, 0} : row_block{last, large, (int)(first - last)};
+  }
+
+  // a is the block's first element.
+  RL_INLINE void run(int rows, const float* a, long a_row, long a_column, const S* b, long depth, float* c, bool accumulate,
+                     read_ahead ahead) const {
+    (rows == large ? large_tile : small_tile)(a, a_row, a_column, b, depth, c, accumulate, ahead);
+  }
+};
+
+template <long M, class S> row_cut<S> cut_rows(long m) {
+  using split = row_split<M>;
+  if constexpr (M > 0) {
+    constexpr int small = split::large_count < split::known_count ? split::small : split::large;
+    return {M, split::known_count, split::large_count, split::large, small, tile<split::large, S>, tile<small, S>};
+  } else {
+    const long count = split::count(m);
+    if (m >= tile_rows) return {m, count, count, tile_rows, tile_rows, tile<tile_rows, S>, tile<tile_rows, S>};
+    const typename row_cut<S>::tile_function rest[] = {tile<4, S>, tile<1, S>, tile<2, S>, tile<3, S>};
+    return {m, count, m / 4, 4, m % 4 ? (int)(m % 4) : 4, rest[0], rest[m % 4]};
+  }
+}
 
 // Hands a tile's results to the epilogue: emit(lane, row, column, value), for columns below N.
 template <class T, class E>

@@ -35,6 +35,16 @@
 #define RL_ROLLED _Pragma("GCC unroll 1")  // for a loop that an unrolled one inside, having vanished, would unroll
 #endif
 
+// Kernels that are the same for every graph are compiled when Rushlight is built (csrc/prebuilt). Code that will be linked
+// with them, with RL_PREBUILT, only sees their declarations: RL_GIVEN lists templates of which that is so, and `#ifndef
+// RL_PREBUILT` surrounds other functions.
+#ifdef RL_PREBUILT
+#define RL_GIVEN(...) extern template __VA_ARGS__;
+#else
+#define RL_GIVEN(...)
+#endif
+#define RL_KERNEL __attribute__((noinline)) inline
+
 #ifndef RL_LANES
 #if defined(__AVX512F__)
 #define RL_LANES 16
@@ -47,6 +57,8 @@
 
 #if RL_LANES == 16 && defined(__AVX512F__) && !defined(__clang__)
 #define RL_GCC_AVX512  // GCC's builtins for vec<float> are there
+#elif RL_LANES == 8 && defined(__AVX__) && !defined(__clang__)
+#define RL_GCC_AVX
 #endif
 
 namespace rl {

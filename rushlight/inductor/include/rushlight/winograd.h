@@ -12,6 +12,31 @@
 namespace rl {
 
 constexpr int winograd_places = 36;
+
+// The weight [O, C, 3, 3] by strides, as [ceil(O / NR)][36][C][NR]. Called by all threads of a region, or by one.
+void pack_winograd(const float* weight, image_strides at, long outputs, long channels, float* packed);
+
+// Blocks that a thread takes at a time: private where many blocks share little weight, else all threads share the
+// transformed input of more blocks, and each takes some panels.
+constexpr long winograd_group = 28, winograd_chunk = 128;
+constexpr bool winograd_shared(const conv_shape& s) {
+  return s.channels * s.outputs * winograd_places * (long)sizeof(float) > 3L << 20;
+}
+constexpr long winograd_floats(const conv_shape& s) {
+  const long blocks = winograd_shared(s) ? winograd_chunk : winograd_group;
+  return winograd_places * s.channels * blocks;
+}
+constexpr long winograd_products() { return winograd_places * tile_columns * winograd_group; }
+constexpr long winograd_scratch_bytes(const conv_shape& s, long threads) {
+  const long inputs = winograd_floats(s) * (winograd_shared(s) ? 1 : threads);
+  return (inputs + threads * winograd_products() + 64) * (long)sizeof(float);
+}
+
+// x channels-last by strides, weight [O, C, 3, 3] by strides and packed. Ends with a barrier.
+void conv2d_winograd(const float* x, const image_strides& at, const float* weight, const image_strides& filter,
+                     const float* packed, const conv_shape& s, void* scratch, epilogue emit);
+
+#ifndef RL_PREBUILT
 constexpr float winograd_p = 0.625f, winograd_q = 1.5f;
 constexpr float winograd_p2 = winograd_p * winograd_p, winograd_q2 = winograd_q * winograd_q;
 
@@ -70,8 +95,7 @@ RL_INLINE void gather_filters(const float* w, const image_strides& at, long rows
     }
 }
 
-// The weight [O, C, 3, 3] by strides, as [ceil(O / NR)][36][C][NR]. Called by all threads of a region, or by one.
-inline void pack_winograd(const float* weight, image_strides at, long outputs, long channels, float* packed) {
+RL_KERNEL void pack_winograd(const float* weight, image_strides at, long outputs, long channels, float* packed) {
   const long halves = (outputs + tile_columns - 1) / tile_columns * 2;
   const bool plain = at.channel == 9 && at.column == 1, last = at.channel == 1 && at.column > 0;
   const long channel_step = last ? lanes : 9 * lanes, tap_step = last ? winograd_channels * lanes : lanes;
@@ -115,8 +139,7 @@ constexpr winograd_blocks blocks_of(const conv_shape& s) {
 }
 
 // One vector of channels, from `c` where the place is inside the image.
-__attribute__((noinline)) inline void winograd_transform(const float* const* from, const bool* inside, long c, float* out,
-                                                         long place) {
+RL_KERNEL void winograd_transform(const float* const* from, const bool* inside, long c, float* out, long place) {
   const vector_lane lane;
   vec<float> x[winograd_places], half_way[winograd_places], v[6];
   RL_UNROLL for (int i = 0; i < winograd_places; ++i) x[i] = lane.load(from[i] + (inside[i] ? c : 0));
@@ -128,8 +151,8 @@ __attribute__((noinline)) inline void winograd_transform(const float* const* fro
 }
 
 // The block at (row, column) of one image to out[place][c], places being `place` floats apart.
-__attribute__((noinline)) inline void winograd_gather(const float* x, const image_strides& at, const conv_shape& s,
-                                                      long row, long column, float* out, long place) {
+RL_KERNEL void winograd_gather(const float* x, const image_strides& at, const conv_shape& s, long row, long column,
+                               float* out, long place) {
   alignas(64) static const float zeros[lanes] = {};
   const float* from[winograd_places];
   bool inside[winograd_places];
@@ -155,8 +178,7 @@ __attribute__((noinline)) inline void winograd_gather(const float* x, const imag
 // ---- products ------------------------------------------------------------------------------------------------------
 
 // Rows go into tiles of 14 or 13, the last one overlapping the one before; fewer rows into smaller tiles.
-__attribute__((noinline)) inline void winograd_product(const float* a, long rows, long channels, const float* b,
-                                                       float* c) {
+RL_KERNEL void winograd_product(const float* a, long rows, long channels, const float* b, float* c) {
   const long large = strip_rows, parts = (rows + large - 1) / large;
   for (long done = 0; done < rows;) {
     const long left = rows - done;
@@ -180,8 +202,8 @@ __attribute__((noinline)) inline void winograd_product(const float* a, long rows
 }
 
 // One output of one channel from the plain weight.
-__attribute__((noinline)) inline float conv_at(const float* x, const image_strides& at, const conv_shape& s,
-                                               const float* weight, const image_strides& filter, long row, long column) {
+RL_KERNEL float conv_at(const float* x, const image_strides& at, const conv_shape& s, const float* weight,
+                        const image_strides& filter, long row, long column) {
   float total = 0.0f;
   for (long y = 0; y < 3; ++y)
     for (long z = 0; z < 3; ++z) {
@@ -194,7 +216,7 @@ __attribute__((noinline)) inline float conv_at(const float* x, const image_strid
 
 // The outputs of one block for NR channels from m[place][0..NR), `place` floats apart: out[16][NR]. False where one of
 // them is not finite.
-__attribute__((noinline)) inline bool winograd_scatter(const float* m, long place, float* out) {
+RL_KERNEL bool winograd_scatter(const float* m, long place, float* out) {
   const vector_lane lane;
   vec<float> check = {};
   for (int j = 0; j < tile_columns; j += lanes) {
@@ -217,9 +239,9 @@ __attribute__((noinline)) inline bool winograd_scatter(const float* m, long plac
 }
 
 // Hands the outputs of one block to the epilogue.
-__attribute__((noinline)) inline void winograd_emit(const float* x, const image_strides& at, const conv_shape& s,
-                                                    const float* weight, const image_strides& filter, const float* m,
-                                                    long place, long block, long channel, epilogue emit) {
+RL_KERNEL void winograd_emit(const float* x, const image_strides& at, const conv_shape& s, const float* weight,
+                             const image_strides& filter, const float* m, long place, long block, long channel,
+                             epilogue emit) {
   alignas(64) float out[16 * tile_columns];
   const winograd_blocks blocks = blocks_of(s);
   const long height = s.out_height(), width = s.out_width(), image = blocks.image(block);
@@ -239,43 +261,26 @@ __attribute__((noinline)) inline void winograd_emit(const float* x, const image_
 
 // ---- the convolution -----------------------------------------------------------------------------------------------
 
-// Blocks that a thread takes at a time: private where many blocks share little weight, else all threads share the
-// transformed input of more blocks, and each takes some panels.
-constexpr long winograd_group = 28, winograd_chunk = 128;
-constexpr bool winograd_shared(const conv_shape& s) {
-  return s.channels * s.outputs * winograd_places * (long)sizeof(float) > 3L << 20;
-}
-constexpr long winograd_floats(const conv_shape& s) {
-  const long blocks = winograd_shared(s) ? winograd_chunk : winograd_group;
-  return winograd_places * s.channels * blocks;
-}
-constexpr long winograd_products() { return winograd_places * tile_columns * winograd_group; }
-constexpr long winograd_scratch_bytes(const conv_shape& s, long threads) {
-  const long inputs = winograd_floats(s) * (winograd_shared(s) ? 1 : threads);
-  return (inputs + threads * winograd_products() + 64) * (long)sizeof(float);
-}
-
 // `count` blocks whose transformed inputs lie at v[36][..][C], times one panel: products[36][count][NR].
-__attribute__((noinline)) inline void winograd_multiply(const float* v, long place, long count, long channels,
-                                                        const float* panel, float* products) {
+RL_KERNEL void winograd_multiply(const float* v, long place, long count, long channels, const float* panel,
+                                 float* products) {
   for (long i = 0; i < winograd_places; ++i)
     winograd_product(v + i * place, count, channels, panel + i * channels * tile_columns,
                      products + i * count * tile_columns);
 }
 
 // The transformed inputs of `count` blocks from `first`: v[36][count][C].
-__attribute__((noinline)) inline void winograd_gather_all(const float* x, const image_strides& at, const conv_shape& s,
-                                                          long first, long count, float* v) {
+RL_KERNEL void winograd_gather_all(const float* x, const image_strides& at, const conv_shape& s, long first,
+                                   long count, float* v) {
   const winograd_blocks blocks = blocks_of(s);
   for (long i = 0; i < count; ++i)
     winograd_gather(x + blocks.image(first + i) * at.image, at, s, blocks.row(first + i), blocks.column(first + i),
                     v + i * s.channels, count * s.channels);
 }
 
-// x channels-last by strides, weight [O, C, 3, 3] by strides and packed. Ends with a barrier.
-__attribute__((noinline)) inline void conv2d_winograd(const float* x, const image_strides& at, const float* weight,
-                                                      const image_strides& filter, const float* packed,
-                                                      const conv_shape& s, void* scratch, epilogue emit) {
+RL_KERNEL void conv2d_winograd(const float* x, const image_strides& at, const float* weight,
+                               const image_strides& filter, const float* packed, const conv_shape& s, void* scratch,
+                               epilogue emit) {
   const winograd_blocks blocks = blocks_of(s);
   const long total = s.images * blocks.of_image(), panels = (s.outputs + tile_columns - 1) / tile_columns;
   const long threads = thread_count(), thread = thread_index();
@@ -308,5 +313,6 @@ __attribute__((noinline)) inline void conv2d_winograd(const float* x, const imag
     }
   }
 }
+#endif  // RL_PREBUILT
 
 }  // namespace rl

@@ -1,0 +1,9 @@
+// Convolutions and their gradients.
+#define RL_PREBUILT
+#include <rushlight/gemm.h>
+
+#include "from_here.h"
+
+#include <rushlight/convolution_weight.h>
+#include <rushlight/grouped.h>
+#include <rushlight/winograd.h>

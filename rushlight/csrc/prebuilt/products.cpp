@@ -1,0 +1,4 @@
+// Shared loops, and matrix products.
+#include "from_here.h"
+
+#include <rushlight/gemm.h>
