@@ -8,6 +8,7 @@ one runs is decided when the module is imported.
 import importlib.util
 import os
 import platform
+import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -67,16 +68,28 @@ class BuildKernels(build_ext):
         ]  # fmt: skip
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = sum(pool.map(lambda job: self._compile(extension, *job), jobs), [])
-        folder = Path(self.get_ext_fullpath(extension.name)).parent / "inductor" / prebuilt.FOLDER
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in folder.glob("*.a"):
-            file.unlink()
+        folder = self._archives(self.get_ext_fullpath(extension.name))
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         digest = prebuilt.digest_of_headers(Path(HEADERS))
         for number, name in enumerate(sets):
             made = objects[number * len(sources) : (number + 1) * len(sources)]
             self.compiler.create_static_lib(made, name, output_dir=self.build_temp)
             built = Path(self.build_temp) / self.compiler.library_filename(name)
             built.replace(folder / prebuilt.archive_name(name, digest))
+
+    def copy_extensions_to_source(self) -> None:
+        """For a build in place, or an editable install."""
+        super().copy_extensions_to_source()
+        made = self._archives(os.path.join(self.build_lib, "rushlight", "_kernels"))
+        if made.is_dir():
+            shutil.rmtree(target := self._archives("rushlight/_kernels"), ignore_errors=True)
+            shutil.copytree(made, target)
+
+    @staticmethod
+    def _archives(module: str) -> Path:
+        """Where archives are that belong to a module rushlight._kernels."""
+        return Path(module).parent / "inductor" / prebuilt.FOLDER
 
     def _compile(self, extension: Extension, folder: str, source: str, flags: list[str]) -> list[str]:
         return self.compiler.compile(
