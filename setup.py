@@ -63,7 +63,7 @@ class BuildKernels(build_ext):
         sets = {name: flags for name, flags in self._instruction_sets().items() if name in prebuilt.INSTRUCTIONS}
         sources = sorted(glob(f"{PREBUILT}/*.cpp"))
         jobs = [
-            (f"prebuilt/{name}", source, [*KERNEL_FLAGS, *flags, "-ffunction-sections"])
+            (f"prebuilt/{name}", source, [*KERNEL_FLAGS, *flags, "-mtune=native", "-ffunction-sections"])
             for name, flags in sets.items() for source in sources
         ]  # fmt: skip
         with ThreadPoolExecutor(os.cpu_count()) as pool:
