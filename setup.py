@@ -37,37 +37,33 @@ class BuildKernels(build_ext):
     def build_extension(self, extension: Extension) -> None:
         if extension.name != "rushlight._kernels":
             return super().build_extension(extension)
+        sets = self._instruction_sets()
         try:
-            self._build_kernels(extension)
+            self._build_kernels(extension, sets)
         except Exception as error:  # whatever this compiler class raises
             print(f"rushlight._kernels was not built, so eager operators will run on NumPy: {error}", file=sys.stderr)
         try:
-            self._build_archives(extension)
+            self._build_archives(extension, {name: flags for name, flags in sets.items() if name in prebuilt.INSTRUCTIONS})
         except Exception as error:
             print(f"The kernels of generated code were not built, so each graph compiles its own: {error}", file=sys.stderr)
 
-    def _build_kernels(self, extension: Extension) -> None:
-        sets = self._instruction_sets()
+    def _build_kernels(self, extension: Extension, sets: dict[str, list[str]]) -> None:
         jobs = [("engine", source, [f"-DRUSHLIGHT_HAVE_{name}" for name in sets]) for source in extension.sources]
         for name, flags in sets.items():
             names = [f"-Drl=rl_{name}", f"-DRL_VARIANT={name}"]
             jobs += [(name, source, [*KERNEL_FLAGS, *flags, *names]) for source in sorted(glob(f"{KERNELS}/*_kernels.cpp"))]
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = sum(pool.map(lambda job: self._compile(extension, *job), jobs), [])
         self.compiler.link_shared_object(
-            objects, self.get_ext_fullpath(extension.name), build_temp=self.build_temp,
+            self._compile_all(extension, jobs), self.get_ext_fullpath(extension.name), build_temp=self.build_temp,
             extra_postargs=["-fopenmp", "-pthread"],
         )  # fmt: skip
 
-    def _build_archives(self, extension: Extension) -> None:
-        sets = {name: flags for name, flags in self._instruction_sets().items() if name in prebuilt.INSTRUCTIONS}
+    def _build_archives(self, extension: Extension, sets: dict[str, list[str]]) -> None:
         sources = sorted(glob(f"{PREBUILT}/*.cpp"))
         jobs = [
             (f"prebuilt/{name}", source, [*KERNEL_FLAGS, *flags, "-mtune=native", "-ffunction-sections"])
             for name, flags in sets.items() for source in sources
         ]  # fmt: skip
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = sum(pool.map(lambda job: self._compile(extension, *job), jobs), [])
+        objects = self._compile_all(extension, jobs)
         folder = self._archives(self.get_ext_fullpath(extension.name))
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -90,6 +86,11 @@ class BuildKernels(build_ext):
     def _archives(module: str) -> Path:
         """Where archives are that belong to a module rushlight._kernels."""
         return Path(module).parent / "inductor" / prebuilt.FOLDER
+
+    def _compile_all(self, extension: Extension, jobs: list[tuple[str, str, list[str]]]) -> list[str]:
+        """Compile (folder, source, flags) side by side; the objects in the same order."""
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return sum(pool.map(lambda job: self._compile(extension, *job), jobs), [])
 
     def _compile(self, extension: Extension, folder: str, source: str, flags: list[str]) -> list[str]:
         return self.compiler.compile(

@@ -86,11 +86,9 @@ def build(source: str, debug: bool = False) -> Library:
     CompilerMissing, or BuildError with what the compiler said. Where the cache folder cannot be used, a warning says so,
     and a folder that lasts as long as the process takes its place.
     """
-    flags = flags_for(debug)
-    portable = portable_key(source, flags)
+    portable = portable_key(source, flags_for(debug))
     compiler, keys = _keys(portable)
-    make = functools.partial(_compile, compiler, flags, 1 if debug else _units(), None if debug else _archive(compiler))
-    return _noted(portable, cache.obtain(keys, source, make, _load))
+    return _noted(portable, cache.obtain(keys, source, functools.partial(_compile, compiler, debug), _load))
 
 
 def find(portable: str) -> Library | None:
@@ -130,21 +128,17 @@ def _units() -> int:
     return min(MOST_UNITS, processors + 1) if processors > 1 else 1
 
 
-def _archive(compiler: str | CompilerMissing) -> Path | None:
+def _archive(compiler: str) -> Path | None:
     """The kernels that need not be compiled again, which were compiled by GCC."""
-    if isinstance(compiler, CompilerMissing) or "clang" in os.path.realpath(compiler):
-        return None
-    return prebuilt.archive(instructions(), headers_digest())
+    return None if "clang" in os.path.realpath(compiler) else prebuilt.archive(instructions(), headers_digest())
 
 
-def _compile(
-    compiler: str | CompilerMissing, flags: tuple[str, ...], most: int, archive: Path | None,
-    source: Path, folder: Path, output: Path,
-) -> None:  # fmt: skip
-    """Write `source`, as up to `most` units, into the library `output`, which takes from an archive what it has."""
+def _compile(compiler: str | CompilerMissing, debug: bool, source: Path, folder: Path, output: Path) -> None:
+    """Write `source`, as one unit or several, into the library `output`, which takes from an archive what it has."""
     if isinstance(compiler, CompilerMissing):
         raise compiler
-    texts = units.split(source.read_text(), most, str(source))
+    flags, archive = flags_for(debug), None if debug else _archive(compiler)
+    texts = units.split(source.read_text(), 1 if debug else _units(), str(source))
     if archive is not None:
         objects = _objects(compiler, (*flags, prebuilt.DEFINE), texts, source, folder)
         try:

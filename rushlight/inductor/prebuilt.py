@@ -13,15 +13,12 @@ from pathlib import Path
 
 FOLDER = "archives"  # beside this file
 DEFINE = "-DRL_PREBUILT"  # for units that will be linked with an archive
-INSTRUCTIONS = {
-    "avx512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2",
-               "-mprefer-vector-width=512"],
-    "avx2": ["-mavx2", "-mfma", "-mf16c", "-mbmi", "-mbmi2"],
-}  # fmt: skip
-_NEEDED = {
-    "avx512": {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx2", "fma", "f16c", "bmi1", "bmi2"},
-    "avx2": {"avx2", "fma", "f16c", "bmi1", "bmi2"},
-}
+
+# The names of features as Linux writes them, and GCC's flags for them.
+_AVX2 = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c", "bmi1": "-mbmi", "bmi2": "-mbmi2"}
+_AVX512 = _AVX2 | {name: f"-m{name}" for name in ("avx512f", "avx512bw", "avx512vl", "avx512dq")}
+_NEEDED = {"avx2": _AVX2.keys(), "avx512": _AVX512.keys()}
+INSTRUCTIONS = {"avx2": [*_AVX2.values()], "avx512": [*_AVX512.values(), "-mprefer-vector-width=512"]}
 
 
 def digest_of_headers(folder: Path) -> str:
@@ -38,12 +35,11 @@ def archive_name(instructions: str, digest: str) -> str:
 
 
 def archive(features: Collection[str], digest: str) -> Path | None:
-    """The archive for code that uses all that the processor can, of which `features` are the names as Linux writes them.
+    """The archive for code that uses all that the processor can, its `features`.
 
     None where it was not built, or not from the present headers. Code for 16 floats at a time needs the archive of these.
     """
-    wide = "avx512f" in features
-    instructions = "avx512" if wide else "avx2"
+    instructions = "avx512" if "avx512f" in features else "avx2"
     if not _NEEDED[instructions] <= set(features):
         return None
     found = Path(__file__).parent / FOLDER / archive_name(instructions, digest)

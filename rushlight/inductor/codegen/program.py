@@ -264,6 +264,7 @@ class ProgramWriter:
             pointers.append(f"void* own_panels = {place};")
             names[OWN_PANELS] = "own_panels"
         names |= self._passing(program, "panels", pointers)
+        names |= {operand.unpacked: self._source_of(operand, names) for operand in program.packed}
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
         arena_size = self._place(program.arena, arena, names, lines, pointers)
@@ -375,20 +376,26 @@ class ProgramWriter:
             if group.constant is not constant or group.stored & self.passing.keys():
                 continue
             packed = [self.packed[argument] for argument in kernel.arguments if argument in self.packed]
-            kept = [operand for operand in packed if operand.constant]
-            sources = {operand.unpacked: self._source_of(operand, names) for operand in kept}
             line = next((line for member in group.members[::-1] for line in member.lines), "")
+            kept = [step for operand in packed if operand.constant for step in self._packing_in_run(operand, names)]
             calls.append([
-                *(f"if (panels) {step}" for operand in kept for step in self._packing(operand, names, operand.by_panels)),
-                _call(name, kernel, names | sources) + (f"  // {line}" if line else ""),
+                *(f"if (panels) {step}" for step in kept),
+                _call(name, kernel, names) + (f"  // {line}" if line else ""),
             ])  # fmt: skip
         return calls
 
-    def _packing(self, operand: PackedOperand, names: dict[str, str], by_panels: bool = False) -> list[str]:
-        """The statements that pack a constant, or what a loop makes for it; just the loop where panels are packed later."""
+    def _packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
+        """The statements that pack a constant, or what a loop makes for it."""
+        return [*self._making(operand, names), operand.call(self._source_of(operand, names), names[operand.name])]
+
+    def _packing_in_run(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
+        """The same before a kernel that reads it, as far as that does not pack the panels itself."""
+        return self._making(operand, names) if operand.by_panels else self._packing(operand, names)
+
+    def _making(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
+        """The loop that makes what is packed, if one does."""
         source = operand.source.buffer
-        made = [_call(*self.passing[source], names)] if source in self.passing else []
-        return made if by_panels else [*made, operand.call(self._source_of(operand, names), names[operand.name])]
+        return [_call(*self.passing[source], names)] if source in self.passing else []
 
     def _source_of(self, operand: PackedOperand, names: dict[str, str]) -> str:
         """The address of the first element that is packed."""
