@@ -21,9 +21,8 @@ int64_t lstm_scratch(int64_t hidden) {
 }
 
 // body(block of hidden units, rows of the batch), shared among the threads; ends with a barrier.
-template <class F> static RL_INLINE void for_blocks(const Lstm& l, const F& body) {
-  const long row_blocks = row_split<0>::count(l.batch), tasks = blocks_of(l.hidden) * row_blocks;
-  for (const long task : shared(tasks)) body(task / row_blocks, row_split<0>::at(l.batch, task % row_blocks));
+template <class F> static RL_INLINE void for_blocks(const Lstm& l, const row_cut<float>& cut, const F& body) {
+  for (const long task : shared(blocks_of(l.hidden) * cut.count)) body(task / cut.count, cut.at(task % cut.count));
 }
 
 // A step's memory, for one sequence: [4][hidden] gates, and the cells behind them in the workspace.
@@ -56,6 +55,7 @@ static void next_cells(const Lstm& l, long time, long step, long before, long ro
 void lstm(const Lstm* operands) {
   const Lstm& l = *operands;
   const long panel = l.hidden * tile_columns;
+  const row_cut<float> cut = cut_rows<0, float>(l.batch);
   float* panels = (float*)l.scratch;
   for (const long task : shared(blocks_of(l.hidden) * gate_count)) {
     const long first = task / gate_count * tile_columns, row = task % gate_count * l.hidden + first;
@@ -64,10 +64,10 @@ void lstm(const Lstm* operands) {
   for (long step = 0; step < l.steps; ++step) {
     const long time = l.reverse ? l.steps - 1 - step : step, before = l.reverse ? time + 1 : time - 1;
     const float* state = step ? l.output + before * l.batch * l.hidden : l.state;
-    for_blocks(l, [&](long block, row_block rows) {
+    for_blocks(l, cut, [&](long block, row_block rows) {
       alignas(64) float sums[gate_count][tile_rows * tile_columns];
       for (long g = 0; g < gate_count; ++g)
-        row_split<0>::run(rows, state, l.hidden, 1, panels + (block * gate_count + g) * panel, l.hidden, sums[g], false);
+        cut.run(rows, state, l.hidden, 1, panels + (block * gate_count + g) * panel, l.hidden, sums[g], false);
       for (int r = rows.done; r < rows.rows; ++r)
         next_cells(l, time, step, before, rows.first + r, block * tile_columns, sums[0] + r * tile_columns);
     });
@@ -99,6 +99,7 @@ void lstm_backward(const Lstm* operands, const LstmGradients* gradients) {
   const Lstm& l = *operands;
   const LstmGradients& g = *gradients;
   const long depth = gate_count * l.hidden, panel = depth * tile_columns;
+  const row_cut<float> cut = cut_rows<0, float>(l.batch);
   float* panels = (float*)l.scratch;
   for (const long block : shared(blocks_of(l.hidden)))
     pack_panel(l.weight + block * tile_columns, l.hidden, 1L, depth, width_at(l.hidden, block * tile_columns),
@@ -106,11 +107,11 @@ void lstm_backward(const Lstm* operands, const LstmGradients* gradients) {
   for (long step = l.steps - 1; step >= -1; --step) {
     const long time = l.reverse ? l.steps - 1 - step : step, before = l.reverse ? time + 1 : time - 1;
     const long after = l.reverse ? time - 1 : time + 1;
-    for_blocks(l, [&](long block, row_block rows) {
+    for_blocks(l, cut, [&](long block, row_block rows) {
       const long first = block * tile_columns, width = width_at(l.hidden, first);
       alignas(64) float sums[tile_rows * tile_columns];
       if (step + 1 < l.steps)
-        row_split<0>::run(rows, g.into_gates + after * l.batch * depth, depth, 1, panels + block * panel, depth, sums, false);
+        cut.run(rows, g.into_gates + after * l.batch * depth, depth, 1, panels + block * panel, depth, sums, false);
       for (int r = rows.done; r < rows.rows; ++r) {
         float *sum = sums + r * tile_columns, *state = g.grad_state + (rows.first + r) * l.hidden + first;
         if (step + 1 == l.steps) __builtin_memcpy(sum, state, width * sizeof(float));

@@ -36,6 +36,13 @@ struct read_next {
   long first, blocks;
 };
 
+// Hands the results of a row block to the epilogue, its rows being counted from `row` on.
+RL_INLINE void emit_block(const float* c, row_block block, long row, long column, long columns, const epilogue& emit) {
+  const long left = columns - column;
+  emit(c + block.done * tile_columns, row + block.first + block.done, block.rows - block.done, column,
+       left < tile_columns ? left : tile_columns);
+}
+
 // One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue, for rows
 // that are counted from `row` on.
 template <class S>
@@ -44,17 +51,15 @@ RL_INLINE void multiply_group(const row_cut<S>& cut, long first, long last, cons
                               const epilogue& emit) {
   alignas(64) float sums[group_limit * tile_rows * tile_columns];
   const long parts = depth > depth_block ? (depth + depth_block - 1) / depth_block : 1;
-  const long step = tile_columns * (long)sizeof(S) / next.blocks, left = columns - first_column;
+  const long step = tile_columns * (long)sizeof(S) / next.blocks;
   for (long part = 0; part < parts; ++part) {
     const long k = part ? depth * part / parts : 0, k_end = part + 1 < parts ? depth * (part + 1) / parts : depth;
     for (long i = first; i < last; ++i) {
       const row_block block = cut.at(i);
       float* c = sums + (parts > 1 ? i - first : 0) * tile_rows * tile_columns;
-      cut.run(block.rows, a + block.first * a_row + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c,
-              part > 0, {(const char*)next.from + ((i - next.first) * depth + k) * step, step});
-      if (part + 1 == parts)
-        emit(c + block.done * tile_columns, row + block.first + block.done, block.rows - block.done, first_column,
-             left < tile_columns ? left : tile_columns);
+      cut.run(block, a + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c, part > 0,
+              {(const char*)next.from + ((i - next.first) * depth + k) * step, step});
+      if (part + 1 == parts) emit_block(c, block, row, first_column, columns, emit);
     }
   }
 }
@@ -166,18 +171,15 @@ __attribute__((noinline)) void multiply_columns(const row_cut<S>& cut, const flo
     const long panel_end = (task % cuts + 1) * share < panels ? (task % cuts + 1) * share : panels;
     for (long panel = task % cuts * share; panel < panel_end; ++panel) {
       alignas(64) float sums[column_group * tile_rows * tile_columns];
-      const long parts = (depth + depth_block - 1) / depth_block, column = panel * tile_columns, left = columns - column;
+      const long parts = (depth + depth_block - 1) / depth_block, column = panel * tile_columns;
       for (long part = 0; part < parts; ++part) {
         const long k = depth * part / parts, k_end = depth * (part + 1) / parts;
         for (long i = first; i < last; ++i) {
           const row_block block = cut.at(i);
           float* c = sums + (i - first) * tile_rows * tile_columns;
-          const S* b = packed + column * depth + k * tile_columns;
-          cut.run(block.rows, rows + ((i - first) * depth + k) * tile_rows, 1, tile_rows, b, k_end - k, c, part > 0,
-                  {(const char*)b, tile_columns * (long)sizeof(S)});
-          if (part + 1 == parts)
-            emit(c + block.done * tile_columns, block.first + block.done, block.rows - block.done, column,
-                 left < tile_columns ? left : tile_columns);
+          cut.run({0, block.rows, 0}, rows + ((i - first) * depth + k) * tile_rows, 1, tile_rows,
+                  packed + column * depth + k * tile_columns, k_end - k, c, part > 0);
+          if (part + 1 == parts) emit_block(c, block, 0, column, columns, emit);
         }
       }
     }
@@ -273,33 +275,35 @@ RL_INLINE void turn_square(const float* c, float* out) {
     }
 }
 
-template <class S>
-__attribute__((noinline)) void multiply_turned(const row_cut<S>& whole, const row_cut<S>& rest, const S* packed_rows, long rows,
-                                               const float* b, long b_column, long columns, long depth, epilogue emit) {
+void multiply_turned(const row_cut<float>& whole, const row_cut<float>& rest, const float* packed_rows, long rows,
+                     const float* b, long b_column, long columns, long depth, epilogue emit);
+
+#ifndef RL_PREBUILT
+RL_KERNEL void multiply_turned(const row_cut<float>& whole, const row_cut<float>& rest, const float* packed_rows, long rows,
+                               const float* b, long b_column, long columns, long depth, epilogue emit) {
   const long across = (rows + tile_columns - 1) / tile_columns, down = (columns + tile_columns - 1) / tile_columns;
   for (const long at : shared(down * across)) {
     const long column = at / across * tile_columns, row = at % across * tile_columns;
     const long wide = columns - column < tile_columns ? columns - column : tile_columns;
-    const row_cut<S>& cut = wide < tile_columns ? rest : whole;
+    const row_cut<float>& cut = wide < tile_columns ? rest : whole;
     alignas(64) float c[tile_columns * tile_columns] = {}, turned[tile_columns * tile_columns];
-    const S* panel = packed_rows + row * depth;
     for (long i = 0; i < cut.count; ++i) {
       const row_block block = cut.at(i);
-      cut.run(block.rows, b + (column + block.first) * b_column, b_column, 1, panel, depth, c + block.first * tile_columns,
-              false, {(const char*)panel, tile_columns * (long)sizeof(S)});
+      cut.run(block, b + column * b_column, b_column, 1, packed_rows + row * depth, depth, c + block.first * tile_columns, false);
     }
     turn_square(c, turned);
     emit(turned, row, rows - row < tile_columns ? rows - row : tile_columns, column, wide);
   }
 }
+#endif  // RL_PREBUILT
 
 // C = A * B for M rows, N columns and a depth of at most depth_block. packed_rows: A's transposed in panels, by pack_b with
 // the strides of A swapped. B has unit stride along K, and b_column is the distance of its columns.
 template <long M, long N>
 RL_INLINE void gemm_turned(const float* packed_rows, const float* b, long b_column, long depth, const epilogue& emit) {
   constexpr long rest = N % tile_columns ? N % tile_columns : tile_columns;
-  multiply_turned<float>(cut_rows<tile_columns, float>(tile_columns), cut_rows<rest, float>(rest), packed_rows, M, b, b_column,
-                         N, depth, emit);
+  multiply_turned(cut_rows<tile_columns, float>(tile_columns), cut_rows<rest, float>(rest), packed_rows, M, b, b_column, N,
+                  depth, emit);
 }
 
 #define RL_GIVEN_PRODUCTS(S)                                                                                             \
@@ -307,7 +311,5 @@ RL_INLINE void gemm_turned(const float* packed_rows, const float* b, long b_colu
   RL_GIVEN(void multiply_columns(const row_cut<S>&, const float*, long, const S*, long, long, void*, epilogue))          \
   RL_GIVEN(void multiply_batches(const row_cut<float>&, long, matrices<float>, matrices<S>, long, long, void*, epilogue))
 RL_GIVEN_PRODUCTS(float) RL_GIVEN_PRODUCTS(bfloat16) RL_GIVEN_PRODUCTS(half) RL_GIVEN_PRODUCTS(int8_t)
-RL_GIVEN(void multiply_turned(const row_cut<float>&, const row_cut<float>&, const float*, long, const float*, long, long, long,
-                              epilogue))
 
 }  // namespace rl

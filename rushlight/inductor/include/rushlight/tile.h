@@ -140,32 +140,6 @@ template <long M> struct row_split {
       return {i * 4, (int)(m - i * 4 < 4 ? m - i * 4 : 4), 0};
     }
   }
-
-  // a is the matrix's beginning.
-  template <class S>
-  static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth,
-                            float* c, bool accumulate, read_ahead ahead) {
-    a += block.first * a_row;
-    if constexpr (M > 0) {
-      if (large_count == known_count || block.rows == large)
-        tile<large>(a, a_row, a_column, b, depth, c, accumulate, ahead);
-      else tile<small>(a, a_row, a_column, b, depth, c, accumulate, ahead);
-    } else {
-      switch (block.rows) {
-        case 1: return tile<1>(a, a_row, a_column, b, depth, c, accumulate, ahead);
-        case 2: return tile<2>(a, a_row, a_column, b, depth, c, accumulate, ahead);
-        case 3: return tile<3>(a, a_row, a_column, b, depth, c, accumulate, ahead);
-        case 4: return tile<4>(a, a_row, a_column, b, depth, c, accumulate, ahead);
-        default: return tile<tile_rows>(a, a_row, a_column, b, depth, c, accumulate, ahead);
-      }
-    }
-  }
-
-  template <class S>
-  static RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth,
-                            float* c, bool accumulate) {
-    run(block, a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
-  }
 };
 
 // The same as values: `count` blocks, the first `large_count` of them with `large` rows and the others with `small`, and the
@@ -183,10 +157,15 @@ template <class S> struct row_cut {
     return first <= last ? row_block{first, large, 0} : row_block{last, large, (int)(first - last)};
   }
 
-  // a is the block's first element.
-  RL_INLINE void run(int rows, const float* a, long a_row, long a_column, const S* b, long depth, float* c, bool accumulate,
-                     read_ahead ahead) const {
-    (rows == large ? large_tile : small_tile)(a, a_row, a_column, b, depth, c, accumulate, ahead);
+  // a is the matrix's beginning.
+  RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
+                     bool accumulate, read_ahead ahead) const {
+    const tile_function tile = block.rows == large ? large_tile : small_tile;
+    tile(a + block.first * a_row, a_row, a_column, b, depth, c, accumulate, ahead);
+  }
+  RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
+                     bool accumulate) const {
+    run(block, a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
   }
 };
 
