@@ -20,8 +20,8 @@ and other threads are left alone. What a callback raises is raised by the call. 
 
 from rushlight._C import CacheEntry, cache_entries, reset_code, set_eval_frame, skip_code
 from rushlight.compiler.compile import OptimizedModule
-from rushlight.dynamo.capture import GuardedCode
 from rushlight.dynamo.frames import debug_cache_entries
+from rushlight.dynamo.guarded_code import GuardedCode
 
 __all__ = [
     "CacheEntry", "GuardedCode", "OptimizedModule", "_debug_get_cache_entry_list", "cache_entries", "reset_code",

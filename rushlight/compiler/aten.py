@@ -6,6 +6,7 @@ inputs. Dynamo's guards hold when it is called; what the graph of aten operators
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ from rushlight.inductor.compiled import ConstantChanged
 from rushlight.utils.pytree import tree_flatten
 
 if TYPE_CHECKING:
+    from rushlight.compiler.kept_graphs import KeptGraph
     from rushlight.compiler.passes import Pipelines
     from rushlight.fx.proxy_tensor import Capture
 
@@ -52,7 +54,7 @@ def compile_to_aten(
         return module.forward
     opened = open_inputs(module)
     kind = training.TrainingGraph if needs_gradients(module) else AtenGraph
-    graph = kind(module, build, names, log, passes, opened, kept)
+    graph = kind(lambda: module, build, names, log, passes, opened, kept)
     try:
         graph.compile(inputs)
     except Untraceable as reason:
@@ -133,13 +135,14 @@ class Made(NamedTuple):
 
 class AtenGraph:
     """Runs a module as aten operators: captured again when a parameter's size, strides or dtype changed, and, where it
-    writes to memory, once for each way in which the inputs share it. Safe to call from several threads."""
+    writes to memory, once for each way in which the inputs share it. `made` makes the module, when it is needed. Safe to call
+    from several threads."""
 
     def __init__(
-        self, module: GraphModule, build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
+        self, made: Callable[[], GraphModule], build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
         passes: Callable[[], Pipelines], opened: Opened | None = None, kept: KeptPlans | None = None,
     ):  # fmt: skip
-        self.module = module
+        self._made = made
         self.passes = passes
         self.opened = opened
         self.kept = kept
@@ -147,11 +150,28 @@ class AtenGraph:
         self.names = names
         self.log = log
         self.run: Callable = self._run
-        targets = [node.target for node in module.graph.nodes if node.op == "get_attr"]
-        self._attributes = {target: getattr(module, target) for target in targets}
         self._compiled: Callable | None = None
         self._placed: dict[tuple, Callable] | None = None
         self._lock = threading.RLock()
+
+    @functools.cached_property
+    def module(self) -> GraphModule:
+        """The captured graph."""
+        return self._made()
+
+    @functools.cached_property
+    def _attributes(self) -> dict[str, Tensor]:
+        targets = [node.target for node in self.module.graph.nodes if node.op == "get_attr"]
+        return {target: getattr(self.module, target) for target in targets}
+
+    def resume(self, key: str, module: KeptGraph) -> GraphLaunch | None:
+        """Run by the plan of that name, which was kept for `module`; None where there is none, or it takes more than that."""
+        found = self.kept.find(key, module, self._traced_again(state.grad_enabled))
+        if found is None or type(found[0]) is not GraphLaunch:
+            return None
+        run, plan = found
+        self._use(run, bool(plan.constants), module.input_count)
+        return run
 
     def compile(self, inputs: list[Tensor]) -> Callable:
         """Capture and build for inputs that lie in memory as these do."""
@@ -164,13 +184,19 @@ class AtenGraph:
             self._placed = self._placed or {}
             self._placed[self._placement(inputs)] = made
             self.run = self._run_placed
-        elif type(made) is GraphLaunch and has_constants:
-            made.general = self._general(made, made.general, len(inputs))
+            self._compiled = made
+        else:
+            self._use(made, has_constants, len(inputs))
+        return made
+
+    def _use(self, made: Callable, has_constants: bool, count: int) -> None:
+        """Have a callable of `count` inputs run the graph from now on."""
+        if type(made) is GraphLaunch and has_constants:
+            made.general = self._general(made, made.general, count)
             self.run = made
         elif not has_constants:
             self.run = made
         self._compiled = made
-        return made
 
     def _general(self, launch: GraphLaunch, general: Callable, count: int) -> Callable:
         """The general way of a native callable, which captures anew where a constant does not fit, for later calls as well. It
@@ -193,14 +219,15 @@ class AtenGraph:
         found = None if key is None else self.kept.find(key, self.module, self._traced_again(state.grad_enabled))
         if found is not None:
             run, plan = found
+            self.module.meta["kept_plan"] = key
             return Made(self._guarded(run, inputs, lambda: gives_inputs(plan)), False, bool(plan.constants))
         captured = self._trace(inputs)
         traced = captured.module
         self.log("graph", lambda: traced.print_readable(print_output=False))
         run = self.build(traced, inputs)
         is_placed = graph_passes.depends_on_placement(traced)
-        if key is not None and not is_placed:
-            self.kept.keep(key, self._attributes, traced, captured.constants)
+        if key is not None and not is_placed and self.kept.keep(key, self._attributes, traced, captured.constants):
+            self.module.meta["kept_plan"] = key
         return Made(self._guarded(run, inputs, lambda: _gives_inputs(traced)), is_placed, bool(captured.constants))
 
     def _trace(self, inputs: list[Tensor]) -> Capture:

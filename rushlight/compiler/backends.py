@@ -11,8 +11,10 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from rushlight.compiler.aten import compile_to_aten
+from rushlight.compiler.aten import AtenGraph, Builder, compile_to_aten
+from rushlight.compiler.kept_captures import KeptCaptures
 from rushlight.compiler.kept_plans import KeptPlans
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.settings import Settings
@@ -25,6 +27,9 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor.build import BuildError, CompilerMissing
 from rushlight.inductor.compile_fx import Options, compile_fx
 from rushlight.inductor.sizes import UnsupportedSize
+
+if TYPE_CHECKING:
+    from rushlight.compiler.passes import Pipelines
 
 Backend = Callable[[GraphModule, list[Tensor]], Callable]
 
@@ -134,15 +139,32 @@ def name_of_backend(backend: str | Backend) -> str:
     return backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
 
 
+def _native_parts(settings: Settings, log: StageLog) -> tuple[Builder, Callable[[], Pipelines]]:
+    """How "inductor" builds a graph of aten operators, and the passes before that."""
+    return (lambda aten, _: native(aten, settings, log)), (lambda: passes.for_fusion(settings.fallback_random))
+
+
+def kept_captures(
+    backend: str | Backend, settings: Settings, about: str, names: Callable[[], dict[TensorImpl, str]], log: StageLog
+) -> KeptCaptures | None:
+    """Where whole captures for a backend are kept; None where they are not, or somebody wants to see them made. `about` is
+    what they depend on beside the settings."""
+    plans = kept_plans(settings) if backend == "inductor" else None
+    if plans is None:
+        return None
+    build, of_fusion = _native_parts(settings, log)
+    return KeptCaptures(
+        plans, f"{settings} {about}", lambda made: AtenGraph(made, build, names, log, of_fusion, None, plans)
+    )
+
+
 def make_backend(
     backend: str | Backend, settings: Settings, names: Callable[[], dict[TensorImpl, str]], log: StageLog
 ) -> Backend:
     """The backend for a name or a callable that was checked; `names` gives the qualified names of parameters and buffers."""
     if backend == "inductor":
-        return lambda module, inputs: compile_to_aten(
-            module, inputs, lambda aten, _: native(aten, settings, log), names, log,
-            lambda: passes.for_fusion(settings.fallback_random), kept_plans(settings),
-        )  # fmt: skip
+        build, of_fusion = _native_parts(settings, log)
+        return lambda module, inputs: compile_to_aten(module, inputs, build, names, log, of_fusion, kept_plans(settings))
     if backend == "aot_eager":
         return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log, lambda: passes.BY_OPERATOR)
     chosen = backend if callable(backend) else _registered.get(backend, eager)

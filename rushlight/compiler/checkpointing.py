@@ -7,14 +7,16 @@ calculates again in the backward, whatever they cost; random numbers are kept, s
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight._C import skip_code
 from rushlight.core.thread_state import state
 from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.builtin import HANDLERS
+from rushlight.dynamo.handlers import HANDLERS
 from rushlight.utils.checkpoint import CheckpointFunction, checkpoint
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.values.base import Value
 
 # Options that change nothing in a graph.
 _OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "early_stop")

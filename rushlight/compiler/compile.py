@@ -14,13 +14,16 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
-from rushlight.compiler.backends import Backend, check_backend, make_backend, name_of_backend
+from rushlight.compiler.backends import Backend, check_backend, kept_captures, make_backend, name_of_backend
+from rushlight.compiler.kept_captures import KeptCaptures
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.settings import Settings, from_environment
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
+from rushlight.dynamo.dynamic import History
 from rushlight.dynamo.errors import BackendCompilerFailed
 from rushlight.dynamo.frames import FrameCallback, Log
+from rushlight.dynamo.guarded_code import GuardedCode
 from rushlight.dynamo.regions import CALL_MODEL, is_compiled_wrapper, optimize
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
@@ -44,7 +47,7 @@ class CompileCallback(FrameCallback):
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
         """The backend, which raises BackendCompilerFailed for its errors, and the log of one capture."""
-        log = StageLog(self.settings, self.name if code.co_name == CALL_MODEL else code.co_qualname)
+        log = self._log(code)
 
         def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
             try:
@@ -58,6 +61,24 @@ class CompileCallback(FrameCallback):
             return made
 
         return run_backend, log
+
+    def kept(self, frame: Any, history: History) -> GuardedCode | None:
+        """A capture from the cache folder."""
+        captures = self._captures(frame.f_code)
+        return None if captures is None else captures.find(frame, history)
+
+    def keep(self, frame: Any, history: History, found: GuardedCode) -> None:
+        """Puts a capture there."""
+        captures = self._captures(frame.f_code)
+        if captures is not None:
+            captures.keep(frame, history, found)
+
+    def _captures(self, code: types.CodeType) -> KeptCaptures | None:
+        log = self._log(code)
+        return kept_captures(self.chosen, self.settings, f"{self.fullgraph} {self.dynamic} {log.name}", self._names, log)
+
+    def _log(self, code: types.CodeType) -> StageLog:
+        return StageLog(self.settings, self.name if code.co_name == CALL_MODEL else code.co_qualname)
 
     def _names(self) -> dict[TensorImpl, str]:
         module = self._module()

@@ -9,17 +9,20 @@ import functools
 import inspect
 import threading
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from rushlight.compiler.compile import OptimizedModule, innermost
+from rushlight.core.lazy_module import LazyModule
 from rushlight.dynamo import frames, regions
 from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.builtin import HANDLERS
-from rushlight.dynamo.values.constant import ConstantValue
-from rushlight.dynamo.values.tensor import ALLOWED_IN_GRAPH
+from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, HANDLERS, SUBSTITUTED
 from rushlight.nn.modules.module import Module
 
+if TYPE_CHECKING:
+    from rushlight.dynamo.values.base import Value
+
+constant = LazyModule("rushlight.dynamo.values.constant")
 _lock = threading.Lock()  # of the tables that a program's functions are entered into
 
 
@@ -80,10 +83,12 @@ def substitute_in_graph(
     def decorate(function: Callable) -> Callable:
         if not skip_signature_check:
             _check_parameters(original_fn, function)
+        import_module("rushlight.dynamo.values")  # whose own handlers come first
         with _lock:
             if original_fn in HANDLERS:
                 raise ValueError(f"Duplicate polyfill object for {original_fn}: it has a substitute, or is followed, already")
             HANDLERS[original_fn] = lambda tx, *args, **kwargs: tx.wrap_constant(function).call(tx, list(args), kwargs)
+            SUBSTITUTED.append(original_fn)
         return function
 
     return decorate
@@ -109,4 +114,4 @@ def _break(tx: Any, msg: Value | None = None) -> Value:
 
 
 HANDLERS[graph_break] = _break
-HANDLERS[is_compiling] = lambda tx: ConstantValue(True)
+HANDLERS[is_compiling] = lambda tx: constant.ConstantValue(True)

@@ -14,9 +14,9 @@ from typing import Any
 
 from rushlight.compiler.compile import innermost
 from rushlight.core.tensor import Tensor
-from rushlight.dynamo.capture import GuardedCode
 from rushlight.dynamo.frames import FrameCallback, Log
 from rushlight.dynamo.graph_builder import Backend
+from rushlight.dynamo.guarded_code import GuardedCode
 from rushlight.dynamo.guards import Guard
 from rushlight.dynamo.regions import optimize
 from rushlight.fx.graph_module import GraphModule

@@ -31,8 +31,8 @@ pieces = LazyModule("rushlight.inductor.pieces")
 
 # Folders of the library that decide what a graph becomes.
 _SOURCES = (
-    "amp", "aot", "autograd", "compiler", "core", "fft", "fx", "inductor", "linalg", "nn", "ops", "quantized", "sparse",
-    "special", "utils",
+    "amp", "aot", "autograd", "compiler", "core", "dynamo", "fft", "fx", "inductor", "linalg", "nn", "ops", "quantized",
+    "sparse", "special", "utils",
 )  # fmt: skip
 
 
@@ -44,17 +44,20 @@ class KeptPlans:
 
     def key_of(self, module: GraphModule) -> str | None:
         """The name of a graph's plan; None for a graph that is to be traced each time."""
+        try:
+            return self.name_of(_Description(module).text())
+        except Unknown:
+            return None
+
+    def name_of(self, text: str) -> str | None:
+        """The name of what `text` describes, in these modes of the thread; None where nothing can be kept in them."""
         cast = state.autocast
         if self.options.debug or self.options.autotune or state.modes or (cast is not None and cast.enabled):
             return None
         if library.has_foreign_kernels():
             return None
         modes = (state.grad_enabled, state.inference, state.include, state.exclude, get_default_dtype())
-        try:
-            text = f"{modes}\n{_Description(module).text()}"
-        except Unknown:
-            return None
-        return plan_cache.digest(text, self.options, _SOURCES)
+        return plan_cache.digest(f"{modes}\n{text}", self.options, _SOURCES)
 
     def find(self, key: str, module: GraphModule, trace: Callable[[], GraphModule]) -> tuple[Callable[..., tuple], Plan] | None:
         """What runs a captured graph, and its plan, if one was kept; `trace` makes its graph of aten operators, for those who
@@ -66,7 +69,7 @@ class KeptPlans:
         details = functools.cache(lambda: pieces.lower(trace(), self.options, lambda stage, text: None))
         return runner(CompiledGraph, module, plan, built, details), plan
 
-    def keep(self, key: str, attributes: dict[str, Tensor], traced: GraphModule, constants: dict[str, Tensor]) -> None:
+    def keep(self, key: str, attributes: dict[str, Tensor], traced: GraphModule, constants: dict[str, Tensor]) -> bool:
         """Keep the plan of a captured graph with these attributes, if that of its graph of aten operators was kept.
 
         Where constants of that are no attributes of the captured graph, there is nothing to be kept.
@@ -74,8 +77,7 @@ class KeptPlans:
         names = {id(tensor): name for name, tensor in attributes.items()}
         targets = {target: names.get(id(tensor)) for target, tensor in constants.items()}
         plan_key = traced.meta.get("plan_key")
-        if plan_key is not None and None not in targets.values():
-            plan_cache.keep_also(plan_key, key, targets)
+        return plan_key is not None and None not in targets.values() and plan_cache.keep_also(plan_key, key, targets)
 
 
 def gives_inputs(plan: Plan) -> bool:

@@ -1,8 +1,8 @@
 """dynamo: Python functions as graphs, captured from their bytecode while they run."""
 
-from rushlight.dynamo.capture import GuardedCode, Unsupported
 from rushlight.dynamo.errors import BackendCompilerFailed
 from rushlight.dynamo.frames import FrameCallback, debug_cache_entries, reset
+from rushlight.dynamo.guarded_code import GuardedCode, Unsupported
 from rushlight.dynamo.regions import disable, optimize
 
 __all__ = [

@@ -8,7 +8,6 @@ function goes on behind it.
 from __future__ import annotations
 
 import builtins
-import dis
 import types
 from collections.abc import Callable
 from typing import Any
@@ -17,10 +16,12 @@ from rushlight._C import GraphLaunch, skip_code, tail_call
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.dynamo import process_facts
 from rushlight.dynamo.dynamic import ConstraintViolationError, OpenSizes, SymbolicFailure, all_fixed
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Restart
 from rushlight.dynamo.graph_builder import Backend
-from rushlight.dynamo.guards import Guards, storages_differ
+from rushlight.dynamo.guarded_code import Followed, GuardedCode, Unsupported
+from rushlight.dynamo.guards import storages_differ
 from rushlight.dynamo.instructions import Instruction, live_locals, parameter_names
 from rushlight.dynamo.native import END, NULL_TEXT, HandledText, Native, native
 from rushlight.dynamo.program import ProgramWriter, compile_function, line_mark
@@ -30,30 +31,8 @@ from rushlight.dynamo.translator import Returned, Translator, restored_grad_mode
 from rushlight.dynamo.values.base import NULL, Value, has_finalizer
 from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.exceptions import HandledValue
-from rushlight.fx.graph_module import GraphModule
 
 resume = LazyModule("rushlight.dynamo.resume")  # it needs a library that is long to import
-
-
-class GuardedCode:
-    """What runs in a frame's place, and when. `source` is the text of `code`."""
-
-    def __init__(
-        self, code: types.CodeType, globals: dict[str, Any], check_fn: Callable[..., bool], guards: Guards | None = None,
-        source: str = "", graph: GraphModule | None = None, break_reason: GraphBreak | None = None,
-    ) -> None:  # fmt: skip
-        self.code = code
-        self.globals = globals
-        self.check_fn = check_fn
-        self.guards = guards
-        self.source = source
-        self.graph = graph
-        self.break_reason = break_reason
-
-    def text(self) -> str:
-        """The source, and, as comments, the bytecode that it became."""
-        instructions = dis.Bytecode(self.code).dis().splitlines()
-        return "\n".join([self.source, *(f"# {line}".rstrip() for line in instructions)])
 
 
 class Break:
@@ -63,10 +42,6 @@ class Break:
         self.step = step
         self.reason = reason
         self.runs_next = runs_next
-
-
-class Unsupported(RuntimeError):
-    """With `fullgraph`, the error for a program that cannot be captured as one graph."""
 
 
 def capture_frame(
@@ -141,6 +116,7 @@ class _Capture:
     def run(self) -> GuardedCode | None:
         """Follow the frame to its end or to where it was told to stop."""
         translator = self.translator
+        process_facts.forget()
         self.session.guards.ambient()
         arguments = {name: translator.later(value, Local(name)) for name, value in self.frame.f_locals.items()}
         cells = [
@@ -345,8 +321,15 @@ class _Capture:
         names = {"__builtins__": self.frame.f_builtins, "__name__": self.frame.f_globals.get("__name__")}
         names |= self.session.guards.names
         check = self.session.guards.build()
+        followed = self._followed(reason)
         self.session.guards.finish()
-        return GuardedCode(code, names, check, self.session.guards, text, module, reason)
+        return GuardedCode(code, names, check, self.session.guards, text, module, reason, followed)
+
+    def _followed(self, reason: GraphBreak | None) -> Followed | None:
+        """What the capture went by, if it is of the whole frame, leaves no sizes open and holds in other processes, too."""
+        if reason is not None or self.session.sizes.any or process_facts.were_seen():
+            return None
+        return Followed(self.code, self.session.guards.tree, tuple(self.session.followed.values()))
 
 
 def _indented(lines: list[str]) -> list[str]:

@@ -96,6 +96,12 @@ class History:
         self.numbers: dict[str, tuple[float, int]] = {}
         self.is_unsteady = False  # whether a number keeps changing, though captures hold for one value of it
 
+    def repeat(self, tensors: tuple, integers: tuple, numbers: tuple) -> None:
+        """Note what a first capture met in another process: sizes and strides by place, and values by place."""
+        self.tensors = {place: _Seen(sizes, strides) for place, sizes, strides in tensors}
+        self.integers = {place: (value, False) for place, value in integers}
+        self.numbers = {place: (value, 0) for place, value in numbers}
+
     def number(self, place: str, value: float) -> None:
         """Note an int or float."""
         before, changes = self.numbers.get(place, (value, 0))

@@ -14,18 +14,24 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rushlight._C import CacheEntry, cache_entries, remove_entry, reset_code, skip_code
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.thread_state import state
-from rushlight.dynamo.capture import GuardedCode, Unsupported, capture_frame
 from rushlight.dynamo.dynamic import ConstraintViolationError, History, OpenSizes
 from rushlight.dynamo.errors import BackendCompilerFailed, Raised
-from rushlight.dynamo.graph_builder import Backend
+from rushlight.dynamo.guarded_code import GuardedCode, Unsupported
 from rushlight.dynamo.regions import is_compiled_wrapper, is_left_alone
 from rushlight.nn.modules.module import Module
 
+if TYPE_CHECKING:
+    from rushlight.dynamo.graph_builder import Backend
+
+capture = LazyModule("rushlight.dynamo.capture")  # captures that were kept do without what makes them
+
 Log = Callable[[str, Callable[[], str]], None]
+
 
 class _Codes:
     """Code objects by identity, none of which it keeps alive. (Equal code objects may be different ones.)"""
@@ -74,6 +80,12 @@ class FrameCallback:
     def finished(self, code: types.CodeType, found: GuardedCode) -> None:
         """Called with what was captured."""
 
+    def kept(self, frame: Any, history: History) -> GuardedCode | None:
+        """What another process captured of a frame; `history` is told what that met. Asked before a first capture."""
+
+    def keep(self, frame: Any, history: History, found: GuardedCode) -> None:
+        """Called with a first capture, for other processes."""
+
     def __call__(
         self, frame: Any, cache_entry: CacheEntry | None, frame_state: dict
     ) -> GuardedCode | CacheEntry | bool | None:
@@ -117,9 +129,15 @@ class FrameCallback:
                     f"{failed[0]}", stacklevel=3,
                 )  # fmt: skip
                 return None
+        is_first = count.captures == 0
         count.captures += 1
-        found = self._capture(frame, backend)
+        found = self.kept(frame, count.history) if is_first else None
+        if found is None:
+            found = self._capture(frame, backend)
+            if is_first and isinstance(found, GuardedCode):
+                self.keep(frame, count.history, found)
         if isinstance(found, GuardedCode):
+            found.followed = None
             found.guards.when_an_object_dies(functools.partial(_remove, weakref.ref(code), weakref.ref(found)))
             self.finished(code, found)
             log("guards", found.guards.text)
@@ -141,7 +159,7 @@ class FrameCallback:
             history = self._count(frame).history
             sizes = functools.partial(OpenSizes, self.dynamic, history)
             with _garbage_left():
-                return capture_frame(frame, backend, self.fullgraph, open_sizes=sizes) or False
+                return capture.capture_frame(frame, backend, self.fullgraph, open_sizes=sizes) or False
         except Raised:
             return None  # the frame itself raises it
         except (Unsupported, BackendCompilerFailed, ConstraintViolationError):

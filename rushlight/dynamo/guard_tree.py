@@ -1,7 +1,7 @@
 """Native guards: checks of values, put together as the tree that csrc/guard_tree.c walks.
 
 In: checks (a source, what kind of check, what is expected) and relations between sources, with the objects that expressions
-mention by name. Out: a `GuardTree`, which takes the frame's values.
+mention by name. Out: what a `GuardTree` is made of, which takes the frame's values.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rushlight._C import GuardTree
 from rushlight.core.algebra import Var
 from rushlight.core.algebra.postfix import to_postfix
 from rushlight.core.symbolic.relations import DIFFERENT, NOT_NEGATIVE
@@ -94,15 +93,15 @@ class TreeBuilder:
     def build(
         self, relations: Iterable[Relation], rest: Callable | None, sizes: Sequence[Assumption] = (),
         exact: Callable | None = None,
-    ) -> GuardTree:  # fmt: skip
-        """The tree; `rest`, a function of the frame's values, tests what has no native check, and `exact` says the same as
-        `sizes`, for numbers that do not fit 64 bits."""
+    ) -> tuple:  # fmt: skip
+        """What a `GuardTree` is made of. `rest`, a function of the frame's values, tests what has no native check, and `exact`
+        says the same as `sizes`, for numbers that do not fit 64 bits."""
         found = tuple((kind, tuple(map(self._slot, sources))) for kind, sources in relations)
         on_sizes = (*self._on_sizes(sizes), exact) if sizes else None
         nodes: list[tuple] = []
         for root in self._roots.values():
             root.flatten(nodes)
-        return GuardTree(len(self._values), self._slots, tuple(nodes), found, rest, on_sizes)
+        return len(self._values), self._slots, tuple(nodes), found, rest, on_sizes
 
     def _on_sizes(self, assumptions: Sequence[Assumption]) -> tuple[tuple, tuple]:
         """The numbers that assumptions are about, and what must hold of them."""

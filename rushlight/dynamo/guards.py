@@ -20,6 +20,7 @@ from rushlight._C import GuardTree
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.dynamo.assumed import Assumed, is_referred_to_weakly
 from rushlight.dynamo.dynamic import Assumption, OpenSizes, assumptions
 from rushlight.dynamo.guard_tree import (
     DIFFERENT_OBJECTS,
@@ -41,22 +42,9 @@ from rushlight.dynamo.guard_tree import (
     TreeBuilder,
     has_native_form,
 )
-from rushlight.dynamo.sources import GLOBALS, Attribute, Held, Item, Local, Member, OwnDict, Source, parameter_text
-from rushlight.dynamo.stability import is_stable
-from rushlight.dynamo.values.classes import look_up
+from rushlight.dynamo.sources import GLOBALS, Attribute, Held, Item, Local, Member, OwnDict, Source
+from rushlight.dynamo.stability import look_up
 from rushlight.fx.symbolic_sizes import Geometry
-from rushlight.nn.modules.module import Module
-
-
-def is_referred_to_weakly(value: object) -> bool:
-    """Whether a capture must not keep an object alive: the program's own modules, functions, their code, classes, and tensors
-    that are trained."""
-    if isinstance(value, Tensor):
-        return value.requires_grad and value.is_leaf
-    if isinstance(value, (types.FunctionType, type)):
-        return not is_stable(value)
-    return isinstance(value, (Module, types.CodeType))
-
 
 _ILLEGAL = re.compile(r"\W")
 
@@ -80,20 +68,24 @@ class Guard:
         """The expression. It is written when somebody reads it: native code does without."""
         return self.form if self.source is None else self.form.replace(_HERE, self.source.text)
 
+    @property
+    def place(self) -> str | None:
+        """An expression for the value that it is about."""
+        return None if self.source is None else self.source.expression()
 
-class Guards:
-    """The assumptions of one capture. `names` are the objects that their expressions mention, or weak references to them."""
+
+class Guards(Assumed):
+    """The assumptions of one capture, while they are made. `tree` is what the `GuardTree` was made of, once it is."""
 
     def __init__(self, parameters: tuple[str, ...]) -> None:
-        self.parameters = parameters
-        self.names: dict[str, Any] = {}
+        super().__init__(parameters)
         self.guards: list[Guard] = []
+        self.tree: tuple = ()
         self._said: set[object] = set()  # expressions, or forms and what they are said of
         self._relations: list[Relation] = []
         self._sizes: dict[str, Assumption] = {}
         self._tree = TreeBuilder(parameters, self.names)
         self._texts: dict[int, tuple[object, str]] = {}
-        self._died: list[Callable[[], None]] = []
 
     def add(self, expression: str, source: Source | None, reason: str) -> None:
         """Assume that `expression` is true, which is tested in Python; said twice it is tested once."""
@@ -129,7 +121,7 @@ class Guards:
         hint = hint if hint.isidentifier() else _ILLEGAL.sub("_", hint)
         name = f"__{hint.strip('_')}_{len(self.names)}"
         is_weak = not is_owned and is_referred_to_weakly(value)
-        self.names[name] = weakref.ref(value, _Farewell(self._died)) if is_weak else value
+        self.names[name] = self.refer(value, is_weak)
         text = f"{name}()" if is_weak else name
         self._texts[id(value)] = (value, text)
         return text
@@ -143,10 +135,7 @@ class Guards:
         self._texts.clear()
         self._said.clear()
         self._tree = None
-
-    def when_an_object_dies(self, function: Callable[[], None]) -> None:
-        """Have a function called when an object dies to which the guards refer weakly: they will not hold again."""
-        self._died.append(function)
+        self.tree = ()
 
     # The kinds of assumption
 
@@ -324,58 +313,23 @@ class Guards:
 
     # What comes out
 
-    def text(self) -> str:
-        """The guards as a Python function."""
-        return self._function([guard.expression for guard in self.guards])
-
-    def _function(self, expressions: list[str]) -> str:
-        tests = "\n        and ".join(expressions) or "True"
-        parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
-        return f"def guard({parameters}):\n    return (\n        {tests}\n    )\n"
-
     def build(self) -> GuardTree:
         """What answers as the function of `text` does, over the frame's values."""
         tests = [guard.expression for guard in self.guards if not guard.is_native]
         rest = self._in_python(tests) if tests else None
         exact = self._in_python(list(self._sizes)) if self._sizes else None
-        return self._tree.build(self._relations, rest, list(self._sizes.values()), exact)
+        self.tree = self._tree.build(self._relations, rest, list(self._sizes.values()), exact)
+        return GuardTree(*self.tree)
 
     def _in_python(self, tests: list[str]) -> Callable[..., bool]:
         namespace = dict(self.names)
-        exec(compile(self._function(tests), "<guards>", "exec"), namespace)
+        exec(compile(self.function(tests), "<guards>", "exec"), namespace)
         return namespace["guard"]
-
-    def explain(self, values: dict[str, Any]) -> str:
-        """The first assumption that does not hold for a frame's values, and what was found instead."""
-        values = {parameter_text(name): value for name, value in values.items()}
-        for guard in self.guards:
-            try:
-                holds, found = eval(guard.expression, dict(self.names), values), ""
-                if not holds and guard.source is not None:
-                    found = f", found {_short(eval(guard.source.expression(), dict(self.names), values))}"
-            except Exception as error:  # the path to the value is gone
-                holds, found = False, f", found {type(error).__name__}: {error}"
-            if not holds:
-                return f"{guard.expression} ({guard.reason}){found}"
-        return "all hold"
 
 
 @functools.cache
 def _no_hooks_form(groups: tuple[str, ...]) -> str:
     return f"not ({' or '.join(f'{_HERE}.{group}' for group in groups)})"
-
-
-class _Farewell:
-    """What a weak reference calls at its object's end: the functions of a list, which is all that it holds."""
-
-    __slots__ = ("functions",)
-
-    def __init__(self, functions: list[Callable[[], None]]) -> None:
-        self.functions = functions
-
-    def __call__(self, reference: weakref.ref) -> None:
-        while self.functions:
-            self.functions.pop()()
 
 
 def tensor_facts(value: Tensor, geometry: Geometry | None = None) -> tuple:
@@ -442,11 +396,3 @@ def ambient_state() -> Modes:
     cast = state.autocast
     active = cast if cast is not None and cast.enabled else None
     return Modes(state.grad_enabled, state.inference, dtypes.get_default_dtype(), active)
-
-
-def _short(value: object) -> str:
-    if isinstance(value, Tensor):
-        shape = f"shape {list(value.shape)}, strides {list(value.stride())}"
-        return f"a tensor of {shape}, {value.dtype}, requires_grad={value.requires_grad}"
-    text = repr(value)
-    return text if len(text) < 80 else text[:77] + "..."

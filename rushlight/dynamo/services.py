@@ -17,10 +17,11 @@ from rushlight.core.thread_state import state
 from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.graph_builder import GraphBuilder
-from rushlight.dynamo.guards import Guards, is_stable
+from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import Attribute, Content, Held, Source
+from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values import builtin, operators
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.classes import ClassValue, PythonModuleValue

@@ -62,6 +62,7 @@ class Session:
         self.steps = self.steps_before_call = 0
         self.active: Translator | None = None
         sizes.environment.locate = self._location
+        self.followed: dict[int, tuple[types.CodeType, types.FunctionType | None]] = {}
         self.methods: dict[tuple[int, str], tuple[type, Value]] = {}  # the methods of classes, which are kept alive
         self._known: dict[int, Value] = {}
         self._integers: dict[str, SymbolicValue] = {}

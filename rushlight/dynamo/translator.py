@@ -118,6 +118,7 @@ class Translator(Services):
             raise GraphBreak(f"{function} {reason}")
         if self.session.depth >= _DEEPEST:
             raise GraphBreak(f"calls are nested more than {_DEEPEST} deep")
+        self.session.followed[id(function.code)] = function.code, function.function
         child = Translator(self.session, function.code, function.globals, self)
         child.start(function.bind(args, kwargs), function.cells)
         if function.code.co_flags & _GENERATOR:

@@ -69,22 +69,24 @@ def keep(key: str, plan: Plan, program: str) -> None:
 
 
 def _write(key: str, text: str, program: str) -> None:
-    path = _path(key)
+    path = path_of(key, "plan")
     if path is not None:
         cache.keep(path, f"{program}\n{text}".encode())
 
 
-def keep_also(key: str, other: str, targets: dict[str, str]) -> None:
-    """Keep a plan under another key as well, for a graph in which the attributes that are its constants have other names."""
+def keep_also(key: str, other: str, targets: dict[str, str]) -> bool:
+    """Keep a plan under another key as well, for a graph in which the attributes that are its constants have other names.
+    Whether there is such a plan."""
     found = _read(key)
     if found is not None:
         program, text = found
         _write(other, with_targets(text, targets), program)
+    return found is not None
 
 
 def _read(key: str) -> tuple[str, str] | None:
     """The name of an entry's library, and the text of its plan."""
-    path = _path(key)
+    path = path_of(key, "plan")
     content = None if path is None else cache.read(path)
     if content is None:
         return None
@@ -92,9 +94,10 @@ def _read(key: str) -> tuple[str, str] | None:
     return program, text
 
 
-def _path(key: str) -> Path | None:
+def path_of(key: str, kind: str) -> Path | None:
+    """The file of a kind that is found by a key; None where there is no folder for it."""
     try:
-        return cache.open_folder(cache.default_folder()) / f"{key}.plan"
+        return cache.open_folder(cache.default_folder()) / f"{key}.{kind}"
     except OSError:  # the library has said so
         return None
 

@@ -24,7 +24,7 @@ def tree(*relations: Relation, a=X, b=Y, exact=None):
     """A tree over `x` and `y`, whose relations are about `a` and `b`, two ints of the frame unless it is said otherwise."""
     made = [Assumption(relation, X, {A: a, B: b}) for relation in relations]
     assert all(map(has_native_form, made))
-    return TreeBuilder(("x", "y"), {}).build([], None, made, exact or (lambda *values: 1 / 0))
+    return GuardTree(*TreeBuilder(("x", "y"), {}).build([], None, made, exact or (lambda *values: 1 / 0)))
 
 
 def holds(made, x, y=0):

@@ -38,7 +38,7 @@ def tree(*checks, relations=(), rest=None, **names):
     builder = TreeBuilder(("x", "y"), names)
     for check in checks:
         builder.check(*check)
-    return builder.build(relations, rest)
+    return GuardTree(*builder.build(relations, rest))
 
 
 def holds(made, x=None, y=None, module_globals=None, closure=None):

@@ -72,6 +72,18 @@ class Recorder:
         return module
 
 
+def differences(program: Program, captured: Callable, calls: int = 3) -> list[str]:
+    """In what the calls of a captured program differ from eager."""
+    state = program.function.__globals__
+    before = {name: copy.deepcopy(value) for name, value in state.items() if _is_variable(name, value)}
+    found = []
+    for _ in range(calls):
+        wanted = outcome(program.function, program, before)
+        found.append(compare(wanted, outcome(captured, program, before), program.function.__name__))
+    restore(state, before)
+    return [difference for difference in found if difference is not None]
+
+
 def check(program: Program, calls: int = 3) -> None:
     """Assert that a program does captured what it does in eager, at the first call and at later ones; on its own and inlined."""
     direct = _check(program, program.function, calls)

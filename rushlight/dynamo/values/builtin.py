@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.sources import Source
+from rushlight.dynamo.stability import look_up
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, Value
-from rushlight.dynamo.values.classes import ClassValue, look_up
+from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import FixedValue, fold
 from rushlight.dynamo.values.construction import call_plainly
 from rushlight.dynamo.values.objects import ObjectValue
@@ -23,7 +25,6 @@ from rushlight.dynamo.values.tensor import TensorValue
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
 
-HANDLERS: dict[Any, Callable] = {}
 # Functions without effects whose results depend on nothing but constant arguments.
 PURE = frozenset({
     abs, bin, chr, divmod, format, hex, oct, ord, pow, repr, round, ascii, callable, hash, complex, bytes,

@@ -7,23 +7,13 @@ from enum import EnumType
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.sources import Source
+from rushlight.dynamo.stability import MISSING, look_up
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, raised
 from rushlight.dynamo.values.function import BoundMethodValue
 
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
-
-MISSING = object()  # what is not there
-
-
-def look_up(kind: type, name: str) -> object:
-    """What a class's method resolution order has under a name, without descriptors; `MISSING` where nothing."""
-    for base in kind.__mro__:
-        if name in base.__dict__:
-            return base.__dict__[name]
-    return MISSING
-
 
 def is_python_class(kind: type) -> bool:
     """Whether a class and all its bases but `object` are written in Python, so that instances are their attributes."""

@@ -11,6 +11,7 @@ from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
 from rushlight.dynamo.errors import GraphBreak, Raised
+from rushlight.dynamo.process_facts import note, note_text
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, MAKERS, Value
 
@@ -147,6 +148,9 @@ def fold(function: Any, *args: Value, **kwargs: Value) -> Value:
         result = function(*values, **named)
     except Exception as error:
         raise raised(error) from None
+    if function is hash:
+        note()
+    note_text(result)
     return from_python(result)
 
 

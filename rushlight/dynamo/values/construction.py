@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute
+from rushlight.dynamo.stability import MISSING, look_up
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.classes import MISSING, ClassValue, is_python_class, look_up
+from rushlight.dynamo.values.classes import ClassValue, is_python_class
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.exceptions import ExceptionValue
 from rushlight.dynamo.values.function import BoundMethodValue

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute
+from rushlight.dynamo.stability import MISSING, look_up
 from rushlight.dynamo.values.base import MAKERS, Value
-from rushlight.dynamo.values.classes import MISSING, look_up
 from rushlight.dynamo.values.constant import NONE, ConstantValue, from_python_or_text
 from rushlight.dynamo.values.function import BoundMethodValue, NamedMethodValue
 from rushlight.dynamo.values.sequences import SequenceValue

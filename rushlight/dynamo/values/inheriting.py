@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.sources import Source
+from rushlight.dynamo.stability import look_up
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.classes import look_up
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold
 from rushlight.dynamo.values.iterators import IteratorValue
 from rushlight.dynamo.values.mappings import DictValue

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak, Restart
 from rushlight.dynamo.sources import Attribute, Global, Held, Item, Local, OwnDict, Source
+from rushlight.dynamo.stability import MISSING, look_up
 from rushlight.dynamo.values.base import PendingValue, Value, realized
-from rushlight.dynamo.values.classes import MISSING, look_up
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.objects import ObjectValue

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.sources import Attribute, Source
+from rushlight.dynamo.stability import MISSING, look_up
 from rushlight.dynamo.values.base import MAKERS, Value
-from rushlight.dynamo.values.classes import MISSING, look_up
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.function import BoundMethodValue, NamedMethodValue
 from rushlight.dynamo.values.iterators import IteratorValue

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.process_facts import note_order
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import MAKERS, Value
 from rushlight.dynamo.values.constant import NONE, ConstantValue, from_python, raised
@@ -36,6 +37,7 @@ class SetValue(Value):
     @property
     def items(self) -> list[Any]:
         """The items in the set's order."""
+        note_order(self.model)
         if not self.changes:
             return list(self.first if self._is_real else self.model)
         if self._is_real and list(self.kind(self.first)) != self.first:

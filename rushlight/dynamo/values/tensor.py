@@ -12,6 +12,7 @@ from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH
 from rushlight.dynamo.sources import Attribute, Held, Source
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, from_python, is_constant_value, raised
@@ -202,7 +203,6 @@ _FUNCTIONS = (FunctionType, BuiltinFunctionType)
 # Namespaces whose functions are called as their operators: `linalg_norm`.
 _PACKAGES = {"rushlight.linalg": "linalg", "rushlight.fft": "fft", "rushlight.special": "special"}
 # Functions of users whose calls become nodes, by their id. Nothing is removed, so each id stays that of its function.
-ALLOWED_IN_GRAPH: dict[int, Callable] = {}
 
 
 def _is_public(function: Callable) -> bool:

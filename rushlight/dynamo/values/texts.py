@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.process_facts import note_text
+from rushlight.dynamo.stability import look_up
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.classes import look_up
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.exceptions import ExceptionValue
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python
@@ -40,7 +41,9 @@ def text_of(tx: Translator, value: Value, how: Callable) -> Value:
         return _text_of_object(tx, value, how)
     if isinstance(value, ExceptionValue):
         return ConstantValue(how(value.real()))
-    return ConstantValue(how(value.snapshot()))
+    text = how(value.snapshot())
+    note_text(text)
+    return ConstantValue(text)
 
 
 def _text_of_object(tx: Translator, value: ObjectValue, how: Callable) -> Value:

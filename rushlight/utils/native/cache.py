@@ -274,7 +274,7 @@ def trim(folder: Path, limit: int) -> None:
     for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
         if total <= limit:
             break
-        for suffix in (".so", ".cpp", ".choice", ".plan", ".headers"):
+        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".headers"):
             (folder / (stem + suffix)).unlink(missing_ok=True)
         total -= size
 

@@ -10,8 +10,8 @@ from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, s
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.builtin import HANDLERS
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.construction import CONSTRUCTORS, allocate
 from rushlight.dynamo.values.contexts import GradModeValue, RegionValue, switched

@@ -7,8 +7,9 @@ import copy
 from typing import TYPE_CHECKING
 
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.builtin import HANDLERS, handles
+from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, fold
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue

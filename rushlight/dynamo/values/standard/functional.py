@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
-from rushlight.dynamo.values.builtin import HANDLERS, handles
+from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.function import PartialValue
 from rushlight.dynamo.values.operators import binary, by_methods, compare

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from rushlight.core.dtype import finfo, iinfo
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
+from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.process_facts import note
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.builtin import HANDLERS, handles
+from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.construction import SuperValue
 from rushlight.dynamo.values.objects import ObjectValue
@@ -133,6 +135,7 @@ def _id(tx: Translator, value: Value) -> Value:
     held = tx.held_object(value)
     if held is None:
         raise GraphBreak("the id of an object")
+    note()
     return ConstantValue(id(held))
 
 

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from rushlight.dynamo.errors import Raised
+from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.builtin import HANDLERS, handles
+from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.iterators import IteratorValue, WrappedIteratorValue, iterate
 from rushlight.dynamo.values.objects import ObjectValue

@@ -1,0 +1,119 @@
+"""Captures of whole frames, kept for other processes, so that one that meets a frame again need not follow it.
+
+In: a frame whose code was never captured here, and what the compilation depends on. Out: the capture that another process made
+of it, with the plan and library of its graph, if all that it went by is alike here; or nothing, and the frame is captured.
+
+An entry of the cache folder is found by the code of the frame, the types of its values, and the version of the library. What it
+holds is compared with this process's objects by `dynamo.kept_frames`.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rushlight._C import GraphLaunch
+from rushlight.compiler.aten import AtenGraph
+from rushlight.compiler.kept_graphs import KeptGraph, NoData, are_same, targets_of, to_data
+from rushlight.compiler.kept_plans import KeptPlans
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.dynamic import History
+from rushlight.dynamo.fingerprints import name_of, of_code
+from rushlight.dynamo.guarded_code import GuardedCode
+from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, SUBSTITUTED
+from rushlight.dynamo.kept_frames import Kept, find
+from rushlight.fx.graph_module import GraphModule
+from rushlight.inductor import plan_cache
+from rushlight.nn.modules.module import Module
+from rushlight.utils.native import cache
+
+keeping = LazyModule("rushlight.dynamo.keeping")
+
+_DEEPEST = 4  # containers in containers among a frame's values that are looked into
+_PLAIN = (int, float, complex, bool, str, bytes, type(None))
+
+
+class KeptCaptures:
+    """The captures that a compiled function may find or leave; `about` tells it from functions that are compiled otherwise.
+
+    `plans` are those of its graphs, and `graph_of` makes what runs a graph.
+    """
+
+    def __init__(self, plans: KeptPlans, about: str, graph_of: Callable[[Callable[[], GraphModule]], AtenGraph]) -> None:
+        self.plans = plans
+        self.about = about
+        self.graph_of = graph_of
+
+    def find(self, frame: Any, history: History) -> GuardedCode | None:
+        """What was kept of a frame; `history` is told what it met. None where nothing fits."""
+        path = self._path(frame)
+        content = None if path is None else cache.read(path)
+        if content is None:
+            return None
+        described, plan, targets, graph, input_count = marshal.loads(content)
+        kept = Kept(*described)
+        found = find(kept, frame) if are_same(targets) else None
+        if found is None:
+            return None
+        module = KeptGraph(graph, found.attributes, input_count)
+        run = self.graph_of(module.module).resume(plan, module)
+        if run is None:
+            return None
+        history.repeat(*kept.seen)
+        return found.guarded(kept.source, module, run)
+
+    def keep(self, frame: Any, history: History, found: GuardedCode) -> None:
+        """Keep a capture, if its graph has a plan that was kept and it holds in other processes."""
+        plan = None if found.graph is None else found.graph.meta.get("kept_plan")
+        if plan is None or type(found.globals["__graph"]) is not GraphLaunch:
+            return
+        path = self._path(frame)
+        if path is None:
+            return
+        try:
+            kept = keeping.describe(found, history)
+            graph, input_count = to_data(found.graph), len(found.graph.graph.find_nodes(op="placeholder"))
+            content = marshal.dumps((tuple(kept), plan, targets_of(found.graph), graph, input_count))
+        except (keeping.CannotKeep, NoData, ValueError):  # the last one for an object that marshal does not know
+            return
+        cache.keep(path, content)
+
+    def _path(self, frame: Any) -> Path | None:
+        if ALLOWED_IN_GRAPH or SUBSTITUTED:  # no guard looks at these
+            return None
+        described = [f"{name}: {_described(value)}" for name, value in frame.f_locals.items()]
+        described += [_described(content) for cell in frame.closure or () for content in _contents(cell)]
+        key = self.plans.name_of(f"{sys.version} {of_code(frame.f_code)} {self.about} {described}")
+        return None if key is None else plan_cache.path_of(key, "capture")
+
+
+def _contents(cell: types.CellType) -> list[object]:
+    try:
+        return [cell.cell_contents]
+    except ValueError:  # it is empty
+        return []
+
+
+def _described(value: object, depth: int = 0) -> str:
+    """What a value is like, as far as most guards look."""
+    if isinstance(value, Tensor):
+        impl = value._impl
+        attributes = sorted(value.__dict__)  # sizes may be marked there
+        return f"{type(value).__name__} {impl.dtype} {impl.sizes} {impl.strides} {impl.requires_grad} {attributes}"
+    if isinstance(value, Module):
+        members = [(name_of(type(module)), module.training, _sizes(module)) for module in Module.modules(value)]
+        return str(members)
+    if type(value) in (list, tuple) and depth < _DEEPEST:
+        return f"{type(value).__name__} {[_described(item, depth + 1) for item in value]}"
+    if type(value) is dict and depth < _DEEPEST:
+        return str([(_described(key, depth + 1), _described(item, depth + 1)) for key, item in value.items()])
+    return repr(value) if type(value) in _PLAIN else name_of(type(value))
+
+
+def _sizes(module: Module) -> list[tuple[int, ...]]:
+    return [tensor._impl.sizes for tensor in module._parameters.values() if tensor is not None]

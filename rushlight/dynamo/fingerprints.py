@@ -1,0 +1,115 @@
+"""Fingerprints of code, functions and classes: equal in two processes only where a capture would find them alike.
+
+In: an object of the program or of a library. Out: a text. Of this library's own functions the place is told, not the code: who
+compares fingerprints compares the versions of the library as well.
+"""
+
+from __future__ import annotations
+
+import os
+import types
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from rushlight.utils.native.cache import digest
+
+_LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MADE_BY_PYTHON = 1 << 9  # a class's flag
+_PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
+METHODS = (staticmethod, classmethod, property, cached_property)
+"""What a class has instead of functions."""
+
+# What differs between equal classes, or says nothing of what their instances do.
+_LEFT_OUT = frozenset((
+    "__dict__", "__weakref__", "__doc__", "__annotations__", "__static_attributes__", "__firstlineno__", "__annotate__",
+    "__annotate_func__", "__annotations_cache__", "_abc_impl", "__dataclass_params__",
+))  # fmt: skip
+
+
+def name_of(kind: type) -> str:
+    """Where a class is defined."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def of_code(code: types.CodeType) -> str:
+    """All that code does, and where it stands."""
+    if code.co_filename.startswith(_LIBRARY):
+        return f"{code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
+    return digest(_code_text(code))
+
+
+def of_function(function: types.FunctionType) -> str:
+    """A function's code and the names of its attributes. Its defaults, globals and cells are looked at where they are used."""
+    return f"{of_code(function.__code__)} {sorted(function.__dict__)}"
+
+
+class Fingerprints:
+    """Those of many objects at one time. Classes may change later."""
+
+    def __init__(self) -> None:
+        self._classes: dict[type, str] = {}
+        self._own: dict[type, str] = {}
+
+    def of(self, value: Any) -> str:
+        """The fingerprint of any object: of what is neither code, function, class, method nor member of an Enum, its type and
+        name."""
+        if isinstance(value, types.FunctionType):
+            return of_function(value)
+        if isinstance(value, types.CodeType):
+            return of_code(value)
+        if isinstance(value, type):
+            return self.of_class(value)
+        if isinstance(value, METHODS):
+            return _member(value)
+        if isinstance(value, Enum):
+            return f"{self.of_class(type(value))} {value.name} {_plain(value.value)}"
+        return f"{name_of(type(value))} {getattr(value, '__qualname__', '')}"
+
+    def of_class(self, kind: type) -> str:
+        """What a class and its bases have, but for the contents of attributes that are neither methods nor plain values."""
+        found = self._classes.get(kind)
+        if found is None:
+            bases = map(self._own_text, kind.__mro__)
+            found = self._classes[kind] = digest(f"{name_of(kind)} {name_of(type(kind))}", *bases)
+        return found
+
+    def _own_text(self, kind: type) -> str:
+        text = self._own.get(kind)
+        if text is None:
+            text = name_of(kind)
+            if kind.__flags__ & _MADE_BY_PYTHON:
+                held = vars(kind)
+                text += str([f"{name}={_member(held[name])}" for name in sorted(held) if name not in _LEFT_OUT])
+            self._own[kind] = text
+        return text
+
+
+def _member(value: Any) -> str:
+    if isinstance(value, types.FunctionType):
+        return of_function(value)
+    if isinstance(value, staticmethod | classmethod):
+        return f"{type(value).__name__} {_member(value.__func__)}"
+    if isinstance(value, cached_property):
+        return f"{name_of(type(value))} {_member(value.func)}"
+    if isinstance(value, property):
+        return f"property {_member(value.fget)} {_member(value.fset)} {_member(value.fdel)}"
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if type(value) in _PLAIN:
+        return repr(value)
+    if type(value) is tuple:
+        return f"({','.join(map(_plain, value))})"
+    if type(value) is frozenset:
+        return f"frozenset({sorted(map(_plain, value))})"
+    return name_of(type(value))
+
+
+def _code_text(code: types.CodeType) -> str:
+    constants = [_code_text(value) if isinstance(value, types.CodeType) else _plain(value) for value in code.co_consts]
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    lines = code.co_linetable, code.co_exceptiontable
+    return f"{code.co_filename} {code.co_qualname} {counts} {names} {code.co_code!r} {lines} {constants}"

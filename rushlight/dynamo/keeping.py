@@ -1,0 +1,258 @@
+"""Captures as plain data, for other processes: the other side of `kept_frames`.
+
+In: a capture of a whole frame. Out: its description, or `CannotKeep` where the capture went by an object that nobody could find
+again in another process, or tell from others there.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+import types
+import weakref
+import zlib
+from enum import Enum
+from typing import Any
+
+import rushlight.core.dtype as dtypes
+from rushlight.core.device import device
+from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout, memory_format
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.dynamo import kept_frames as kept
+from rushlight.dynamo.dynamic import History
+from rushlight.dynamo.fingerprints import METHODS, Fingerprints
+from rushlight.dynamo.guard_tree import EMPTY, EQUAL, HAS, IS_TYPE, KEYS, LACKS, LENGTH, NO_ATTRIBUTE, SAME, TENSOR, THREAD
+from rushlight.dynamo.guarded_code import GuardedCode
+from rushlight.dynamo.guards import Modes
+from rushlight.dynamo.kept_frames import BOUND, DEVICE, DTYPE, GLOBALS_OF, MODES, MODULE, PATH, PLAIN, Kept
+from rushlight.dynamo.sources import HELD, TYPE, VALUE
+from rushlight.nn.modules.global_hooks import call_hooks
+from rushlight.nn.modules.module import Module
+
+_SIMPLE = (int, float, complex, bool, str, bytes, type(None), type(...))
+# Objects that have one place, which they do not tell.
+_PLACES = {id(value): ("types", name) for name, value in vars(types).items() if isinstance(value, type)} | {
+    id(state): ("rushlight.core.thread_state", "state"), id(dtypes._default): ("rushlight.core.dtype", "_default"),
+    id(call_hooks): ("rushlight.nn.modules.global_hooks", "call_hooks"),
+}  # fmt: skip
+
+
+class CannotKeep(Exception):
+    """A capture that holds in its own process only."""
+
+
+def describe(found: GuardedCode, history: History) -> Kept:
+    """What `kept_frames.find` reads, of the first capture of a function. CannotKeep for captures with resume functions, with
+    guards in Python, and with objects of kinds that are not known here."""
+    if found.followed is None or history.is_unsteady:
+        raise CannotKeep("not a whole frame of fixed sizes")
+    return _Describer(found).kept(history)
+
+
+class _Describer:
+    def __init__(self, found: GuardedCode) -> None:
+        self.found = found
+        self.prints = Fingerprints()
+        self.storages: dict[Any, int] = {}
+        self.count, self.slots, self.nodes, self.relations, self.rest, self.sizes = found.followed.tree
+        self.given = {name: value for name, value in found.guards.names.items() if name != "__graph"}
+        self.name_of = {id(value): name for name, value in self.given.items()}
+        self.objects = {name: _object(value) for name, value in self.given.items()}
+
+    def kept(self, history: History) -> Kept:
+        if self.rest is not None or self.sizes is not None:
+            raise CannotKeep("guards in Python")
+        bindings = self._in_order(self._places())
+        names = {name: self._bound(name) for name, *_ in bindings}  # in the order in which memory is numbered again
+        names |= {name: self._by_name(name) for name in self.given if name not in names}
+        found = self.found
+        stated = [(guard.expression, guard.place, guard.reason, guard.is_native) for guard in found.guards.guards]
+        return Kept(
+            marshal.dumps(found.code), found.source, found.guards.parameters, names, bindings, self._nodes(), self.slots,
+            self.relations, self._attributes(), self._codes(), _seen(history), zlib.compress(marshal.dumps(stated), 1),
+        )  # fmt: skip
+
+    # Objects
+
+    def _bound(self, name: str) -> tuple:
+        value, is_weak = self.objects[name], isinstance(self.given[name], weakref.ref)
+        if isinstance(value, Tensor):
+            return BOUND, is_weak, kept.A_TENSOR, kept.tensor_looks(value, self.storages)
+        if isinstance(value, Module):
+            return BOUND, is_weak, kept.A_MODULE, None
+        return BOUND, is_weak, kept.ELSE, self.prints.of(value)
+
+    def _by_name(self, name: str) -> tuple:
+        """The description of an object that is the same wherever it is found."""
+        value, is_weak = self.objects[name], isinstance(self.given[name], weakref.ref)
+        if _is_plain(value):
+            return PLAIN, False, value
+        if isinstance(value, dtype):
+            return DTYPE, False, value.name
+        if type(value) is device:
+            return DEVICE, False, str(value)
+        if type(value) is Modes and value.autocast is None:
+            return MODES, False, value.grad, value.inference, value.dtype.name
+        if type(value) in (layout, memory_format):
+            return PATH, False, "rushlight", repr(value).removeprefix("torch."), self.prints.of(value)
+        if isinstance(value, types.ModuleType) and sys.modules.get(value.__name__) is value:
+            return MODULE, False, value.__name__
+        if type(value) is dict and vars(sys.modules.get(value.get("__name__"), object)) is value:
+            return GLOBALS_OF, False, value["__name__"]
+        return PATH, is_weak, *self._path(value)
+
+    def _path(self, value: Any) -> tuple[str, str, str]:
+        if id(value) in _PLACES:
+            places = [_PLACES[id(value)]]
+        elif isinstance(value, Enum):
+            places = [(type(value).__module__, f"{type(value).__qualname__}.{value.name}")]
+        elif isinstance(value, types.FunctionType | types.BuiltinFunctionType | type):
+            places = [(value.__module__, f"{value.__qualname__}{part}") for part in ("", ".fget", ".__func__")]
+        else:
+            places = []
+        for module, name in places:
+            if _is_at(value, module, name):
+                return module, name, self.prints.of(value)
+        raise CannotKeep(f"an object of {type(value).__qualname__}")
+
+    # Where objects are found again
+
+    def _places(self) -> dict[str, list[tuple]]:
+        """For each object that is looked up by place, where it is: all ways that the guards have to it."""
+        found: dict[str, list[tuple]] = {}
+        above: list[tuple[int, tuple]] = []  # the nodes on the way: where each ends, and how it is reached
+        for index, (access, key, after, _, checks) in enumerate(self.nodes):
+            while above and above[-1][0] <= index:
+                above.pop()
+            if above:
+                begin, start, steps = above[-1][1]
+                way = begin, start, (*steps, (access, key))
+            elif access in (VALUE, HELD):
+                way = access, self._named(key) if access == HELD else key, ()
+            else:
+                raise CannotKeep(f"a guard that begins with {access}")
+            if after > index + 1:
+                above.append((after, way))
+            for kind, expected in checks:
+                name = self.name_of.get(id(expected)) if kind in (SAME, IS_TYPE) else None
+                if name is not None and _is_looked_up(self.objects[name], self.given[name]):
+                    begin, start, steps = way
+                    found.setdefault(name, []).append(way if kind == SAME else (begin, start, (*steps, (TYPE, None))))
+        return found
+
+    def _in_order(self, places: dict[str, list[tuple]]) -> tuple:
+        """The ways, each behind those to what it begins with."""
+        waiting, bindings = dict(places), []
+        while waiting:
+            ready = {}
+            for name, ways in waiting.items():
+                way = next((way for way in ways if way[0] == VALUE or way[1] not in waiting), None)
+                if way is not None:
+                    ready[name] = way
+            if not ready:
+                raise CannotKeep("objects that are found by way of each other")
+            bindings += [(name, *way) for name, way in ready.items()]
+            for name in ready:
+                del waiting[name]
+        return tuple(bindings)
+
+    def _attributes(self) -> dict[str, str]:
+        names = {id(value): name for name, value in self.objects.items() if isinstance(value, Tensor)}
+        nodes = self.found.graph.graph.nodes if self.found.graph is not None else ()
+        tensors = {node.target: getattr(self.found.graph, node.target) for node in nodes if node.op == "get_attr"}
+        if any(id(tensor) not in names for tensor in tensors.values()):
+            raise CannotKeep("a tensor that no guard finds")
+        return {target: names[id(tensor)] for target, tensor in tensors.items()}
+
+    def _codes(self) -> tuple:
+        """The functions that were followed and whose code no fingerprint tells yet."""
+        known: set[int] = set()
+        for value in (self.found.followed.frame, *self.objects.values()):
+            code = value.__code__ if isinstance(value, types.FunctionType) else value
+            if isinstance(code, types.CodeType):
+                _add_code(code, known)
+        found = []
+        for code, function in self.found.followed.codes:
+            if id(code) in known:
+                continue
+            if function is None or function.__code__ is not code:
+                raise CannotKeep(f"code of {code.co_qualname}")
+            found.append(self._path(function))
+            _add_code(code, known)
+        return tuple(found)
+
+    # Guards
+
+    def _nodes(self) -> tuple:
+        return tuple([
+            (access, self._named(key) if access == HELD else _plain(key), after, slot, tuple(map(self._check, checks)))
+            for access, key, after, slot, checks in self.nodes
+        ])  # fmt: skip
+
+    def _named(self, value: Any) -> str:
+        name = self.name_of.get(id(value))
+        if name is None:
+            raise CannotKeep(f"an object of {type(value).__qualname__} without a name")
+        return name
+
+    def _check(self, check: tuple) -> tuple:
+        kind, expected = check
+        if kind in (SAME, IS_TYPE):
+            if expected is None or expected is True or expected is False or expected is ...:
+                return kind, kept.AS_IT_IS, expected
+            if id(expected) in self.name_of:
+                return kind, kept.BY_NAME, self.name_of[id(expected)]
+            if isinstance(expected, dtype):
+                return kind, kept.OF_DTYPE, expected.name
+            if isinstance(expected, type) and expected.__module__ == "builtins":
+                return kind, kept.BUILTIN, expected.__qualname__
+        if kind == TENSOR:
+            sizes, strides, of, place, requires_grad = expected
+            return kind, kept.FACTS, (tuple(map(int, sizes)), tuple(map(int, strides)), of.name, str(place), requires_grad)
+        if kind in (EQUAL, LENGTH, EMPTY, LACKS, HAS, NO_ATTRIBUTE):
+            return kind, kept.AS_IT_IS, _plain(expected)
+        if kind in (KEYS, THREAD):
+            return kind, kept.AS_IT_IS, tuple(map(_plain, expected))
+        raise CannotKeep(f"a check of {type(expected).__qualname__}")
+
+
+def _object(value: Any) -> Any:
+    return value() if isinstance(value, weakref.ref) else value
+
+
+def _is_looked_up(value: Any, given: Any) -> bool:
+    """Whether an object is looked up where the guards found it: what belongs to the program."""
+    return isinstance(value, (Tensor, *METHODS)) or isinstance(given, weakref.ref)
+
+
+def _is_at(value: Any, module: str, name: str) -> bool:
+    try:
+        return kept.at_path(module, name) is value
+    except (kept.Differs, AttributeError, ImportError):
+        return False
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) in _SIMPLE or (type(value) is tuple and all(map(_is_plain, value)))
+
+
+def _plain(value: Any) -> Any:
+    if type(value) not in _SIMPLE:
+        raise CannotKeep(f"an object of {type(value).__qualname__}")
+    return value
+
+
+def _add_code(code: types.CodeType, known: set[int]) -> None:
+    known.add(id(code))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _add_code(constant, known)
+
+
+def _seen(history: History) -> tuple:
+    """The sizes and numbers that the capture met."""
+    tensors = tuple((place, seen.sizes, seen.strides) for place, seen in history.tensors.items())
+    integers = tuple((place, value) for place, (value, _) in history.integers.items())
+    return tensors, integers, tuple((place, value) for place, (value, _) in history.numbers.items())

@@ -1,0 +1,266 @@
+"""Captures that another process made: found to fit a frame of this one, or not.
+
+In: what `keeping.describe` made of a capture, and a frame's values. Out: the same capture for the objects of this process, if
+they look as those did. Each object of the program that the capture knew by identity is looked up where its guards had found it;
+all others are looked up by name. Functions, code and classes have to have the fingerprints that they had. After that the guards
+themselves are asked.
+
+Nothing here imports what captures frames: a program whose captures were all kept does without.
+"""
+
+from __future__ import annotations
+
+import functools
+import marshal
+import sys
+import types
+import zlib
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from rushlight._C import GuardTree
+from rushlight.core.device import device
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.assumed import Assumed
+from rushlight.dynamo.fingerprints import Fingerprints, name_of
+from rushlight.dynamo.guarded_code import GuardedCode
+from rushlight.dynamo.sources import ATTRIBUTE, CELL, HELD, ITEM, KEY_AT, MEMBER, OWN, TYPE, VALUE
+from rushlight.dynamo.stability import look_up
+from rushlight.nn.modules.module import Module
+
+# How an object that has a name is found again. The rest of a description says more.
+BOUND, PATH, MODULE, GLOBALS_OF, DTYPE, DEVICE, PLAIN, MODES = range(8)
+# What may be looked up where the guards found it.
+A_MODULE, A_TENSOR, ELSE = range(3)
+
+
+class Kept(NamedTuple):
+    """A capture as plain data.
+
+    `names` are descriptions of objects, by name: (how, whether it is referred to weakly, details). `bindings` say in their
+    order where those are that are looked up by place: (name, how to begin, from what, steps). `nodes` and `relations` make
+    the guard tree; names, facts of tensors and dtypes stand there as what `_Expected` reads. `attributes` are the names of the
+    tensors that the graph has, by its own names for them. `codes` are places and fingerprints of library functions that were
+    followed, `seen` the sizes and numbers that were met, and `stated` the guards' texts, packed.
+    """
+
+    code: bytes
+    source: str
+    parameters: tuple
+    names: dict
+    bindings: tuple
+    nodes: tuple
+    slots: int
+    relations: tuple
+    attributes: dict
+    codes: tuple
+    seen: tuple
+    stated: bytes
+
+
+class Differs(Exception):
+    """An object of this process is not like the one that was captured."""
+
+
+class Found(NamedTuple):
+    """A capture that fits: its code, guards, the check of them, and the tensors of its graph."""
+
+    code: types.CodeType
+    globals: dict[str, Any]
+    check: GuardTree
+    guards: KeptGuards
+    attributes: dict[str, Tensor]
+
+    def guarded(self, source: str, graph: Any, run: Callable) -> GuardedCode:
+        """The whole, with what runs its graph."""
+        return GuardedCode(self.code, {**self.globals, "__graph": run}, self.check, self.guards, source, graph)
+
+
+class _Stated(NamedTuple):
+    """An assumption, as `assumed.Stated` says."""
+
+    expression: str
+    place: str | None
+    reason: str
+    is_native: bool
+
+
+class KeptGuards(Assumed):
+    """The assumptions of a kept capture. Their texts, and the objects that only these mention, are read when somebody asks."""
+
+    def __init__(self, kept: Kept, names: dict[str, Any], died: list) -> None:
+        self.parameters = kept.parameters
+        self.died = died
+        self._kept = kept
+        self._names = names
+
+    @functools.cached_property
+    def guards(self) -> list[_Stated]:
+        """The assumptions, in their order."""
+        return [_Stated(*stated) for stated in marshal.loads(zlib.decompress(self._kept.stated))]
+
+    @functools.cached_property
+    def names(self) -> dict[str, Any]:
+        """The objects that the expressions mention."""
+        prints = Fingerprints()
+        others = {name: by_description(prints, *given) for name, given in self._kept.names.items() if name not in self._names}
+        return self._names | others
+
+
+def find(kept: Kept, frame: Any) -> Found | None:
+    """What a kept capture is in this process; None where something differs."""
+    try:
+        return _Finder(kept, frame).found()
+    except Exception:  # a way to an object is gone; what the program's own attributes raise is not known
+        return None
+
+
+def by_description(prints: Fingerprints, how: int, is_weak: bool, *details: Any) -> Any:
+    """An object that is not looked up by place; Differs where there is none that looks the same."""
+    if how == PATH:
+        module, name, fingerprint = details
+        value = at_path(module, name)
+        if prints.of(value) != fingerprint:
+            raise Differs(f"{module}.{name}")
+        return value
+    if how == MODULE:
+        return sys.modules[details[0]]
+    if how == GLOBALS_OF:
+        return vars(sys.modules[details[0]])
+    if how == DTYPE:
+        return dtype_named(details[0])
+    if how == DEVICE:
+        return device(details[0])
+    if how == MODES:
+        return import_module("rushlight.dynamo.guards").Modes(*details[:2], dtype_named(details[2]), None)
+    return details[0]
+
+
+def at_path(module: str, name: str) -> Any:
+    """What a module has under a dotted name. Modules of this library are imported for it."""
+    owner = sys.modules.get(module) or (import_module(module) if module.startswith("rushlight.") else None)
+    if owner is None:
+        raise Differs(f"no module {module}")
+    return functools.reduce(getattr, name.split("."), owner)
+
+
+def dtype_named(name: str) -> Any:
+    """A dtype."""
+    return getattr(sys.modules["rushlight.core.dtype"], name)
+
+
+class _Finder:
+    """Looks up one capture."""
+
+    def __init__(self, kept: Kept, frame: Any) -> None:
+        self.kept = kept
+        self.prints = Fingerprints()
+        self.frame = frame
+        self.values = (*frame.f_locals.values(), frame.f_globals, frame.closure or None)
+        self.objects: dict[str, Any] = {}
+        self.names: dict[str, Any] = {}
+        self.storages: dict[Any, int] = {}
+        self.assumed = Assumed(kept.parameters)
+
+    def found(self) -> Found:
+        """The capture, for objects that look as they did; Differs, or the error of a way that is gone, for others."""
+        kept = self.kept
+        for name, begin, start, steps in kept.bindings:
+            self._bind(name, self._reach(begin, start, steps))
+        if len(set(map(id, self.objects.values()))) < len(self.objects):
+            raise Differs("two objects are one")
+        for module, name, fingerprint in kept.codes:
+            if self.prints.of(at_path(module, name)) != fingerprint:
+                raise Differs(f"{module}.{name}")
+        nodes = tuple([
+            (access, self._name(key) if access == HELD else key, after, slot, tuple(map(self._check, checks)))
+            for access, key, after, slot, checks in kept.nodes
+        ])  # fmt: skip
+        check = GuardTree(len(self.values), kept.slots, nodes, kept.relations, None, None)
+        if not check(*self.values):
+            raise Differs("a guard does not hold")
+        code = marshal.loads(kept.code)
+        mentioned = {name: self._name(name) for name in _names_in(code) if name in kept.names}
+        names = {"__builtins__": self.frame.f_builtins, "__name__": self.frame.f_globals.get("__name__"), **mentioned}
+        attributes = {own: self.objects[name] for own, name in kept.attributes.items()}
+        return Found(code, names, check, KeptGuards(kept, self.names, self.assumed.died), attributes)
+
+    def _reach(self, begin: int, start: Any, steps: tuple) -> Any:
+        value = self.values[start] if begin == VALUE else self._object(start)
+        for access, key in steps:
+            if access == ITEM:
+                value = value[key]
+            elif access == OWN:
+                value = value.__dict__
+            elif access == ATTRIBUTE:
+                value = getattr(value, key)
+            elif access == MEMBER:
+                value = look_up(value, key)
+            elif access == TYPE:
+                value = type(value)
+            elif access == CELL:
+                value = value.cell_contents
+            elif access == KEY_AT:
+                value = list(value)[key]
+        return value
+
+    def _bind(self, name: str, value: Any) -> None:
+        _, is_weak, kind, details = self.kept.names[name]
+        if kind == A_TENSOR:
+            looks = tensor_looks(value, self.storages) if isinstance(value, Tensor) else None
+        else:
+            looks = None if kind == A_MODULE and isinstance(value, Module) else self.prints.of(value)
+        if looks != details:
+            raise Differs(name)
+        self.objects[name] = value
+        self.names[name] = self.assumed.refer(value, is_weak)
+
+    def _object(self, name: str) -> Any:
+        self._name(name)
+        return self.objects[name]
+
+    def _name(self, name: str) -> Any:
+        if name not in self.names:
+            given = self.kept.names[name]
+            if given[0] == BOUND:
+                raise Differs(name)
+            value = self.objects[name] = by_description(self.prints, *given)
+            self.names[name] = self.assumed.refer(value, given[1])
+        return self.names[name]
+
+    def _check(self, check: tuple) -> tuple:
+        kind, how, expected = check
+        if how == AS_IT_IS:
+            return kind, expected
+        if how == BY_NAME:
+            return kind, self._name(expected)
+        if how == BUILTIN:
+            return kind, getattr(sys.modules["builtins"], expected)
+        if how == OF_DTYPE:
+            return kind, dtype_named(expected)
+        sizes, strides, dtype, place, requires_grad = expected
+        return kind, (sizes, strides, dtype_named(dtype), device(place), requires_grad)
+
+
+# How what a check expects is written down.
+AS_IT_IS, BY_NAME, BUILTIN, OF_DTYPE, FACTS = range(5)
+
+
+def tensor_looks(value: Tensor, storages: dict) -> tuple:
+    """What a tensor has that its guards do not look at: type, own attributes, where it lies in which memory, and history."""
+    impl = value._impl
+    number = storages.setdefault(impl.storage, len(storages))
+    attributes = tuple(sorted(value.__dict__))
+    return (
+        name_of(type(value)), attributes, number, impl.storage_offset, impl.storage.nbytes, value.is_inference(),
+        value.is_leaf,
+    )  # fmt: skip
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    found = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            found |= _names_in(constant)
+    return found

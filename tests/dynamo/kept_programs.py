@@ -1,0 +1,74 @@
+"""The small programs, by captures that another process made: `python -m tests.dynamo.kept_programs FOLDER`.
+
+A first process leaves its captures in the folder, and the next ones look for them there. Printed as JSON: how many were left, how
+many were found, and in what results differ from eager. Graphs are run node by node, so nothing is built.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from rushlight import dynamo
+from rushlight.compiler.kept_graphs import KeptGraph, NoData, to_data
+from rushlight.dynamo import capture, keeping, kept_frames
+from rushlight.dynamo.fingerprints import of_code
+from tests.dynamo.harness import differences
+from tests.dynamo.test_programs import PROGRAMS
+
+
+class Keeper(dynamo.FrameCallback):
+    """Keeps the captures of one program in a folder, or finds them."""
+
+    def __init__(self, folder: Path, counts: dict[str, int]) -> None:
+        super().__init__(lambda module, inputs: module.forward)
+        self.folder = folder
+        self.counts = counts
+
+    def _path(self, frame: Any) -> Path:
+        return self.folder / of_code(frame.f_code)
+
+    def kept(self, frame: Any, history: Any) -> Any:
+        """A capture from the folder."""
+        if not self._path(frame).exists():
+            return None
+        described, graph = marshal.loads(self._path(frame).read_bytes())
+        kept = kept_frames.Kept(*described)
+        found = kept_frames.find(kept, frame)
+        self.counts["found" if found else "unlike"] += 1
+        if found is None:
+            return None
+        history.repeat(*kept.seen)
+        module = KeptGraph(graph, found.attributes, 0).module()
+        return found.guarded(kept.source, module, capture._outside_of_capture(module.forward))
+
+    def keep(self, frame: Any, history: Any, found: Any) -> None:
+        """Puts a capture there."""
+        try:
+            content = marshal.dumps((tuple(keeping.describe(found, history)), to_data(found.graph)))
+        except (keeping.CannotKeep, NoData, ValueError):
+            self.counts["refused"] += 1
+            return
+        self.counts["kept"] += 1
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._path(frame).write_bytes(content)
+
+
+def main(folder: Path) -> None:
+    """Run all programs."""
+    counts, differing = {"kept": 0, "found": 0, "unlike": 0, "refused": 0}, []
+    warnings.simplefilter("ignore")
+    for parameters in PROGRAMS:
+        (program,) = parameters.values
+        dynamo.reset()
+        captured = dynamo.optimize(Keeper(folder / parameters.id, counts))(program.function)
+        differing += differences(program, captured)
+    print(json.dumps({**counts, "differing": differing}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
