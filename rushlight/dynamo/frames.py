@@ -129,13 +129,9 @@ class FrameCallback:
                     f"{failed[0]}", stacklevel=3,
                 )  # fmt: skip
                 return None
-        is_first = count.captures == 0
         count.captures += 1
-        found = self.kept(frame, count.history) if is_first else None
-        if found is None:
-            found = self._capture(frame, backend)
-            if is_first and isinstance(found, GuardedCode):
-                self.keep(frame, count.history, found)
+        with _garbage_left():
+            found = self._first(frame, backend, count.history) if count.captures == 1 else self._capture(frame, backend)
         if isinstance(found, GuardedCode):
             found.followed = None
             found.guards.when_an_object_dies(functools.partial(_remove, weakref.ref(code), weakref.ref(found)))
@@ -154,12 +150,28 @@ class FrameCallback:
             count = self._counts[id(code), id(subject)] = _Count(weakref.ref(code), weakref.ref(subject))
         return count
 
+    def _first(self, frame: Any, backend: Backend, history: History) -> GuardedCode | bool | None:
+        """The first capture of a function: another process's, or one for other processes, too."""
+        try:
+            found = self.kept(frame, history)
+        except Exception as error:
+            _report(f"looking for a kept capture of {_described(frame.f_code)} failed", error)
+            found = None
+        if found is not None:
+            return found
+        found = self._capture(frame, backend)
+        if isinstance(found, GuardedCode):
+            try:
+                self.keep(frame, history, found)
+            except Exception as error:
+                _report(f"keeping the capture of {_described(frame.f_code)} failed", error)
+        return found
+
     def _capture(self, frame: Any, backend: Backend) -> GuardedCode | bool | None:
         try:
             history = self._count(frame).history
             sizes = functools.partial(OpenSizes, self.dynamic, history)
-            with _garbage_left():
-                return capture.capture_frame(frame, backend, self.fullgraph, open_sizes=sizes) or False
+            return capture.capture_frame(frame, backend, self.fullgraph, open_sizes=sizes) or False
         except Raised:
             return None  # the frame itself raises it
         except (Unsupported, BackendCompilerFailed, ConstraintViolationError):
@@ -167,11 +179,15 @@ class FrameCallback:
         except Exception as error:
             if self.fullgraph:
                 raise
-            warnings.warn(
-                f"compile: capturing {_described(frame.f_code)} failed, so it runs in eager: {type(error).__name__}: {error}. "
-                "This is an error of Rushlight; please report it with the function.", stacklevel=4,
-            )  # fmt: skip
+            _report(f"capturing {_described(frame.f_code)} failed, so it runs in eager", error)
             return False
+
+
+def _report(what: str, error: Exception) -> None:
+    warnings.warn(
+        f"compile: {what}: {type(error).__name__}: {error}. This is an error of Rushlight; please report it with the function.",
+        stacklevel=5,
+    )
 
 
 @contextlib.contextmanager

@@ -67,11 +67,11 @@ class _Describer:
         bindings = self._in_order(self._places())
         names = {name: self._bound(name) for name, *_ in bindings}  # in the order in which memory is numbered again
         names |= {name: self._by_name(name) for name in self.given if name not in names}
-        found = self.found
+        found, (nodes, unfinished) = self.found, self._nodes()
         stated = [(guard.expression, guard.place, guard.reason, guard.is_native) for guard in found.guards.guards]
         return Kept(
-            marshal.dumps(found.code), found.source, found.guards.parameters, names, bindings, self._nodes(), self.slots,
-            self.relations, self._attributes(), self._codes(), _seen(history), zlib.compress(marshal.dumps(stated), 1),
+            marshal.dumps(found.code), found.source, found.guards.parameters, names, bindings, nodes, unfinished,
+            self.slots, self.relations, self._attributes(), self._codes(), _seen(history), zlib.compress(marshal.dumps(stated)),
         )  # fmt: skip
 
     # Objects
@@ -185,11 +185,17 @@ class _Describer:
 
     # Guards
 
-    def _nodes(self) -> tuple:
-        return tuple([
-            (access, self._named(key) if access == HELD else _plain(key), after, slot, tuple(map(self._check, checks)))
-            for access, key, after, slot, checks in self.nodes
-        ])  # fmt: skip
+    def _nodes(self) -> tuple[tuple, tuple[int, ...]]:
+        """The nodes, and the numbers of those that are to be finished."""
+        nodes, unfinished = [], []
+        for index, (access, key, after, slot, checks) in enumerate(self.nodes):
+            written = tuple(map(self._check, checks))
+            if access != HELD and all(how == kept.AS_IT_IS for _, how, _ in written):
+                nodes.append((access, _plain(key), after, slot, tuple((kind, expected) for kind, _, expected in written)))
+            else:
+                nodes.append((access, self._named(key) if access == HELD else _plain(key), after, slot, written))
+                unfinished.append(index)
+        return tuple(nodes), tuple(unfinished)
 
     def _named(self, value: Any) -> str:
         name = self.name_of.get(id(value))

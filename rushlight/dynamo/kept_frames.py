@@ -40,7 +40,8 @@ class Kept(NamedTuple):
 
     `names` are descriptions of objects, by name: (how, whether it is referred to weakly, details). `bindings` say in their
     order where those are that are looked up by place: (name, how to begin, from what, steps). `nodes` and `relations` make
-    the guard tree; names, facts of tensors and dtypes stand there as what `_Expected` reads. `attributes` are the names of the
+    the guard tree; `unfinished` are the numbers of the nodes that mention objects: names stand there for those that begin a
+    way, and (kind, how it is written, what is written) for checks. `attributes` are the names of the
     tensors that the graph has, by its own names for them. `codes` are places and fingerprints of library functions that were
     followed, `seen` the sizes and numbers that were met, and `stated` the guards' texts, packed.
     """
@@ -51,6 +52,7 @@ class Kept(NamedTuple):
     names: dict
     bindings: tuple
     nodes: tuple
+    unfinished: tuple
     slots: int
     relations: tuple
     attributes: dict
@@ -173,11 +175,11 @@ class _Finder:
         for module, name, fingerprint in kept.codes:
             if self.prints.of(at_path(module, name)) != fingerprint:
                 raise Differs(f"{module}.{name}")
-        nodes = tuple([
-            (access, self._name(key) if access == HELD else key, after, slot, tuple(map(self._check, checks)))
-            for access, key, after, slot, checks in kept.nodes
-        ])  # fmt: skip
-        check = GuardTree(len(self.values), kept.slots, nodes, kept.relations, None, None)
+        nodes = list(kept.nodes)
+        for index in kept.unfinished:
+            access, key, after, slot, checks = nodes[index]
+            nodes[index] = access, self._name(key) if access == HELD else key, after, slot, tuple(map(self._check, checks))
+        check = GuardTree(len(self.values), kept.slots, tuple(nodes), kept.relations, None, None)
         if not check(*self.values):
             raise Differs("a guard does not hold")
         code = marshal.loads(kept.code)

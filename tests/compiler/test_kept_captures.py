@@ -17,8 +17,9 @@ import rushlight as torch
 import rushlight.nn.functional as F
 from rushlight import nn
 from rushlight._dynamo.eval_frame import _debug_get_cache_entry_list
+from rushlight.compiler import kept_captures
 from rushlight.compiler.kept_graphs import KeptGraph, to_data
-from rushlight.dynamo import capture, frames
+from rushlight.dynamo import capture, frames, handlers
 from rushlight.dynamo.fingerprints import Fingerprints, of_code
 from rushlight.fx.graph_module import GraphModule
 
@@ -31,6 +32,13 @@ def folder(tmp_path, monkeypatch):
     path = tmp_path / "cache"
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(path))
     return path
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch):
+    """What other tests have told the compiler for the whole process does not count here."""
+    monkeypatch.setattr(kept_captures, "ALLOWED_IN_GRAPH", {})
+    monkeypatch.setattr(kept_captures, "SUBSTITUTED", [])
 
 
 @pytest.fixture
@@ -328,19 +336,25 @@ def test_sizes_open_up_as_in_the_process_that_captured(captured):
     assert len(captured) == 2  # with open sizes, as history has it
 
 
-def test_settings_of_the_compiler_keep_captures_away(captured):
+@pytest.mark.parametrize("tell", ["allow_in_graph", "substitute_in_graph"])
+def test_what_the_compiler_was_told_keeps_captures_away(captured, monkeypatch, tell):
     def followed(x):
         return x * 2
 
-    torch.compiler.allow_in_graph(followed)
+    function = lambda x: followed(x) + 1  # noqa: E731
+    in_a_new_process(function, X)
+    monkeypatch.setattr(kept_captures, "ALLOWED_IN_GRAPH", handlers.ALLOWED_IN_GRAPH)
+    monkeypatch.setattr(kept_captures, "SUBSTITUTED", handlers.SUBSTITUTED)
     try:
-        function = lambda x: followed(x) + 1  # noqa: E731
-        in_a_new_process(function, X)
-        assert not found_again(captured, function, X)
+        if tell == "allow_in_graph":
+            torch.compiler.allow_in_graph(followed)
+        else:
+            torch.compiler.substitute_in_graph(followed)(lambda x: x + x)
+        for _ in range(2):
+            assert not found_again(captured, function, X)
     finally:
-        from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH
-
-        ALLOWED_IN_GRAPH.pop(id(followed))
+        handlers.ALLOWED_IN_GRAPH.pop(id(followed), None)
+        handlers.HANDLERS.pop(followed, None)
 
 
 def test_texts_and_reasons(captured):
