@@ -149,7 +149,7 @@ def kept_captures(
 ) -> KeptCaptures | None:
     """Where whole captures for a backend are kept; None where they are not, or somebody wants to see them made. `about` is
     what they depend on beside the settings."""
-    plans = kept_plans(settings) if backend == "inductor" else None
+    plans = kept_plans(settings) if backend == "inductor" and settings.keep_captures else None
     if plans is None:
         return None
     build, of_fusion = _native_parts(settings, log)

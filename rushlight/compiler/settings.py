@@ -41,6 +41,9 @@ class Settings:
     fallback_random: bool = False
     """RUSHLIGHT_FALLBACK_RANDOM: compiled code draws the random numbers that eager would draw, by eager's kernels."""
 
+    keep_captures: bool = True
+    """RUSHLIGHT_KEEP_CAPTURES: captures are kept in the cache folder, and those of other processes used; 0 for neither."""
+
     verify: bool = False
     """RUSHLIGHT_VERIFY: run the interpreter beside native code at each call, and name the first node that differs."""
 
@@ -89,6 +92,7 @@ def from_environment() -> Settings:
         partitioner=os.environ.get("RUSHLIGHT_PARTITIONER") or "min_cut",
         memory_budget=_number("RUSHLIGHT_MEMORY_BUDGET", float, 1.0),
         fallback_random=_flag("RUSHLIGHT_FALLBACK_RANDOM"),
+        keep_captures=_flag("RUSHLIGHT_KEEP_CAPTURES", "1"),
         verify=_flag("RUSHLIGHT_VERIFY"),
     )
 
@@ -101,5 +105,5 @@ def _number(name: str, kind: type, default: float) -> float:
         raise ValueError(f"{name} must be {'a whole number' if kind is int else 'a number'}, got {given!r}") from None
 
 
-def _flag(name: str) -> bool:
-    return os.environ.get(name, "0") not in ("", "0")
+def _flag(name: str, default: str = "0") -> bool:
+    return os.environ.get(name, default) not in ("", "0")

@@ -10,6 +10,7 @@ Nothing here imports what captures frames: a program whose captures were all kep
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import marshal
 import sys
@@ -41,9 +42,9 @@ class Kept(NamedTuple):
     `names` are descriptions of objects, by name: (how, whether it is referred to weakly, details). `bindings` say in their
     order where those are that are looked up by place: (name, how to begin, from what, steps). `nodes` and `relations` make
     the guard tree; `unfinished` are the numbers of the nodes that mention objects: names stand there for those that begin a
-    way, and (kind, how it is written, what is written) for checks. `attributes` are the names of the
-    tensors that the graph has, by its own names for them. `codes` are places and fingerprints of library functions that were
-    followed, `seen` the sizes and numbers that were met, and `stated` the guards' texts, packed.
+    way, and (kind, how it is written, what is written) for checks. `attributes` are the names of the graph's tensors, by the
+    graph's own names for them. `codes` are places and fingerprints of functions that were followed and have no name, `seen`
+    the sizes and numbers that were met, and `stated` the guards' texts, packed.
     """
 
     code: bytes
@@ -91,23 +92,26 @@ class _Stated(NamedTuple):
 class KeptGuards(Assumed):
     """The assumptions of a kept capture. Their texts, and the objects that only these mention, are read when somebody asks."""
 
-    def __init__(self, kept: Kept, names: dict[str, Any], died: list) -> None:
+    def __init__(self, kept: Kept, names: dict[str, Any], died: list[Callable[[], None]]) -> None:
         self.parameters = kept.parameters
         self.died = died
-        self._kept = kept
-        self._names = names
+        self._stated = kept.stated
+        self._known = names
+        self._others = {name: given for name, given in kept.names.items() if name not in names}
 
     @functools.cached_property
     def guards(self) -> list[_Stated]:
         """The assumptions, in their order."""
-        return [_Stated(*stated) for stated in marshal.loads(zlib.decompress(self._kept.stated))]
+        return [_Stated(*stated) for stated in marshal.loads(zlib.decompress(self._stated))]
 
     @functools.cached_property
     def names(self) -> dict[str, Any]:
-        """The objects that the expressions mention."""
-        prints = Fingerprints()
-        others = {name: by_description(prints, *given) for name, given in self._kept.names.items() if name not in self._names}
-        return self._names | others
+        """The objects that the expressions mention, without those that have changed since the capture was found."""
+        found, prints = dict(self._known), Fingerprints()
+        for name, given in self._others.items():
+            with contextlib.suppress(Differs, LookupError, AttributeError):
+                found[name] = by_description(prints, *given)
+        return found
 
 
 def find(kept: Kept, frame: Any) -> Found | None:

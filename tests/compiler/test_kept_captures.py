@@ -357,6 +357,14 @@ def test_what_the_compiler_was_told_keeps_captures_away(captured, monkeypatch, t
         handlers.HANDLERS.pop(followed, None)
 
 
+def test_captures_are_not_kept_where_that_is_switched_off(captured, folder):
+    for _ in range(2):
+        in_a_new_process(Model().eval(), X, options={"keep_captures": False})
+    assert len(captured) == 2 and not list(folder.glob("*.capture"))
+    in_a_new_process(Model().eval(), X)
+    assert not found_again(captured, Model().eval(), X, options={"keep_captures": False})
+
+
 def test_texts_and_reasons(captured):
     model = Model().eval()
     (first,) = _debug_get_cache_entry_list(in_a_new_process(model, X)._compiled)
