@@ -22,16 +22,16 @@ from tests.inductor.random_programs import Program, random_open_program, random_
 
 
 def failure(program: Program, backend: str = "inductor", parallel: bool = False) -> str:
-    """What is wrong with the compiled form of a program, and with what runs by its kept plan then; "" if nothing is.
+    """What is wrong with the compiled form of a program, and with its kept capture, run by its kept plan; "" if nothing is.
 
     `parallel` shares even tiny loops among threads.
     """
     work = 0 if parallel else codegen.PARALLEL_WORK
-    keys = [(lambda *_: None) if parallel else kind.key_of for kind in (plan_cache, KeptPlans)]  # which know nothing of this
+    names = [(lambda *_: None) if parallel else name for name in (plan_cache.key_of, KeptPlans.name_of)]  # know nothing of this
     try:
         with (
             warnings.catch_warnings(), torch.no_grad(), mock.patch.object(codegen, "PARALLEL_WORK", work),
-            mock.patch.object(plan_cache, "key_of", keys[0]), mock.patch.object(KeptPlans, "key_of", keys[1]),
+            mock.patch.object(plan_cache, "key_of", names[0]), mock.patch.object(KeptPlans, "name_of", names[1]),
         ):  # fmt: skip
             warnings.filterwarnings("error", message="compile")
             for way in ("compiled", "by its kept plan"):

@@ -49,7 +49,7 @@ def kill_at(folder: Path, seconds: float, number: int = 3, with_compiler: bool =
     for compiler in compilers:
         _kill(compiler)
     process.communicate()
-    broken = [path for path in folder.glob("[!.]*.*") if path.suffix in (".so", ".plan") and not cache.is_intact(path)]
+    broken = [path for path in folder.glob("[!.]*.*") if path.suffix in (".so", ".plan", ".capture") and not cache.is_intact(path)]
     assert not broken, f"{broken} after a kill at {seconds} s"
     process = start(folder, number)
     _, said = process.communicate(timeout=300)

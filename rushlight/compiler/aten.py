@@ -135,14 +135,14 @@ class Made(NamedTuple):
 
 class AtenGraph:
     """Runs a module as aten operators: captured again when a parameter's size, strides or dtype changed, and, where it
-    writes to memory, once for each way in which the inputs share it. `made` makes the module, when it is needed. Safe to call
-    from several threads."""
+    writes to memory, once for each way in which the inputs share it. `captured` gives the module when it is needed. Safe to
+    call from several threads."""
 
     def __init__(
-        self, made: Callable[[], GraphModule], build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
+        self, captured: Callable[[], GraphModule], build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
         passes: Callable[[], Pipelines], opened: Opened | None = None, kept: KeptPlans | None = None,
     ):  # fmt: skip
-        self._made = made
+        self._captured = captured
         self.passes = passes
         self.opened = opened
         self.kept = kept
@@ -157,7 +157,7 @@ class AtenGraph:
     @functools.cached_property
     def module(self) -> GraphModule:
         """The captured graph."""
-        return self._made()
+        return self._captured()
 
     @functools.cached_property
     def _attributes(self) -> dict[str, Tensor]:

@@ -154,7 +154,7 @@ def kept_captures(
         return None
     build, of_fusion = _native_parts(settings, log)
     return KeptCaptures(
-        plans, f"{settings} {about}", lambda made: AtenGraph(made, build, names, log, of_fusion, None, plans)
+        plans, f"{settings} {about}", lambda captured: AtenGraph(captured, build, names, log, of_fusion, None, plans)
     )
 
 

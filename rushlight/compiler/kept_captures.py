@@ -35,6 +35,7 @@ from rushlight.utils.native import cache
 keeping = LazyModule("rushlight.dynamo.keeping")
 
 _DEEPEST = 4  # containers in containers among a frame's values that are looked into
+_MOST = 4  # captures of frames that look alike, of models with other settings, say
 _PLAIN = (int, float, complex, bool, str, bytes, type(None))
 
 
@@ -52,10 +53,11 @@ class KeptCaptures:
     def find(self, frame: Any, history: History) -> GuardedCode | None:
         """What was kept of a frame; `history` is told what it met. None where nothing fits."""
         path = self._path(frame)
-        content = None if path is None else cache.read(path)
-        if content is None:
-            return None
-        described, plan, targets, graph, input_count = marshal.loads(content)
+        made = (self._found(record, frame, history) for record in _records(path))
+        return next((found for found in made if found is not None), None)
+
+    def _found(self, record: bytes, frame: Any, history: History) -> GuardedCode | None:
+        described, plan, targets, graph, input_count = marshal.loads(record)
         kept = Kept(*described)
         found = find(kept, frame) if are_same(targets) else None
         if found is None:
@@ -78,10 +80,10 @@ class KeptCaptures:
         try:
             kept = keeping.describe(found, history)
             graph, input_count = to_data(found.graph), len(found.graph.graph.find_nodes(op="placeholder"))
-            content = marshal.dumps((tuple(kept), plan, targets_of(found.graph), graph, input_count))
+            record = marshal.dumps((tuple(kept), plan, targets_of(found.graph), graph, input_count))
         except (keeping.CannotKeep, NoData, ValueError):  # the last one for an object that marshal does not know
             return
-        cache.keep(path, content)
+        cache.keep(path, marshal.dumps([record, *_records(path)[: _MOST - 1]]))
 
     def _path(self, frame: Any) -> Path | None:
         if ALLOWED_IN_GRAPH or SUBSTITUTED:  # no guard looks at these
@@ -90,6 +92,12 @@ class KeptCaptures:
         described += [_described(content) for cell in frame.closure or () for content in _contents(cell)]
         key = self.plans.name_of(f"{sys.version} {of_code(frame.f_code)} {self.about} {described}")
         return None if key is None else plan_cache.path_of(key, "capture")
+
+
+def _records(path: Path | None) -> list[bytes]:
+    """The captures of an entry, the latest first."""
+    content = None if path is None else cache.read(path)
+    return [] if content is None else marshal.loads(content)
 
 
 def _contents(cell: types.CellType) -> list[object]:

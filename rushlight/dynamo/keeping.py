@@ -30,6 +30,8 @@ from rushlight.dynamo.kept_frames import BOUND, DEVICE, DTYPE, GLOBALS_OF, MODES
 from rushlight.dynamo.sources import HELD, TYPE, VALUE
 from rushlight.nn.modules.global_hooks import call_hooks
 from rushlight.nn.modules.module import Module
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.packet import Namespace, OpOverloadPacket
 
 _SIMPLE = (int, float, complex, bool, str, bytes, type(None), type(...))
 # Objects that have one place, which they do not tell.
@@ -108,6 +110,9 @@ class _Describer:
             places = [_PLACES[id(value)]]
         elif isinstance(value, Enum):
             places = [(type(value).__module__, f"{type(value).__qualname__}.{value.name}")]
+        elif isinstance(value, Namespace | OpOverloadPacket | OpOverload):
+            name = value._namespace if isinstance(value, Namespace) else str(value)
+            places = [("rushlight", f"ops.{name}")] if name.partition(".")[0] == "aten" else []
         elif isinstance(value, types.FunctionType | types.BuiltinFunctionType | type):
             places = [(value.__module__, f"{value.__qualname__}{part}") for part in ("", ".fget", ".__func__")]
         else:

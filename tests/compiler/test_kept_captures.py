@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import json
 import os
 import subprocess
 import sys
 import textwrap
+import threading
 import types
+import weakref
 from enum import Enum
 from pathlib import Path
 
@@ -230,6 +234,113 @@ def test_hooks_are_seen(captured):
         getattr(model.blocks[1], register)(lambda module, *seen: seen[-1] * 2 if len(seen) == 2 else (seen[0][0] * 3,))
         assert not found_again(captured, model, X)
         assert found_again(captured, Model().eval(), X)
+
+
+def test_models_with_other_settings_are_kept_beside_one_another(captured):
+    models = [Model(scale=scale).eval() for scale in (1.0, 2.0, 3.0)]
+    for model in models:
+        in_a_new_process(model, X)
+    assert all(found_again(captured, model, X) for model in models)
+
+
+def test_modules_of_many_kinds(captured):
+    class Many(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.added = nn.ParameterList([torch.randn(4) for _ in range(3)])
+            self.named = nn.ModuleDict({"first": nn.Linear(4, 4), "second": nn.ReLU()})
+            self.listed = [nn.Linear(4, 4), nn.BatchNorm1d(4)]
+            self.layer = nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+            self.register_buffer("places", torch.arange(4.0), persistent=False)
+
+        def __getattr__(self, name):
+            return 5.0 if name == "magic" else super().__getattr__(name)
+
+        @torch.no_grad()
+        def forward(self, x):
+            for parameter in self.added:
+                x = x + parameter * self.magic
+            for module in (*self.named.values(), *self.listed):
+                x = module(x)
+            return self.layer(x[None]) + self.places
+
+    def model():
+        made = Many().eval()
+        made.listed[1].eval()
+        return made
+
+    in_a_new_process(model(), X)
+    assert found_again(captured, model(), X)
+
+
+def test_methods_decorators_and_partials(captured):
+    class Holder:
+        def __init__(self, factor):
+            self.factor = factor
+            self.weight = torch.randn(4, 4)
+
+        def run(self, x):
+            return x @ self.weight * self.factor
+
+    def doubled(function):
+        @functools.wraps(function)
+        def run(x):
+            return function(x) * 2
+
+        return run
+
+    def added(count):
+        return doubled(lambda x: x + count)
+
+    def derived(base):
+        class Derived(base):
+            def forward(self, x):
+                return super().forward(x) + 1
+
+        return Derived().eval()
+
+    for make, one, other in (
+        (lambda factor: Holder(factor).run, 2.0, 3.0), (added, 1, 2), (derived, nn.ReLU, nn.GELU),
+        (lambda alpha: functools.partial(torch.add, X, alpha=alpha), 2, 3),
+    ):  # fmt: skip
+        in_a_new_process(make(one), X)
+        assert found_again(captured, make(one), X)
+        assert not found_again(captured, make(other), X)
+
+
+def test_threads_share_what_was_kept(captured):
+    model = Model().eval()
+    in_a_new_process(model, X)
+    frames.reset()
+    with torch.no_grad():
+        wanted, errors = model(X), []
+
+    def work():
+        try:
+            compiled = torch.compile(model)
+            with torch.no_grad():
+                for _ in range(3):
+                    torch.testing.assert_close(compiled(X), wanted, rtol=1e-4, atol=1e-5)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors and len(captured) == 1
+
+
+def test_modules_are_not_kept_alive(captured):
+    model = Model().eval()
+    in_a_new_process(model, X)
+    compiled = in_a_new_process(model, X)
+    assert len(captured) == 1
+    block = weakref.ref(model.blocks[1])
+    del compiled, model
+    gc.collect()
+    assert block() is None
 
 
 def test_modes_and_arguments_are_told_apart(captured):

@@ -242,6 +242,11 @@ def partials(a):
     return f(1), g(a, 2), g(a, q=1, r=2), f.args[0] + 1, functools.reduce(operator.add, [a, a, a]), functools.reduce(max, [1, 3, 2], 0)
 
 
+@one(x, functools.partial(torch.add, y, alpha=2))
+def partial_of_the_library(a, f):
+    return a * f(a) * 2 + f(a, alpha=3)
+
+
 @one(x, functools.partial(operator.mul, 3))
 def partial_argument(a, f):
     return f(a)

@@ -11,7 +11,7 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.sources import Attribute, Item, Source
 from rushlight.dynamo.stability import is_stable
-from rushlight.dynamo.values.base import Value, realized
+from rushlight.dynamo.values.base import Value, realize_all, realized
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.sequences import SequenceValue
@@ -342,7 +342,7 @@ class PartialValue(Value):
         return True
 
     def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        return self.function.call(tx, [*self.args, *args], {**self.kwargs, **kwargs})
+        return self.function.call(tx, [*realize_all(list(self.args)), *args], {**self.kwargs, **kwargs})
 
     def attribute(self, tx: Translator, name: str) -> Value:
         if name == "func":
