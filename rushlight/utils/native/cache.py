@@ -81,7 +81,7 @@ def digest(*parts: str | bytes) -> str:
     """A name for the content of `parts`."""
     joined = blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
-        content = part.encode() if isinstance(part, str) else part
+        content = part.encode(errors="surrogatepass") if isinstance(part, str) else part  # a path need not be text
         joined.update(b"%d:" % len(content))
         joined.update(content)
     return joined.hexdigest()[:40]
