@@ -16,7 +16,7 @@ PYTEST_FLAGS ?=
 
 # make test-pythons TEST_PYTHONS=/opt/python3.13/bin/python3 TEST_PATHS=tests/fx
 TEST_PYTHONS ?= $(shell tools/find-pythons 3.12 3.13)
-TEST_PATHS ?= tests/csrc tests/dynamo
+TEST_PATHS ?= tests/csrc tests/dynamo tests/compiler/test_kept_captures.py
 EXTRAS ?= test,demo
 
 SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/csrc/prebuilt/* rushlight/inductor/include/rushlight/*.h)
