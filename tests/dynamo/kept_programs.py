@@ -17,6 +17,7 @@ from rushlight import dynamo
 from rushlight.compiler.kept_graphs import KeptGraph, NoData, to_data
 from rushlight.dynamo import capture, keeping, kept_frames
 from rushlight.dynamo.fingerprints import of_code
+from rushlight.utils.native.cache import digest
 from tests.dynamo.harness import differences
 from tests.dynamo.test_programs import PROGRAMS
 
@@ -30,7 +31,7 @@ class Keeper(dynamo.FrameCallback):
         self.counts = counts
 
     def _path(self, frame: Any) -> Path:
-        return self.folder / of_code(frame.f_code)
+        return self.folder / digest(of_code(frame.f_code))
 
     def kept(self, frame: Any, history: Any) -> Any:
         """A capture from the folder."""
