@@ -170,7 +170,7 @@ class AtenGraph:
         if found is None or type(found[0]) is not GraphLaunch:
             return None
         run, plan = found
-        self._use(run, bool(plan.constants), module.input_count)
+        self._use(run, bool(plan.constants), len(plan.inputs))
         return run
 
     def compile(self, inputs: list[Tensor]) -> Callable:

@@ -57,12 +57,12 @@ class KeptCaptures:
         return next((found for found in made if found is not None), None)
 
     def _found(self, record: bytes, frame: Any, history: History) -> GuardedCode | None:
-        described, plan, targets, graph, input_count = marshal.loads(record)
+        described, plan, targets, graph = marshal.loads(record)
         kept = Kept(*described)
         found = find(kept, frame) if are_same(targets) else None
         if found is None:
             return None
-        module = KeptGraph(graph, found.attributes, input_count)
+        module = KeptGraph(graph, found.attributes)
         run = self.graph_of(module.module).resume(plan, module)
         if run is None:
             return None
@@ -79,8 +79,7 @@ class KeptCaptures:
             return
         try:
             kept = keeping.describe(found, history)
-            graph, input_count = to_data(found.graph), len(found.graph.graph.find_nodes(op="placeholder"))
-            record = marshal.dumps((tuple(kept), plan, targets_of(found.graph), graph, input_count))
+            record = marshal.dumps((tuple(kept), plan, targets_of(found.graph), to_data(found.graph)))
         except (keeping.CannotKeep, NoData, ValueError):  # the last one for an object that marshal does not know
             return
         cache.keep(path, marshal.dumps([record, *_records(path)[: _MOST - 1]]))

@@ -504,7 +504,7 @@ def test_a_graph_survives_as_data():
     inputs = X, torch.randn(5)
     wanted = torch.compile(function, backend=backend)(*inputs)
     attributes = {node.target: getattr(found[0], node.target) for node in found[0].graph.nodes if node.op == "get_attr"}
-    again = KeptGraph(to_data(found[0]), attributes, 2)
+    again = KeptGraph(to_data(found[0]), attributes)
     assert isinstance(again.module(), GraphModule) and str(again.graph) == str(found[0].graph)
     assert again.code == found[0].code
     assert [node.stack_trace for node in again.graph.nodes] == [node.stack_trace for node in found[0].graph.nodes]

@@ -44,7 +44,7 @@ class Keeper(dynamo.FrameCallback):
         if found is None:
             return None
         history.repeat(*kept.seen)
-        module = KeptGraph(graph, found.attributes, 0).module()
+        module = KeptGraph(graph, found.attributes).module()
         return found.guarded(kept.source, module, capture._outside_of_capture(module.forward))
 
     def keep(self, frame: Any, history: Any, found: Any) -> None:
