@@ -11,10 +11,10 @@ import functools
 import threading
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rushlight.compiler.aten import AtenGraph, Builder, compile_to_aten
-from rushlight.compiler.kept_captures import KeptCaptures
+from rushlight.compiler.kept_captures import KeptCaptures, path_for
 from rushlight.compiler.kept_plans import KeptPlans
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.settings import Settings
@@ -145,17 +145,17 @@ def _native_parts(settings: Settings, log: StageLog) -> tuple[Builder, Callable[
 
 
 def kept_captures(
-    backend: str | Backend, settings: Settings, about: str, names: Callable[[], dict[TensorImpl, str]], log: StageLog
-) -> KeptCaptures | None:
-    """Where whole captures for a backend are kept; None where they are not, or somebody wants to see them made. `about` is
-    what they depend on beside the settings."""
+    frame: Any, about: str, backend: str | Backend, settings: Settings, names: Callable[[], dict[TensorImpl, str]],
+    log: StageLog,
+) -> KeptCaptures | None:  # fmt: skip
+    """The captures of a frame for a backend; None where they are not kept, or somebody wants to see them made. `about` is what
+    they depend on beside frame and settings."""
     plans = kept_plans(settings) if backend == "inductor" and settings.keep_captures else None
-    if plans is None:
+    path = None if plans is None else path_for(frame, f"{settings} {about}", plans)
+    if path is None:
         return None
     build, of_fusion = _native_parts(settings, log)
-    return KeptCaptures(
-        plans, f"{settings} {about}", lambda captured: AtenGraph(captured, build, names, log, of_fusion, None, plans)
-    )
+    return KeptCaptures(frame, path, lambda captured: AtenGraph(captured, build, names, log, of_fusion, None, plans))
 
 
 def make_backend(

@@ -20,10 +20,8 @@ from rushlight.compiler.logs import StageLog
 from rushlight.compiler.settings import Settings, from_environment
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
-from rushlight.dynamo.dynamic import History
 from rushlight.dynamo.errors import BackendCompilerFailed
 from rushlight.dynamo.frames import FrameCallback, Log
-from rushlight.dynamo.guarded_code import GuardedCode
 from rushlight.dynamo.regions import CALL_MODEL, is_compiled_wrapper, optimize
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
@@ -62,20 +60,11 @@ class CompileCallback(FrameCallback):
 
         return run_backend, log
 
-    def kept(self, frame: Any, history: History) -> GuardedCode | None:
-        """A capture from the cache folder."""
-        captures = self._captures(frame.f_code)
-        return None if captures is None else captures.find(frame, history)
-
-    def keep(self, frame: Any, history: History, found: GuardedCode) -> None:
-        """Puts a capture there."""
-        captures = self._captures(frame.f_code)
-        if captures is not None:
-            captures.keep(frame, history, found)
-
-    def _captures(self, code: types.CodeType) -> KeptCaptures | None:
-        log = self._log(code)
-        return kept_captures(self.chosen, self.settings, f"{self.fullgraph} {self.dynamic} {log.name}", self._names, log)
+    def kept(self, frame: Any) -> KeptCaptures | None:
+        """The captures in the cache folder."""
+        log = self._log(frame.f_code)
+        about = f"{self.fullgraph} {self.dynamic} {log.name}"
+        return kept_captures(frame, about, self.chosen, self.settings, self._names, log)
 
     def _log(self, code: types.CodeType) -> StageLog:
         return StageLog(self.settings, self.name if code.co_name == CALL_MODEL else code.co_qualname)

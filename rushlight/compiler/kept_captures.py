@@ -23,7 +23,7 @@ from rushlight.compiler.kept_plans import KeptPlans
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.dynamic import History
-from rushlight.dynamo.fingerprints import name_of, of_code
+from rushlight.dynamo.fingerprints import PLAIN_KINDS, name_of, of_code
 from rushlight.dynamo.guarded_code import GuardedCode
 from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, SUBSTITUTED
 from rushlight.dynamo.kept_frames import Kept, find
@@ -36,30 +36,25 @@ keeping = LazyModule("rushlight.dynamo.keeping")
 
 _DEEPEST = 4  # containers in containers among a frame's values that are looked into
 _MOST = 4  # captures of frames that look alike, of models with other settings, say
-_PLAIN = (int, float, complex, bool, str, bytes, type(None))
 
 
 class KeptCaptures:
-    """The captures that a compiled function may find or leave; `about` tells it from functions that are compiled otherwise.
+    """The captures of one frame in an entry of the cache folder. `graph_of` makes what runs a captured graph."""
 
-    `plans` are those of its graphs, and `graph_of` makes what runs a graph.
-    """
-
-    def __init__(self, plans: KeptPlans, about: str, graph_of: Callable[[Callable[[], GraphModule]], AtenGraph]) -> None:
-        self.plans = plans
-        self.about = about
+    def __init__(self, frame: Any, path: Path, graph_of: Callable[[Callable[[], GraphModule]], AtenGraph]) -> None:
+        self.frame = frame
+        self.path = path
         self.graph_of = graph_of
 
-    def find(self, frame: Any, history: History) -> GuardedCode | None:
-        """What was kept of a frame; `history` is told what it met. None where nothing fits."""
-        path = self._path(frame)
-        made = (self._found(record, frame, history) for record in _records(path))
+    def find(self, history: History) -> GuardedCode | None:
+        """One that fits the frame; `history` is told what it met."""
+        made = (self._found(record, history) for record in self._records())
         return next((found for found in made if found is not None), None)
 
-    def _found(self, record: bytes, frame: Any, history: History) -> GuardedCode | None:
+    def _found(self, record: bytes, history: History) -> GuardedCode | None:
         described, plan, targets, graph = marshal.loads(record)
         kept = Kept(*described)
-        found = find(kept, frame) if are_same(targets) else None
+        found = find(kept, self.frame) if are_same(targets) else None
         if found is None:
             return None
         module = KeptGraph(graph, found.attributes)
@@ -67,36 +62,35 @@ class KeptCaptures:
         if run is None:
             return None
         history.repeat(*kept.seen)
-        return found.guarded(kept.source, module, run)
+        return found.guarded(module, run)
 
-    def keep(self, frame: Any, history: History, found: GuardedCode) -> None:
+    def keep(self, history: History, found: GuardedCode) -> None:
         """Keep a capture, if its graph has a plan that was kept and it holds in other processes."""
         plan = None if found.graph is None else found.graph.meta.get("kept_plan")
         if plan is None or type(found.globals["__graph"]) is not GraphLaunch:
             return
-        path = self._path(frame)
-        if path is None:
-            return
         try:
-            kept = keeping.describe(found, history)
+            kept = keeping.describe(self.frame.f_code, found, history)
             record = marshal.dumps((tuple(kept), plan, targets_of(found.graph), to_data(found.graph)))
         except (keeping.CannotKeep, NoData, ValueError):  # the last one for an object that marshal does not know
             return
-        cache.keep(path, marshal.dumps([record, *_records(path)[: _MOST - 1]]))
+        cache.keep(self.path, marshal.dumps([record, *self._records()[: _MOST - 1]]))
 
-    def _path(self, frame: Any) -> Path | None:
-        if ALLOWED_IN_GRAPH or SUBSTITUTED:  # no guard looks at these
-            return None
-        described = [f"{name}: {_described(value)}" for name, value in frame.f_locals.items()]
-        described += [_described(content) for cell in frame.closure or () for content in _contents(cell)]
-        key = self.plans.name_of(f"{sys.version} {of_code(frame.f_code)} {self.about} {described}")
-        return None if key is None else plan_cache.path_of(key, "capture")
+    def _records(self) -> list[bytes]:
+        """The captures, the latest first."""
+        content = cache.read(self.path)
+        return [] if content is None else marshal.loads(content)
 
 
-def _records(path: Path | None) -> list[bytes]:
-    """The captures of an entry, the latest first."""
-    content = None if path is None else cache.read(path)
-    return [] if content is None else marshal.loads(content)
+def path_for(frame: Any, about: str, plans: KeptPlans) -> Path | None:
+    """The entry for a frame, found by its code and what its values are like; None where nothing is kept. `about` tells it from
+    those of functions that are compiled otherwise."""
+    if ALLOWED_IN_GRAPH or SUBSTITUTED:  # no guard looks at these
+        return None
+    described = [f"{name}: {_described(value)}" for name, value in frame.f_locals.items()]
+    described += [_described(content) for cell in frame.closure or () for content in _contents(cell)]
+    key = plans.name_of(f"{sys.version} {of_code(frame.f_code)} {about} {described}")
+    return None if key is None else plan_cache.path_of(key, "capture")
 
 
 def _contents(cell: types.CellType) -> list[object]:
@@ -119,7 +113,7 @@ def _described(value: object, depth: int = 0) -> str:
         return f"{type(value).__name__} {[_described(item, depth + 1) for item in value]}"
     if type(value) is dict and depth < _DEEPEST:
         return str([(_described(key, depth + 1), _described(item, depth + 1)) for key, item in value.items()])
-    return repr(value) if type(value) in _PLAIN else name_of(type(value))
+    return repr(value) if type(value) in PLAIN_KINDS else name_of(type(value))
 
 
 def _sizes(module: Module) -> list[tuple[int, ...]]:

@@ -329,7 +329,7 @@ class _Capture:
         """What the capture went by, if it is of the whole frame, leaves no sizes open and holds in other processes, too."""
         if reason is not None or self.session.sizes.any or process_facts.were_seen():
             return None
-        return Followed(self.code, self.session.guards.tree, tuple(self.session.followed.values()))
+        return Followed(self.session.guards.tree, tuple(self.session.followed.values()))
 
 
 def _indented(lines: list[str]) -> list[str]:

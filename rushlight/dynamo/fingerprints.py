@@ -16,7 +16,9 @@ from rushlight.utils.native.cache import digest
 
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _MADE_BY_PYTHON = 1 << 9  # a class's flag
-_PLAIN = (int, float, complex, bool, str, bytes, type(None), type(...))
+PLAIN_KINDS = (int, float, complex, bool, str, bytes, type(None), type(...))
+"""Of what a value says all that there is."""
+
 METHODS = (staticmethod, classmethod, property, cached_property)
 """What a class has instead of functions."""
 
@@ -98,7 +100,7 @@ def _member(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    if type(value) in _PLAIN:
+    if type(value) in PLAIN_KINDS:
         return repr(value)
     if type(value) is tuple:
         return f"({','.join(map(_plain, value))})"

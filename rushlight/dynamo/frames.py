@@ -14,7 +14,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rushlight._C import CacheEntry, cache_entries, remove_entry, reset_code, skip_code
 from rushlight.core.lazy_module import LazyModule
@@ -28,9 +28,21 @@ from rushlight.nn.modules.module import Module
 if TYPE_CHECKING:
     from rushlight.dynamo.graph_builder import Backend
 
+T = TypeVar("T")
+
 capture = LazyModule("rushlight.dynamo.capture")  # captures that were kept do without what makes them
 
 Log = Callable[[str, Callable[[], str]], None]
+
+
+class KeptCaptures(Protocol):
+    """The captures of one frame that are kept for other processes."""
+
+    def find(self, history: History) -> GuardedCode | None:
+        """One that fits the frame; `history` is told what it met."""
+
+    def keep(self, history: History, found: GuardedCode) -> None:
+        """Keep the first capture that was made of the frame."""
 
 
 class _Codes:
@@ -80,11 +92,8 @@ class FrameCallback:
     def finished(self, code: types.CodeType, found: GuardedCode) -> None:
         """Called with what was captured."""
 
-    def kept(self, frame: Any, history: History) -> GuardedCode | None:
-        """What another process captured of a frame; `history` is told what that met. Asked before a first capture."""
-
-    def keep(self, frame: Any, history: History, found: GuardedCode) -> None:
-        """Called with a first capture, for other processes."""
+    def kept(self, frame: Any) -> KeptCaptures | None:
+        """Where captures of a frame are kept for other processes. Asked before a first capture."""
 
     def __call__(
         self, frame: Any, cache_entry: CacheEntry | None, frame_state: dict
@@ -131,7 +140,12 @@ class FrameCallback:
                 return None
         count.captures += 1
         with _garbage_left():
-            found = self._first(frame, backend, count.history) if count.captures == 1 else self._capture(frame, backend)
+            kept = _attempt(code, lambda: self.kept(frame)) if count.captures == 1 else None
+            found = None if kept is None else _attempt(code, lambda: kept.find(count.history))
+            if found is None:
+                found = self._capture(frame, backend)
+                if kept is not None and isinstance(found, GuardedCode):
+                    _attempt(code, lambda: kept.keep(count.history, found))
         if isinstance(found, GuardedCode):
             found.followed = None
             found.guards.when_an_object_dies(functools.partial(_remove, weakref.ref(code), weakref.ref(found)))
@@ -150,23 +164,6 @@ class FrameCallback:
             count = self._counts[id(code), id(subject)] = _Count(weakref.ref(code), weakref.ref(subject))
         return count
 
-    def _first(self, frame: Any, backend: Backend, history: History) -> GuardedCode | bool | None:
-        """The first capture of a function: another process's, or one for other processes, too."""
-        try:
-            found = self.kept(frame, history)
-        except Exception as error:
-            _report(f"looking for a kept capture of {_described(frame.f_code)} failed", error)
-            found = None
-        if found is not None:
-            return found
-        found = self._capture(frame, backend)
-        if isinstance(found, GuardedCode):
-            try:
-                self.keep(frame, history, found)
-            except Exception as error:
-                _report(f"keeping the capture of {_described(frame.f_code)} failed", error)
-        return found
-
     def _capture(self, frame: Any, backend: Backend) -> GuardedCode | bool | None:
         try:
             history = self._count(frame).history
@@ -181,6 +178,15 @@ class FrameCallback:
                 raise
             _report(f"capturing {_described(frame.f_code)} failed, so it runs in eager", error)
             return False
+
+
+def _attempt(code: types.CodeType, step: Callable[[], T]) -> T | None:
+    """What a step gives that has to do with kept captures; None, after a warning, where it fails."""
+    try:
+        return step()
+    except Exception as error:
+        _report(f"a kept capture of {_described(code)} could not be found or made", error)
+        return None
 
 
 def _report(what: str, error: Exception) -> None:

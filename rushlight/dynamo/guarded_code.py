@@ -21,7 +21,6 @@ class Followed(NamedTuple):
     """What a capture of a whole frame went by, for those who keep it for other processes: what its `GuardTree` was made of, and
     the code that it followed, with the function for one that is not made by the program."""
 
-    frame: types.CodeType
     tree: tuple
     codes: tuple[tuple[types.CodeType, types.FunctionType | None], ...]
 

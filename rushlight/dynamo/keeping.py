@@ -22,7 +22,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo import kept_frames as kept
 from rushlight.dynamo.dynamic import History
-from rushlight.dynamo.fingerprints import METHODS, Fingerprints
+from rushlight.dynamo.fingerprints import METHODS, PLAIN_KINDS, Fingerprints
 from rushlight.dynamo.guard_tree import EMPTY, EQUAL, HAS, IS_TYPE, KEYS, LACKS, LENGTH, NO_ATTRIBUTE, SAME, TENSOR, THREAD
 from rushlight.dynamo.guarded_code import GuardedCode
 from rushlight.dynamo.guards import Modes
@@ -33,7 +33,6 @@ from rushlight.nn.modules.module import Module
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import Namespace, OpOverloadPacket
 
-_SIMPLE = (int, float, complex, bool, str, bytes, type(None), type(...))
 # Objects that have one place, which they do not tell.
 _PLACES = {id(value): ("types", name) for name, value in vars(types).items() if isinstance(value, type)} | {
     id(state): ("rushlight.core.thread_state", "state"), id(dtypes._default): ("rushlight.core.dtype", "_default"),
@@ -45,20 +44,21 @@ class CannotKeep(Exception):
     """A capture that holds in its own process only."""
 
 
-def describe(found: GuardedCode, history: History) -> Kept:
-    """What `kept_frames.find` reads, of the first capture of a function. CannotKeep for captures with resume functions, with
-    guards in Python, and with objects of kinds that are not known here."""
+def describe(code: types.CodeType, found: GuardedCode, history: History) -> Kept:
+    """What `kept_frames.find` reads, of the first capture of a function with this code. CannotKeep for captures with resume
+    functions, with guards in Python, and with objects of kinds that are not known here."""
     if found.followed is None or history.is_unsteady:
         raise CannotKeep("not a whole frame of fixed sizes")
-    return _Describer(found).kept(history)
+    return _Describer(code, found).kept(history)
 
 
 class _Describer:
-    def __init__(self, found: GuardedCode) -> None:
+    def __init__(self, code: types.CodeType, found: GuardedCode) -> None:
+        self.code = code
         self.found = found
         self.prints = Fingerprints()
         self.storages: dict[Any, int] = {}
-        self.count, self.slots, self.nodes, self.relations, self.rest, self.sizes = found.followed.tree
+        _, self.slots, self.nodes, self.relations, self.rest, self.sizes = found.followed.tree
         self.given = {name: value for name, value in found.guards.names.items() if name != "__graph"}
         self.name_of = {id(value): name for name, value in self.given.items()}
         self.objects = {name: _object(value) for name, value in self.given.items()}
@@ -174,7 +174,7 @@ class _Describer:
     def _codes(self) -> tuple:
         """The functions that were followed and whose code no fingerprint tells yet."""
         known: set[int] = set()
-        for value in (self.found.followed.frame, *self.objects.values()):
+        for value in (self.code, *self.objects.values()):
             code = value.__code__ if isinstance(value, types.FunctionType) else value
             if isinstance(code, types.CodeType):
                 _add_code(code, known)
@@ -246,11 +246,11 @@ def _is_at(value: Any, module: str, name: str) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    return type(value) in _SIMPLE or (type(value) is tuple and all(map(_is_plain, value)))
+    return type(value) in PLAIN_KINDS or (type(value) is tuple and all(map(_is_plain, value)))
 
 
 def _plain(value: Any) -> Any:
-    if type(value) not in _SIMPLE:
+    if type(value) not in PLAIN_KINDS:
         raise CannotKeep(f"an object of {type(value).__qualname__}")
     return value
 

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from rushlight._C import GuardTree
 from rushlight.core.device import device
+from rushlight.core.dtype import from_name
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.assumed import Assumed
 from rushlight.dynamo.fingerprints import Fingerprints, name_of
@@ -67,17 +68,18 @@ class Differs(Exception):
 
 
 class Found(NamedTuple):
-    """A capture that fits: its code, guards, the check of them, and the tensors of its graph."""
+    """A capture that fits: its code and the text of it, guards, the check of them, and the tensors of its graph."""
 
     code: types.CodeType
+    source: str
     globals: dict[str, Any]
     check: GuardTree
     guards: KeptGuards
     attributes: dict[str, Tensor]
 
-    def guarded(self, source: str, graph: Any, run: Callable) -> GuardedCode:
+    def guarded(self, graph: Any, run: Callable) -> GuardedCode:
         """The whole, with what runs its graph."""
-        return GuardedCode(self.code, {**self.globals, "__graph": run}, self.check, self.guards, source, graph)
+        return GuardedCode(self.code, {**self.globals, "__graph": run}, self.check, self.guards, self.source, graph)
 
 
 class _Stated(NamedTuple):
@@ -135,11 +137,11 @@ def by_description(prints: Fingerprints, how: int, is_weak: bool, *details: Any)
     if how == GLOBALS_OF:
         return vars(sys.modules[details[0]])
     if how == DTYPE:
-        return dtype_named(details[0])
+        return from_name(details[0])
     if how == DEVICE:
         return device(details[0])
     if how == MODES:
-        return import_module("rushlight.dynamo.guards").Modes(*details[:2], dtype_named(details[2]), None)
+        return import_module("rushlight.dynamo.guards").Modes(*details[:2], from_name(details[2]), None)
     return details[0]
 
 
@@ -149,11 +151,6 @@ def at_path(module: str, name: str) -> Any:
     if owner is None:
         raise Differs(f"no module {module}")
     return functools.reduce(getattr, name.split("."), owner)
-
-
-def dtype_named(name: str) -> Any:
-    """A dtype."""
-    return getattr(sys.modules["rushlight.core.dtype"], name)
 
 
 class _Finder:
@@ -190,7 +187,7 @@ class _Finder:
         mentioned = {name: self._name(name) for name in _names_in(code) if name in kept.names}
         names = {"__builtins__": self.frame.f_builtins, "__name__": self.frame.f_globals.get("__name__"), **mentioned}
         attributes = {own: self.objects[name] for own, name in kept.attributes.items()}
-        return Found(code, names, check, KeptGuards(kept, self.names, self.assumed.died), attributes)
+        return Found(code, kept.source, names, check, KeptGuards(kept, self.names, self.assumed.died), attributes)
 
     def _reach(self, begin: int, start: Any, steps: tuple) -> Any:
         value = self.values[start] if begin == VALUE else self._object(start)
@@ -244,9 +241,9 @@ class _Finder:
         if how == BUILTIN:
             return kind, getattr(sys.modules["builtins"], expected)
         if how == OF_DTYPE:
-            return kind, dtype_named(expected)
+            return kind, from_name(expected)
         sizes, strides, dtype, place, requires_grad = expected
-        return kind, (sizes, strides, dtype_named(dtype), device(place), requires_grad)
+        return kind, (sizes, strides, from_name(dtype), device(place), requires_grad)
 
 
 # How what a check expects is written down.

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import textwrap
-import threading
 import types
 import weakref
 from enum import Enum
@@ -26,6 +25,7 @@ from rushlight.compiler.kept_graphs import KeptGraph, to_data
 from rushlight.dynamo import capture, frames, handlers
 from rushlight.dynamo.fingerprints import Fingerprints, of_code
 from rushlight.fx.graph_module import GraphModule
+from tests.dynamo.test_threads import run_in_threads
 
 ROOT = Path(__file__).parents[2]
 SCALE = 2.0
@@ -313,23 +313,14 @@ def test_threads_share_what_was_kept(captured):
     in_a_new_process(model, X)
     frames.reset()
     with torch.no_grad():
-        wanted, errors = model(X), []
+        wanted = model(X)
 
-    def work():
-        try:
-            compiled = torch.compile(model)
-            with torch.no_grad():
-                for _ in range(3):
-                    torch.testing.assert_close(compiled(X), wanted, rtol=1e-4, atol=1e-5)
-        except BaseException as error:
-            errors.append(error)
+    def work(number):
+        compiled = torch.compile(model)
+        for _ in range(3):
+            torch.testing.assert_close(compiled(X), wanted, rtol=1e-4, atol=1e-5)
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors and len(captured) == 1
+    assert not run_in_threads(work, 6) and len(captured) == 1
 
 
 def test_modules_are_not_kept_alive(captured):
@@ -366,6 +357,13 @@ def test_methods_that_were_replaced(captured, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(owner, name, other, raising=False)
             assert not found_again(captured, Model().eval(), X), name
+
+
+def test_tensors_of_any_dtype(captured):
+    function = lambda x, mask, places: x.masked_fill(mask, 0.0)[places]  # noqa: E731
+    inputs = X, X > 0, torch.tensor([1, 0])
+    in_a_new_process(function, *inputs)
+    assert found_again(captured, function, *inputs)
 
 
 def test_globals_are_looked_at(captured, monkeypatch):

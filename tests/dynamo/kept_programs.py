@@ -22,6 +22,40 @@ from tests.dynamo.harness import differences
 from tests.dynamo.test_programs import PROGRAMS
 
 
+class Entry:
+    """The capture of one frame in a folder."""
+
+    def __init__(self, frame: Any, path: Path, counts: dict[str, int]) -> None:
+        self.frame = frame
+        self.path = path
+        self.counts = counts
+
+    def find(self, history: Any) -> Any:
+        """A capture from the folder."""
+        if not self.path.exists():
+            return None
+        described, graph = marshal.loads(self.path.read_bytes())
+        kept = kept_frames.Kept(*described)
+        found = kept_frames.find(kept, self.frame)
+        self.counts["found" if found else "unlike"] += 1
+        if found is None:
+            return None
+        history.repeat(*kept.seen)
+        module = KeptGraph(graph, found.attributes).module()
+        return found.guarded(module, capture._outside_of_capture(module.forward))
+
+    def keep(self, history: Any, found: Any) -> None:
+        """Puts a capture there."""
+        try:
+            content = marshal.dumps((tuple(keeping.describe(self.frame.f_code, found, history)), to_data(found.graph)))
+        except (keeping.CannotKeep, NoData, ValueError):
+            self.counts["refused"] += 1
+            return
+        self.counts["kept"] += 1
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_bytes(content)
+
+
 class Keeper(dynamo.FrameCallback):
     """Keeps the captures of one program in a folder, or finds them."""
 
@@ -30,33 +64,9 @@ class Keeper(dynamo.FrameCallback):
         self.folder = folder
         self.counts = counts
 
-    def _path(self, frame: Any) -> Path:
-        return self.folder / digest(of_code(frame.f_code))
-
-    def kept(self, frame: Any, history: Any) -> Any:
-        """A capture from the folder."""
-        if not self._path(frame).exists():
-            return None
-        described, graph = marshal.loads(self._path(frame).read_bytes())
-        kept = kept_frames.Kept(*described)
-        found = kept_frames.find(kept, frame)
-        self.counts["found" if found else "unlike"] += 1
-        if found is None:
-            return None
-        history.repeat(*kept.seen)
-        module = KeptGraph(graph, found.attributes).module()
-        return found.guarded(kept.source, module, capture._outside_of_capture(module.forward))
-
-    def keep(self, frame: Any, history: Any, found: Any) -> None:
-        """Puts a capture there."""
-        try:
-            content = marshal.dumps((tuple(keeping.describe(found, history)), to_data(found.graph)))
-        except (keeping.CannotKeep, NoData, ValueError):
-            self.counts["refused"] += 1
-            return
-        self.counts["kept"] += 1
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._path(frame).write_bytes(content)
+    def kept(self, frame: Any) -> Entry:
+        """The entry for the frame's code."""
+        return Entry(frame, self.folder / digest(of_code(frame.f_code)), self.counts)
 
 
 def main(folder: Path) -> None:
