@@ -29,16 +29,17 @@ template <class F> static void report(const char* name, const F& run) {
   printf("%s %.9f %.9f\n", name, seconds[seconds.size() / 2], seconds[0]);
 }
 
-template <long M> static void time_gemm(long columns, long depth) {
-  const float *a = random_floats(M * depth), *b = random_floats(columns * depth), *bias = random_floats(columns);
-  float *packed = random_floats(rl::packed_size(depth, columns)), *out = random_floats(M * columns);
+static void time_gemm(long rows, long columns, long depth) {
+  const float *a = random_floats(rows * depth), *b = random_floats(columns * depth), *bias = random_floats(columns);
+  float *packed = random_floats(rl::packed_size(depth, columns)), *out = random_floats(rows * columns);
   rl::pack_b(b, 1, depth, depth, columns, packed);
   char name[80];
-  snprintf(name, sizeof name, "gemm %ld %ld %ld", M, columns, depth);
+  snprintf(name, sizeof name, "gemm %ld %ld %ld", rows, columns, depth);
   report(name, [&] {
-    rl::gemm<M>(a, depth, packed, columns, depth, [&](auto lane, long row, long column, auto value) {
-      lane.store(out + row * columns + column, value + lane.load(bias + column));
-    });
+    rl::gemm(rows, a, depth, rl::b_panels<float>(packed), columns, depth,
+             rl::epilogue_of([=](auto lane, long row, long column, auto value) {
+               lane.store(out + row * columns + column, value + lane.load(bias + column));
+             }));
   });
 }
 
@@ -55,7 +56,7 @@ template <int D> static void time_attention(long heads, long rows) {
 }
 
 int main() {
-#define SHAPE(m, n, k) time_gemm<m>(n, k);
+#define SHAPE(m, n, k) time_gemm(m, n, k);
   SHAPES
   time_attention<32>(12, 128);
   time_attention<64>(12, 128);

@@ -136,6 +136,21 @@ class Tagger(nn.Module):
         return F.log_softmax(self.out(states), dim=-1), last
 
 
+class Translation(nn.Module):
+    """The decoder's mask is the causal one, and a square one of its own is not."""
+
+    def __init__(self, count=30, width=16):
+        super().__init__()
+        self.embedding = nn.Embedding(count, width)
+        self.transformer = nn.Transformer(width, 2, 1, 2, 32, 0.0, batch_first=True)
+        self.out = nn.Linear(width, count)
+
+    def forward(self, ids):
+        x, causal = self.embedding(ids), nn.Transformer.generate_square_subsequent_mask(ids.size(1))
+        other = torch.zeros(ids.size(1), ids.size(1)).masked_fill(torch.eye(ids.size(1)).bool().roll(1, 0), float("-inf"))
+        return self.out(self.transformer(x, x, src_mask=other, tgt_mask=causal))
+
+
 def bert():
     sizes = dict(vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=32)
     return BertModel(BertConfig(**sizes, max_position_embeddings=20))
@@ -152,6 +167,7 @@ def images(size):
 MODELS = [
     pytest.param(bert, words(60), id="bert"), pytest.param(ResNet, images(32), id="resnet"),
     pytest.param(GPT, words(50), id="gpt"), pytest.param(ViT, images(16), id="vit"), pytest.param(Tagger, words(30), id="lstm"),
+    pytest.param(Translation, words(30), id="translation"),
 ]  # fmt: skip
 
 

@@ -98,5 +98,5 @@ def test_text():
     text = text_of(64, 16)
     assert "rl::pack_groups(in1, 16L, 4L, 4L, 9L, true, panels);" in text
     assert "rl::conv2d_grouped(in0, rl::image_strides{4096L, 1L, 512L, 64L}, panels, shape, scratch," in text
-    assert "rl::epilogue_of<64L>(" in text and "rl::epilogue_of<0L>(" in text_of(72, 12)
-    assert "rl::conv2d<" in text_of(400, 4)  # groups wide enough to be products of their own
+    assert "rl::epilogue_of<32>(" in text and "rl::epilogue_of<1>(" in text_of(72, 12)
+    assert "rl::conv2d(" in text_of(400, 4)  # groups wide enough to be products of their own

@@ -46,14 +46,14 @@ def text_of(rows, depth, columns, by_columns=False, right_by_columns=False):
 
 
 def test_text_of_rows_that_stay_in_the_cache():
-    assert "rl::gemm_by_panels<64L>(in0, 784L, 1L, in1, 512L, 1L, 512L, 784L, scratch," in text_of(64, 784, 512)
-    assert "rl::gemm_by_panels<512L>(in0, 1L, 512L, in1, 784L, 1L, 784L, 64L, scratch," in text_of(512, 64, 784, True)
+    assert "rl::gemm_by_panels(64L, in0, 784L, 1L, in1, 512L, 1L, 512L, 784L, scratch," in text_of(64, 784, 512)
+    assert "rl::gemm_by_panels(512L, in0, 1L, 512L, in1, 784L, 1L, 784L, 64L, scratch," in text_of(512, 64, 784, True)
 
 
 def test_text_of_many_columns_that_lie_one_after_the_other():
     text = text_of(64, 784, 512, right_by_columns=True)
     assert "rl::pack_b(in0, 1L, 784L, 784L, 64L, panels);" in text
-    assert "rl::gemm_turned<64L, 512L>(panels, in1, 784L, 784L," in text
+    assert "rl::gemm_turned(64L, panels, in1, 784L, 512L, 784L," in text
     assert "rl::gemm_turned" not in text_of(512, 784, 512, right_by_columns=True)  # as many rows as columns
     assert "rl::gemm_turned" not in text_of(40, 784, 512, right_by_columns=True)  # rows that fill panels badly
     assert "rl::gemm_turned" not in text_of(64, 5000, 512, right_by_columns=True)  # sums that go in parts
@@ -62,5 +62,5 @@ def test_text_of_many_columns_that_lie_one_after_the_other():
 def test_text_of_more_rows():
     text = text_of(2048, 1024, 256)
     assert "rl::pack_b(in1, 256L, 1L, 1024L, 256L, panels);" in text
-    assert "rl::gemm<2048L>(in0, 1024L, rl::b_panels(panels), 256L, 1024L," in text
-    assert "rl::gemm_columns<2048L>(in0, 2048L, panels, 256L, 1024L, scratch," in text_of(2048, 1024, 256, True)
+    assert "rl::gemm(2048L, in0, 1024L, rl::b_panels(panels), 256L, 1024L," in text
+    assert "rl::gemm_columns(2048L, in0, 2048L, panels, 256L, 1024L, scratch," in text_of(2048, 1024, 256, True)

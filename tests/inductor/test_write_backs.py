@@ -49,7 +49,7 @@ def test_in_place_where_nothing_reads_the_old_value_later():
 
     x, y = torch.randn(40, 30), torch.randn(30)
     made, in_place = program(function, x, y)
-    assert sorted(in_place.values()) == ["arg0_1", "arg1_1"] and "for_each_shared" not in made.source
+    assert sorted(in_place.values()) == ["arg0_1", "arg1_1"] and "copy_shared" not in made.source
     check(function, x, y)
 
 
@@ -63,7 +63,7 @@ def test_an_update_of_many_tensors_is_one_native_call_in_place():
 
     tensors = [torch.randn(shape) for _ in range(3) for shape in ((40, 30), (30,), (2, 3, 4, 5), (1,))]
     made, in_place = program(function, *tensors)
-    assert len(in_place) == 8 and "for_each_shared" not in made.source
+    assert len(in_place) == 8 and "copy_shared" not in made.source
     check(function, *tensors)
 
 

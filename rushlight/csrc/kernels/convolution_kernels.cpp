@@ -23,7 +23,7 @@ void convolution(const Convolution* given) {
     if (c.bias) value += c.bias[output];
     lane.store(c.out + (image * c.outputs + output) * pixels + pixel, value);
   };
-  conv2d<0>(c.x, c.weight, shape_of_convolution(c), c.scratch, batched_epilogue(emit, c.outputs));
+  conv2d(c.x, c.weight, shape_of_convolution(c), c.scratch, batched_epilogue(emit, c.outputs));
 }
 
 // The output columns whose tap lies inside a row of the input: [low, high).

@@ -55,7 +55,7 @@ static void next_cells(const Lstm& l, long time, long step, long before, long ro
 void lstm(const Lstm* operands) {
   const Lstm& l = *operands;
   const long panel = l.hidden * tile_columns;
-  const row_cut<float> cut = cut_rows<0, float>(l.batch);
+  const row_cut<float> cut(l.batch);
   float* panels = (float*)l.scratch;
   for (const long task : shared(blocks_of(l.hidden) * gate_count)) {
     const long first = task / gate_count * tile_columns, row = task % gate_count * l.hidden + first;
@@ -68,7 +68,7 @@ void lstm(const Lstm* operands) {
       alignas(64) float sums[gate_count][tile_rows * tile_columns];
       for (long g = 0; g < gate_count; ++g)
         cut.run(rows, state, l.hidden, 1, panels + (block * gate_count + g) * panel, l.hidden, sums[g], false);
-      for (int r = rows.done; r < rows.rows; ++r)
+      for (int r = 0; r < rows.rows; ++r)
         next_cells(l, time, step, before, rows.first + r, block * tile_columns, sums[0] + r * tile_columns);
     });
   }
@@ -99,7 +99,7 @@ void lstm_backward(const Lstm* operands, const LstmGradients* gradients) {
   const Lstm& l = *operands;
   const LstmGradients& g = *gradients;
   const long depth = gate_count * l.hidden, panel = depth * tile_columns;
-  const row_cut<float> cut = cut_rows<0, float>(l.batch);
+  const row_cut<float> cut(l.batch);
   float* panels = (float*)l.scratch;
   for (const long block : shared(blocks_of(l.hidden)))
     pack_panel(l.weight + block * tile_columns, l.hidden, 1L, depth, width_at(l.hidden, block * tile_columns),
@@ -112,7 +112,7 @@ void lstm_backward(const Lstm* operands, const LstmGradients* gradients) {
       alignas(64) float sums[tile_rows * tile_columns];
       if (step + 1 < l.steps)
         cut.run(rows, g.into_gates + after * l.batch * depth, depth, 1, panels + block * panel, depth, sums, false);
-      for (int r = rows.done; r < rows.rows; ++r) {
+      for (int r = 0; r < rows.rows; ++r) {
         float *sum = sums + r * tile_columns, *state = g.grad_state + (rows.first + r) * l.hidden + first;
         if (step + 1 == l.steps) __builtin_memcpy(sum, state, width * sizeof(float));
         if (step < 0) __builtin_memcpy(state, sum, width * sizeof(float));

@@ -4,9 +4,8 @@ headers."""
 from __future__ import annotations
 
 from rushlight.inductor.codegen.packing import THREADS, WIDEST_PANEL, PackedOperand, texts
-from rushlight.inductor.codegen.types import size_text
 from rushlight.inductor.ir import Operand, TemplateBuffer
-from rushlight.inductor.sizes import Size, as_size, quotient
+from rushlight.inductor.sizes import Size, as_size
 
 WINOGRAD_PLACES = 36
 
@@ -19,18 +18,15 @@ class ConvolutionWriter:
     def _convolution(self) -> list[str]:
         template, parameters = self.template, self.template.parameters
         source, weight = self.pointer_to(template.operands["input"]), self.pointer_to(template.operands["weight"])
-        shape = shape_text(parameters["shape"])
-        group_outputs = parameters["group_outputs"]
-        group_outputs = group_outputs if isinstance(group_outputs, int) else 0  # taken from the shape
-        constant = all(isinstance(size, int) for size in parameters["shape"])
+        shape = texts(*parameters["shape"])
         self.scratch = (f"scratch_{template.name}", f"rl::conv2d_scratch_bytes(rl::conv_shape{{{shape}}})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
         self.kernel.work = as_size(template.rows * template.columns * parameters["depth"] * 2)
         depthwise = parameters["shape"][1] == parameters["shape"][-1]
         return [
-            f"{'constexpr' if constant else 'const'} rl::conv_shape shape{{{shape}}};",
-            f"rl::conv2d<{group_outputs}L>({source}, {weight}, shape, {scratch},",
-            *self.results(0 if depthwise else template.columns, ");"),
+            f"const rl::conv_shape shape{{{shape}}};",
+            f"rl::conv2d({source}, {weight}, shape, {scratch},",
+            *self.results(1 if depthwise else template.columns, ");"),
         ]
 
     def _direct_convolution(self) -> list[str]:
@@ -38,7 +34,7 @@ class ConvolutionWriter:
         source, weight = template.operands["input"], template.operands["weight"]
         _, channels, _, _, outputs, height, width, *_ = parameters["shape"]
         order = "taps_outside" if source.strides[1] == 1 or channels == 1 else "channels_outside"
-        address, out_width = self.pointer_to(source), parameters["out_width"]
+        address = self.pointer_to(source)
         arguments = _filter_sizes(weight, outputs, channels, as_size(height * width), order)
         name = f"filter_{weight.buffer}_{weight.offset}_{order}"
         lines = self.pack(
@@ -46,8 +42,7 @@ class ConvolutionWriter:
                 name, weight, parameters["depth"], outputs, parameters["packed_once"], "rl::pack_filter", arguments
             )
         )  # fmt: skip
-        width = out_width if isinstance(out_width, int) else 0  # taken from the shape
-        call = f"rl::conv2d_direct<{width}L>({address}, {image_strides(source)}, panels"
+        call = f"rl::conv2d_direct({address}, {image_strides(source)}, panels"
         return [*lines, *self._convolve(call, "rl::filter_scratch_bytes", outputs)]
 
     def _winograd(self) -> list[str]:
@@ -64,23 +59,22 @@ class ConvolutionWriter:
     def _convolution_input(self) -> list[str]:
         template, parameters = self.template, self.template.parameters
         grad, weight = template.operands["grad"], template.operands["weight"]
-        shape = shape_text(parameters["shape"])
+        shape = texts(*parameters["shape"])
         address, columns = self.pointer_to(grad), template.columns
         name = f"gradient_filter_{weight.buffer}_{weight.offset}"
         arguments, depth = f"{image_strides(weight)}, rl::conv_shape{{{shape}}}", parameters["depth"]
         lines = self.pack(
             PackedOperand(name, weight, depth, columns, parameters["packed_once"], "rl::pack_gradient_filter", arguments)
         )  # fmt: skip
-        call = f"rl::conv2d_input_gradient<{parameters['phase_width']}L>({address}, {image_strides(grad)}, panels"
+        call = f"rl::conv2d_input_gradient({address}, {image_strides(grad)}, panels"
         return [*lines, *self._convolve(call, "rl::input_gradient_scratch_bytes", columns)]
 
     def _convolution_weight(self) -> list[str]:
-        template, shape = self.template, self.template.parameters["shape"]
+        template = self.template
         source, grad = template.operands["input"], template.operands["grad"]
-        outputs = quotient(shape[4], shape[-1])
         addresses = f"{self.pointer_to(source)}, {image_strides(source)}, {self.pointer_to(grad)}, {image_strides(grad)}"
         last = "true" if template.parameters["last"] else "false"
-        call = f"rl::conv2d_weight_gradient<{outputs if isinstance(outputs, int) else 0}L>({addresses}, {last}"
+        call = f"rl::conv2d_weight_gradient({addresses}, {last}"
         return self._convolve(call, "rl::weight_gradient_scratch_bytes", template.columns)
 
     def _depthwise(self) -> list[str]:
@@ -105,7 +99,7 @@ class ConvolutionWriter:
         lanes, constant = 3 * max(read, given) * shape[-1], parameters["packed_once"]  # at most, with those that stay idle
         operand = PackedOperand(name, weight, parameters["depth"], lanes, constant, "rl::pack_groups", arguments)
         # Blocks of channels that fill their vectors begin where vectors of all channels do.
-        known = template.columns if read <= given and WIDEST_PANEL % given == 0 else 0
+        known = template.columns if read <= given and WIDEST_PANEL % given == 0 else 1
         call = f"{function}({self.pointer_to(source)}, {image_strides(source)}, panels"
         return [*self.pack(operand), *self._convolve(call, scratch_bytes, known)]
 
@@ -128,14 +122,14 @@ class ConvolutionWriter:
     def _convolve(self, call: str, scratch_bytes: str, outputs: Size) -> list[str]:
         """A call, of which shape, scratch memory and epilogue are missing; rows of results have `outputs` columns."""
         template, sizes = self.template, self.template.parameters["shape"]
-        shape, constant = shape_text(sizes), all(isinstance(size, int) for size in sizes)
+        shape = texts(*sizes)
         self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}(rl::conv_shape{{{shape}}}, {THREADS})")
         scratch = self.extra("char*", "scratch", self.scratch[0])
         # A pixel of an input is read by one tap in as many as a step has pixels.
         steps = sizes[7] * sizes[8] if template.kind in ("convolution_input", "depthwise_input", "grouped_input") else 1
         self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2 // steps)
         return [
-            f"{'constexpr' if constant else 'const'} rl::conv_shape shape{{{shape}}};",
+            f"const rl::conv_shape shape{{{shape}}};",
             f"{call}, shape, {scratch},",
             *self.results(outputs, ");"),
         ]
@@ -152,8 +146,3 @@ def _filter_sizes(weight: Operand, outputs: Size, channels: Size, taps: Size, or
 def image_strides(operand: Operand) -> str:
     """The strides of an image as a C++ value."""
     return f"rl::image_strides{{{texts(*operand.strides)}}}"
-
-
-def shape_text(sizes: tuple[Size, ...]) -> str:
-    """The members of an rl::conv_shape."""
-    return ", ".join(str(size) if isinstance(size, int) else size_text(size) for size in sizes)

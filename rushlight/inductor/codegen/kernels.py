@@ -44,7 +44,7 @@ CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 
 @dataclass
 class Kernel:
-    """The text of a function without its name, and the buffers and size symbols to pass, in order.
+    """The text of a function without its name, and the buffers, size symbols and numbers to pass, in order.
 
     `work` is an estimate of its operations. `streams` are the streams of random words that each thread keeps. `header` is what
     it needs beside those of all loops.
@@ -55,6 +55,7 @@ class Kernel:
     streams: dict[str, str] = field(default_factory=dict)
     body: list[str] = field(default_factory=list)
     sizes: list[str] = field(default_factory=list)
+    numbers: tuple[str, ...] = ()
     uses_status: bool = False
     work: Size = 0
     header: str = ""

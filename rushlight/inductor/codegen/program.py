@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
+from rushlight.inductor.codegen.families import share
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter, LoopKernel
 from rushlight.inductor.codegen.ordered import ordered_kernel
 from rushlight.inductor.codegen.packing import OWN_PANELS, THREADS, PackedOperand
@@ -35,6 +36,8 @@ from rushlight.inductor.write_backs import written_in_place
 
 # A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
 PARALLEL_WORK = 200_000
+
+MANY_LINES = 200  # beside which the time to read pointers again for each call does not count
 
 PANELS = "<panels>"  # the slot of memory for what is packed in the course of a run
 
@@ -104,7 +107,7 @@ class ProgramWriter:
         self.outputs = [name for name in dict.fromkeys(view.buffer for view in lowered.outputs) if name]
         self.packed: dict[str, PackedOperand] = {}
         self.scratch: dict[str, str] = {}
-        self.functions: dict[str, str] = {}
+        self.functions: dict[str, str] = {}  # texts by name
         self.calls: list[tuple[Group, str, Kernel]] = []
         self.in_place: dict[str, str] = {}
         self.passing: dict[str, tuple[str, Kernel]] = {}
@@ -114,8 +117,7 @@ class ProgramWriter:
         own_outputs = [name for name in self.outputs if name not in self.external]
         written = {write.buffer for write in self.lowered.writes}
         groups = schedule(self.lowered.buffers, set(own_outputs) | written)
-        for group in groups:
-            self._kernel(group)
+        self._name([(group, self._kernel(group)) for group in groups])
         if not any(kernel.uses_status for _, _, kernel in self.calls):  # one that fails must leave inputs as they are
             self.in_place = written_in_place(groups, self.lowered.writes, set(own_outputs))
         lifetimes = self._lifetimes(groups, set(own_outputs) | set(self.in_place), written)
@@ -148,7 +150,7 @@ class ProgramWriter:
             for name in group.stored if name in sources and uses[name] == 1
         }  # fmt: skip
 
-    def _kernel(self, group: Group) -> None:
+    def _kernel(self, group: Group) -> Kernel:
         if group.template is not None:
             writer = TemplateKernel(group, self.buffers)
             kernel = writer.write()
@@ -161,9 +163,16 @@ class ProgramWriter:
             self.scratch[writer.scratch[0]] = writer.scratch[1]
         kernel.sizes = self._symbols_in(kernel.body)
         group.stored = writer.stored
-        text = kernel.text("@")
-        name = self.functions.setdefault(text, f"kernel_{len(self.functions)}")
-        self.calls.append((group, name, kernel))
+        return kernel
+
+    def _name(self, kernels: list[tuple[Group, Kernel]]) -> None:
+        """Kernels of one text, or of texts that differ in numbers only, are calls of one function."""
+        texts, members = share(kernel.text("@") for _, kernel in kernels)
+        self.functions = {f"kernel_{number}": text for number, text in enumerate(texts)}
+        for group, kernel in kernels:
+            member = members[kernel.text("@")]
+            kernel.numbers = member.passed
+            self.calls.append((group, f"kernel_{member.number}", kernel))
 
     def _loop_writer(self, group: Group) -> KernelWriter:
         if is_ordered(group.members[0]):
@@ -209,7 +218,7 @@ class ProgramWriter:
         special = sorted(needed - {""})
         includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *special, *random, *clock))
         functions = []
-        for text, name in self.functions.items():
+        for name, text in self.functions.items():
             comment = "".join(f"// {line}\n" for line in self._comments(name))
             functions.append(comment + text.replace("@", name, 1))
         parts = [includes, *functions, self._fold(program), self._pack(program), self._entry(program, timed)]
@@ -246,7 +255,7 @@ class ProgramWriter:
         if not calls:
             return ""
         body = "\n".join(f"  {line}" for line in [*self._region(declared + calls), "return 0;"])
-        return f'extern "C" int rushlight_{name}(void** buffers) {{\n{body}\n}}'
+        return f'extern "C" RL_CALLS int rushlight_{name}(void** buffers) {{\n{body}\n}}'
 
     def _entry(self, program: Program, timed: bool) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
@@ -277,7 +286,8 @@ class ProgramWriter:
         calls = [line for run in runs for line in run]
         calls = self._in_parallel(pointers, [*calls, *self._write_backs(names)])
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
-        return f'{times}{arena_size}\n\nextern "C" int rushlight_entry(void** buffers) {{\n{body}\n}}'
+        quickly = "RL_CALLS " if len(calls) > MANY_LINES else ""
+        return f'{times}{arena_size}\n\nextern "C" {quickly}int rushlight_entry(void** buffers) {{\n{body}\n}}'
 
     def _place(
         self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
@@ -353,7 +363,7 @@ class ProgramWriter:
 
     def _called(self, name: str) -> str:
         """A buffer's name in the text: that in the graph, unless it means something else there, as user's names may."""
-        taken, called = {*self.symbols.names, *self.functions.values(), *_OWN_NAMES}, name
+        taken, called = {*self.symbols.names, *self.functions, *_OWN_NAMES}, name
         while called in taken or called in CPP_WORDS or called != name and called in self.buffers:
             called += "_"
         return called
@@ -364,8 +374,7 @@ class ProgramWriter:
         for write in self.lowered.writes:
             if write.buffer not in self.in_place:
                 count = size_text(self.buffers[write.buffer].layout.numel)
-                move = f"lane.store({names[write.target]} + i, lane.load({names[write.buffer]} + i));"
-                copies.append(f"rl::for_each_shared({count}, [&](auto lane, long i) {{ {move} }});")
+                copies.append(f"rl::copy_shared({names[write.target]}, {names[write.buffer]}, {count});")
         return ["if (*status == 0) {", *(f"  {copy}" for copy in copies), "}"] if copies else []
 
     def _calls(self, names: dict[str, str], constant: bool = False) -> list[list[str]]:
@@ -408,7 +417,7 @@ def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
     arguments = [names[argument] for argument in kernel.arguments]
     if kernel.uses_status:
         arguments.append("status")
-    return f"{name}({', '.join([*arguments, *kernel.sizes])});"
+    return f"{name}({', '.join([*arguments, *kernel.sizes, *kernel.numbers])});"
 
 
 def _placing_functions(slots: list[list[str]], symbols: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from rushlight.core.algebra import to_cpp
@@ -10,7 +11,7 @@ from rushlight.inductor.codegen.attentions import AttentionWriter
 from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
-from rushlight.inductor.codegen.packing import OWN_PANELS, PackedOperand, texts
+from rushlight.inductor.codegen.packing import OWN_PANELS, WIDEST_PANEL, PackedOperand, texts
 from rushlight.inductor.codegen.types import size_text
 from rushlight.inductor.costs import turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
@@ -21,10 +22,7 @@ CACHED_ROWS = 1 << 20  # elements of the rows of products; measured on one kind 
 
 
 class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
-    """Writes a template and its epilogues. `packed` says what memory it needs besides that of its threads.
-
-    The number of rows is a template argument of the native kernel where it is known, and its first argument otherwise.
-    """
+    """Writes a template and its epilogues. `packed` says what memory it needs besides that of its threads."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         super().__init__(group, buffers)
@@ -65,13 +63,13 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         panels = "panels" if by_columns else f"rl::b_panels({self._own_panels(packed) if constant else 'panels'})"
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
         rows_at_once = 0 if by_columns else template.parameters.get("rows_at_once", 0)
-        function, count = _with_rows("rl::gemm_columns" if by_columns else "rl::gemm", template.rows)
+        function, rows = "rl::gemm_columns" if by_columns else "rl::gemm", size_text(template.rows)
         stride, scratch = size_text(a.strides[1 if by_columns else 0]), ""
         if by_columns:
             self.scratch = (f"scratch_{template.name}", f"rl::gemm_columns_scratch_bytes({size_text(depth)})")
             scratch = f" {self.extra('char*', 'scratch', self.scratch[0])},"
         lines += [
-            f"{function}({count}{address}, {stride}, {panels}, {texts(template.columns, depth)},{scratch}",
+            f"{function}({rows}, {address}, {stride}, {panels}, {texts(template.columns, depth)},{scratch}",
             *self.results(template.columns, f", {texts(rows_at_once)});" if rows_at_once else ");"),
         ]
         return lines
@@ -119,7 +117,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         if b.strides[0] == 1 and self.element_type(b.buffer) is float32 and turned(template.rows, template.columns, depth):
             return self._gemm_turned()
         return [
-            f"rl::gemm_by_panels<{template.rows}L>({self.pointer_to(a)}, {texts(*a.strides)}, {self.pointer_to(b)}, "
+            f"rl::gemm_by_panels({size_text(template.rows)}, {self.pointer_to(a)}, {texts(*a.strides)}, {self.pointer_to(b)}, "
             f"{texts(*b.strides)}, {texts(template.columns, depth)}, {self._panel_of_each_thread(depth)},",
             *self.results(template.columns, ");"),
         ]
@@ -131,8 +129,8 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         arguments = texts(*reversed(a.strides), depth, template.rows)
         return [
             *self.pack(PackedOperand(f"rows_{template.name}", a, depth, template.rows, False, "rl::pack_b", arguments)),
-            f"rl::gemm_turned<{template.rows}L, {template.columns}L>(panels, {self.pointer_to(b)}, "
-            f"{texts(b.strides[1], depth)},",
+            f"rl::gemm_turned({size_text(template.rows)}, panels, {self.pointer_to(b)}, "
+            f"{texts(b.strides[1], template.columns, depth)},",
             *self.results(template.columns, ");"),
         ]
 
@@ -143,9 +141,8 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         left, right = self.pointer_to(a), self.pointer_to(b)
         scratch = self._panel_of_each_thread(depth)
         self.kernel.work = as_size(template.rows * template.columns * depth * 2)
-        function, count = _with_rows("rl::bgemm", rows)
         return [
-            f"{function}({count}{size_text(parameters['batch'])}, rl::matrices{{{left}, {texts(*a.strides)}}},",
+            f"rl::bgemm({texts(rows, parameters['batch'])}, rl::matrices{{{left}, {texts(*a.strides)}}},",
             f"    rl::matrices{{{right}, {texts(*b.strides)}}}, {texts(template.columns, depth)}, {scratch},",
             *self.results(template.columns, ");"),
         ]
@@ -160,9 +157,9 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         It has copies of all that it reads, so that they stay in registers; but streams of random words keep a state.
         """
         lines = self.epilogue()
-        known, held = columns if isinstance(columns, int) else 0, "&" if self.kernel.streams else "="
+        multiple, held = math.gcd(columns, WIDEST_PANEL) if isinstance(columns, int) else 1, "&" if self.kernel.streams else "="
         return [
-            f"    rl::epilogue_of<{known}L>([{held}](auto lane, long x, long r, auto value) {{",
+            f"    rl::epilogue_of<{multiple}>([{held}](auto lane, long x, long r, auto value) {{",
             *[f"  {line}" for line in lines],
             f"}}){end}",
         ]
@@ -185,8 +182,3 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
 def _stays_in_cache(rows: Size, depth: Size) -> bool:
     """Whether a product's rows stay in the second-level caches while they pass over panels, by rows or by columns."""
     return isinstance(rows, int) and isinstance(depth, int) and rows * depth <= CACHED_ROWS
-
-
-def _with_rows(name: str, rows: Size) -> tuple[str, str]:
-    """A product's function and how its arguments begin."""
-    return (f"{name}<{rows}L>", "") if isinstance(rows, int) else (name, f"{size_text(rows)}, ")

@@ -21,7 +21,7 @@ from rushlight.inductor.lowering.convolutions import (
     is_winograd,
     lies_channels_last,
 )
-from rushlight.inductor.sizes import as_size, as_sizes, quotient
+from rushlight.inductor.sizes import as_size, as_sizes
 from rushlight.inductor.tensor_box import TensorBox
 
 
@@ -78,7 +78,7 @@ def _by_winograd(graph, grad: TensorBox, filters: Operand, size: tuple, shape: t
     operands = {"input": channels_last_operand(graph, grad), "weight": Operand(filters.buffer, end, steps)}
     made = graph.template(
         "winograd", (images, height, width, channels), float32, images * height * width, channels, operands, shape=back,
-        depth=9 * outputs, packed_once=constant, out_width=width,
+        depth=9 * outputs, packed_once=constant,
     )  # fmt: skip
     return as_channels_first(made)
 
@@ -108,10 +108,9 @@ def _image_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometr
             "gemm", layout, float32, rows, channels, operands, depth=outputs, packed_once=constant
         )
     else:
-        phase = quotient(as_size(width), geometry.stride[1])
         made = graph.template(
             "convolution_input", layout, float32, rows, channels, {"grad": source, "weight": filters}, shape=shape,
-            depth=outputs * kernel[0] * kernel[1], packed_once=constant, phase_width=phase if isinstance(phase, int) else 0,
+            depth=outputs * kernel[0] * kernel[1], packed_once=constant,
         )  # fmt: skip
     return as_channels_first(made)
 

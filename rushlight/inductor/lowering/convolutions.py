@@ -113,10 +113,10 @@ def as_channels_last(box: TensorBox) -> TensorBox:
 
 def _grouped(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     operands = {"input": contiguous_operand(graph, input), "weight": contiguous_operand(graph, weight)}
-    outputs, group_channels, kernel_height, kernel_width = weight.size
+    _, group_channels, kernel_height, kernel_width = weight.size
     return graph.template(
         "convolution", size, input.dtype, size[0] * size[1], size[2] * size[3], operands, shape=shape,
-        depth=group_channels * kernel_height * kernel_width, group_outputs=outputs // shape[-1],
+        depth=group_channels * kernel_height * kernel_width,
     )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
         operands = {"input": source, "weight": filters}
         made = graph.template(
             "winograd" if fast else "direct_convolution", size, input.dtype, rows, outputs, operands, shape=shape, depth=depth,
-            packed_once=constant, out_width=out_width,
+            packed_once=constant,
         )  # fmt: skip
     return as_channels_first(made)
 

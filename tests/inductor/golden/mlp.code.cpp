@@ -9,8 +9,8 @@
 // addmm, gelu
 // programs.py:27 in forward: hidden = F.gelu(self.up(x))
 static void kernel_0(const float* in0, const float* panels, const float* unpacked, void* own, const float* in1, float* out0) {
-  rl::gemm<32L>(in0, 16L, rl::b_panels(panels, unpacked, 1L, 16L, own), 64L, 16L,
-      rl::epilogue_of<64L>([=](auto lane, long x, long r, auto value) {
+  rl::gemm(32L, in0, 16L, rl::b_panels(panels, unpacked, 1L, 16L, own), 64L, 16L,
+      rl::epilogue_of<32>([=](auto lane, long x, long r, auto value) {
     const auto tmp0 = lane.load(in1 + r);
     const auto tmp1 = value + tmp0;
     const auto tmp2 = rl::gelu_erf(tmp1);
@@ -59,8 +59,8 @@ static void kernel_1(const float* in0, const float* in1, const float* in2, float
 // addmm_1
 // programs.py:28 in forward: return F.softmax(self.down(self.norm(hidden)), -1)
 static void kernel_2(const float* in0, const float* panels, const float* unpacked, void* own, const float* in1, float* out0) {
-  rl::gemm<32L>(in0, 64L, rl::b_panels(panels, unpacked, 1L, 64L, own), 8L, 64L,
-      rl::epilogue_of<8L>([=](auto lane, long x, long r, auto value) {
+  rl::gemm(32L, in0, 64L, rl::b_panels(panels, unpacked, 1L, 64L, own), 8L, 64L,
+      rl::epilogue_of<8>([=](auto lane, long x, long r, auto value) {
     const auto tmp0 = lane.load(in1 + r);
     const auto tmp1 = value + tmp0;
     lane.store(out0 + r + 8L*x, tmp1);
@@ -97,7 +97,7 @@ static void kernel_3(const float* in0, float* out0) {
   }
 }
 
-extern "C" int rushlight_pack(void** buffers) {
+extern "C" RL_CALLS int rushlight_pack(void** buffers) {
   rl::run_left runs[2];
   #pragma omp parallel num_threads(2)
   {

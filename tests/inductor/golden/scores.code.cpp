@@ -11,7 +11,7 @@
 static void kernel_0(const float* in0, const float* in1, float* panels, float* out0, int64_t s0, int64_t s1) {
   rl::pack_b(in1, s1, 1L, 16L, s1, panels);
   rl::gemm(s0, in0, 16L, rl::b_panels(panels), s1, 16L,
-      rl::epilogue_of<0L>([=](auto lane, long x, long r, auto value) {
+      rl::epilogue_of<1>([=](auto lane, long x, long r, auto value) {
     const auto tmp0 = rl::gelu_erf(value);
     lane.store(out0 + r + s1*x, tmp0);
   }));

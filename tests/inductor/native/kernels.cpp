@@ -175,45 +175,28 @@ extern "C" long packed_floats(long depth, long columns) { return packed_size(dep
 extern "C" long own_panel_floats(long depth) { return own_panel_bytes<float>(depth) / (long)sizeof(float); }
 
 // out = a b + bias; b by its strides. Where `packed` is null, threads pack panels themselves in `own`.
-template <long M> void product(long m, const float* a, long a_row, const float* b, long b_row, long b_column,
-                               const float* bias, float* packed, float* own, float* out, long columns, long depth,
-                               long rows_at_once) {
+extern "C" void gemm_of(long rows, const float* a, long a_row, const float* b, long b_row, long b_column, const float* bias,
+                        float* packed, float* own, float* out, long columns, long depth, long rows_at_once) {
   in_parallel([&] {
     if (packed) pack_b(b, b_row, b_column, depth, columns, packed);
     const b_panels<float> panels(packed, b, b_row, b_column, own);
     const auto emit = [=](auto lane, long row, long column, auto value) {
       lane.store(out + row * columns + column, value + lane.load(bias + column));
     };
-    if constexpr (M > 0) gemm<M>(a, a_row, panels, columns, depth, epilogue_of(emit), rows_at_once);
-    else gemm(m, a, a_row, panels, columns, depth, epilogue_of(emit), rows_at_once);
+    gemm(rows, a, a_row, panels, columns, depth, epilogue_of(emit), rows_at_once);
   });
 }
-
-#define PRODUCT(M)                                                                                                  \
-  extern "C" void gemm_##M(long m, const float* a, long a_row, const float* b, long b_row, long b_column,           \
-                           const float* bias, float* packed, float* own, float* out, long columns, long depth,      \
-                           long rows_at_once) {                                                                     \
-    product<M>(m, a, a_row, b, b_row, b_column, bias, packed, own, out, columns, depth, rows_at_once);              \
-  }
-PRODUCT(0) PRODUCT(1) PRODUCT(3) PRODUCT(13) PRODUCT(37) PRODUCT(128)
 
 // A as an operand of any strides, which is packed; B's columns one after the other.
-template <long M, long N>
-static void turned_product(const float* a, long a_row, long a_column, const float* b, long b_column, float* packed,
-                           float* out, long depth) {
+extern "C" void gemm_turned_of(long rows, const float* a, long a_row, long a_column, const float* b, long b_column,
+                               float* packed, float* out, long columns, long depth) {
+  const auto emit = [=](auto lane, long row, long column, auto value) { lane.store(out + row * columns + column, value); };
   in_parallel([&] {
-    pack_b(a, a_column, a_row, depth, M, packed);
-    gemm_turned<M, N>(packed, b, b_column, depth, epilogue_of<N>([=](auto lane, long row, long column, auto value) {
-      lane.store(out + row * N + column, value);
-    }));
+    pack_b(a, a_column, a_row, depth, rows, packed);
+    if (columns % 32 == 0) gemm_turned(rows, packed, b, b_column, columns, depth, epilogue_of<32>(emit));
+    else gemm_turned(rows, packed, b, b_column, columns, depth, epilogue_of(emit));
   });
 }
-#define TURNED(M, N)                                                                                           \
-  extern "C" void gemm_turned_##M##_##N(const float* a, long a_row, long a_column, const float* b,             \
-                                        long b_column, float* packed, float* out, long depth) {                \
-    turned_product<M, N>(a, a_row, a_column, b, b_column, packed, out, depth);                                 \
-  }
-TURNED(1, 5) TURNED(32, 64) TURNED(33, 70) TURNED(60, 47)
 
 extern "C" long bgemm_bytes(long depth) { return bgemm_scratch_bytes(depth); }
 
@@ -255,36 +238,32 @@ ATTENTION(32) ATTENTION(37)
 
 extern "C" long conv_bytes(const conv_shape* shape) { return conv2d_scratch_bytes(*shape); }
 
-#define CONVOLUTION(Outputs)                                                                               \
-  extern "C" void conv_##Outputs(const float* x, const float* weight, const float* bias, float* out,       \
-                                 const conv_shape* shape, void* scratch) {                                 \
-    const long pixels = shape->out_height() * shape->out_width();                                          \
-    in_parallel([&] {                                                                                      \
-      conv2d<Outputs>(x, weight, *shape, scratch, epilogue_of([=](auto lane, long o, long pixel, auto value) { \
-        lane.store(out + o * pixels + pixel, value + lane.broadcast(bias[o % shape->outputs]));            \
-      }));                                                                                                 \
-    });                                                                                                    \
-  }
-CONVOLUTION(0) CONVOLUTION(24)
+extern "C" void conv(const float* x, const float* weight, const float* bias, float* out, const conv_shape* shape,
+                     void* scratch) {
+  const long pixels = shape->out_height() * shape->out_width();
+  in_parallel([&] {
+    conv2d(x, weight, *shape, scratch, epilogue_of([=](auto lane, long o, long pixel, auto value) {
+      lane.store(out + o * pixels + pixel, value + lane.broadcast(bias[o % shape->outputs]));
+    }));
+  });
+}
 
 // Channels-last results: out[pixel][channel].
 
 extern "C" long filter_bytes(const conv_shape* shape, long threads) { return filter_scratch_bytes(*shape, threads); }
 extern "C" long winograd_bytes(const conv_shape* shape, long threads) { return winograd_scratch_bytes(*shape, threads); }
 
-#define DIRECT(Width)                                                                                                    \
-  extern "C" void direct_##Width(const float* x, const image_strides* at, const float* weight, const float* bias,        \
-                                 float* packed, float* out, const conv_shape* shape, void* scratch) {                    \
-    const bool last = at->channel == 1 || shape->channels == 1;                                                          \
-    const filter_order order = last ? filter_order::taps_outside : filter_order::channels_outside;                       \
-    in_parallel([&] {                                                                                                    \
-      pack_filter(weight, shape->outputs, shape->channels, shape->kernel_height * shape->kernel_width, order, packed);   \
-      conv2d_direct<Width>(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long o, auto value) { \
-        lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));                                       \
-      }));                                                                                                               \
-    });                                                                                                                  \
-  }
-DIRECT(0) DIRECT(1) DIRECT(5) DIRECT(7) DIRECT(13) DIRECT(29)
+extern "C" void direct(const float* x, const image_strides* at, const float* weight, const float* bias, float* packed,
+                       float* out, const conv_shape* shape, void* scratch) {
+  const bool last = at->channel == 1 || shape->channels == 1;
+  const filter_order order = last ? filter_order::taps_outside : filter_order::channels_outside;
+  in_parallel([&] {
+    pack_filter(weight, shape->outputs, shape->channels, shape->kernel_height * shape->kernel_width, order, packed);
+    conv2d_direct(x, *at, packed, *shape, scratch, epilogue_of([=](auto lane, long pixel, long o, auto value) {
+      lane.store(out + pixel * shape->outputs + o, value + lane.load(bias + o));
+    }));
+  });
+}
 
 // The weight lies as [O, C, 3, 3], [O, 3, 3, C] or [C, O, 3, 3].
 #define WINOGRAD(Name, Output, Channel, Row, Column)                                                                   \

@@ -39,13 +39,13 @@ def scratch(bytes_per_thread: int) -> np.ndarray:
 # ---- matrix products -----------------------------------------------------------------------------------------------
 
 
-def run_gemm(kernels, fixed: int, a: np.ndarray, b: np.ndarray, by_panels: bool = False, rows_at_once: int = 0) -> np.ndarray:
+def run_gemm(kernels, a: np.ndarray, b: np.ndarray, by_panels: bool = False, rows_at_once: int = 0) -> np.ndarray:
     (rows, depth), columns = a.shape, b.shape[1]
     bias, out = random(columns, seed=5), np.full((rows, columns), np.nan, np.float32)
     packed = None if by_panels else aligned(kernels.call("packed_floats", depth, columns, result=ctypes.c_long))
     own = scratch(4 * kernels.call("own_panel_floats", depth, result=ctypes.c_long)) if by_panels else None
     strides = element_strides(a)[0], b, *element_strides(b)
-    kernels.call(f"gemm_{fixed}", rows, a, *strides, bias, packed, own, out, columns, depth, rows_at_once)
+    kernels.call("gemm_of", rows, a, *strides, bias, packed, own, out, columns, depth, rows_at_once)
     exact = a.astype(np.float64) @ b.astype(np.float64) + bias
     np.testing.assert_allclose(out, exact, rtol=0, atol=tolerance(depth))
     return out
@@ -54,28 +54,28 @@ def run_gemm(kernels, fixed: int, a: np.ndarray, b: np.ndarray, by_panels: bool 
 @pytest.mark.parametrize("columns", [1, 7, 16, 33, 96])
 @pytest.mark.parametrize("depth", [1, 5, 64, 131])
 @pytest.mark.parametrize("transposed", [False, True])
-@pytest.mark.parametrize("fixed", [1, 3, 13, 37])
-def test_gemm_of_known_rows(kernels, fixed, columns, depth, transposed):
+@pytest.mark.parametrize("rows", [1, 3, 13, 37])
+def test_gemm(kernels, rows, columns, depth, transposed):
     b = random(columns, depth).T if transposed else random(depth, columns)
-    a = random(fixed, depth, seed=1)
-    packed = run_gemm(kernels, fixed, a, b)
-    assert np.array_equal(run_gemm(kernels, fixed, a, b, by_panels=True), packed)
+    a = random(rows, depth, seed=1)
+    packed = run_gemm(kernels, a, b)
+    assert np.array_equal(run_gemm(kernels, a, b, by_panels=True), packed)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25, 50])
-def test_gemm_of_rows_given_at_run_time(kernels, rows):
-    run_gemm(kernels, 0, random(rows, 40), random(40, 50))
+@pytest.mark.parametrize("rows", [*range(1, 27), 50, 143, 144, 145])
+def test_gemm_of_any_rows(kernels, rows):
+    run_gemm(kernels, random(rows, 40), random(40, 50))
 
 
 @pytest.mark.parametrize("by_panels", [False, True])
 def test_gemm_of_long_sums_goes_in_parts(kernels, by_panels):
-    run_gemm(kernels, 128, random(128, 4500), random(4500, 70, seed=1), by_panels)
-    run_gemm(kernels, 0, random(131, 4500), random(4500, 33, seed=1), by_panels)
-    run_gemm(kernels, 0, random(131, 4500), random(33, 4500, seed=1).T, by_panels, rows_at_once=64)
+    run_gemm(kernels, random(128, 4500), random(4500, 70, seed=1), by_panels)
+    run_gemm(kernels, random(131, 4500), random(4500, 33, seed=1), by_panels)
+    run_gemm(kernels, random(131, 4500), random(33, 4500, seed=1).T, by_panels, rows_at_once=64)
 
 
 def test_gemm_of_any_strides(kernels):
-    run_gemm(kernels, 37, random(37, 100)[:, :61], random(200, 90)[1:123:2, 5:80:3])
+    run_gemm(kernels, random(37, 100)[:, :61], random(200, 90)[1:123:2, 5:80:3])
 
 
 @pytest.mark.parametrize("rows, columns", [(1, 5), (32, 64), (33, 70), (60, 47)])
@@ -86,7 +86,7 @@ def test_gemm_turned(kernels, rows, columns, depth, by_columns):
     b = random(columns, depth + 3, seed=1)[:, :depth].T
     out = np.full((rows, columns), np.nan, np.float32)
     packed = aligned(kernels.call("packed_floats", depth, rows, result=ctypes.c_long))
-    kernels.call(f"gemm_turned_{rows}_{columns}", a, *element_strides(a), b, depth + 3, packed, out, depth)
+    kernels.call("gemm_turned_of", rows, a, *element_strides(a), b, depth + 3, packed, out, columns, depth)
     np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=0, atol=tolerance(depth))
 
 
@@ -237,8 +237,7 @@ def run_conv(kernels, x, weight, stride=(1, 1), padding=(0, 0), dilation=(1, 1),
     threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
     space = aligned(size * (threads + THREADS))
     space[:] = UNTOUCHED
-    fixed = 24 if weight.shape[0] // groups == 24 else 0
-    kernels.call(f"conv_{fixed}", x, weight, bias, out, shape, space)
+    kernels.call("conv", x, weight, bias, out, shape, space)
     assert (space[size * threads :] == UNTOUCHED).all()
     depth = weight[0].size
     np.testing.assert_allclose(out, want + bias[:, None, None], rtol=0, atol=tolerance(depth))

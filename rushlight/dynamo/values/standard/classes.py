@@ -1,4 +1,5 @@
-"""Classes of the library whose objects are tracked in a way of their own; built-in `__new__` called by name."""
+"""Classes of the library whose objects are tracked in a way of their own, and functions that ask what capture knows by itself;
+built-in `__new__` called by name."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from rushlight.dynamo.values.contexts import GradModeValue, RegionValue, switche
 from rushlight.dynamo.values.function import FunctionValue
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue
+from rushlight.nn.modules.transformer import _is_causal
 from rushlight.ops.construct import as_tensor, tensor
 
 if TYPE_CHECKING:
@@ -80,6 +82,8 @@ HANDLERS[is_autocast_enabled] = lambda tx, *args: fold(is_autocast_enabled, *arg
 HANDLERS[inspect.isgeneratorfunction] = lambda tx, function: ConstantValue(
     isinstance(function, FunctionValue) and bool(function.code.co_flags & inspect.CO_GENERATOR)
 )
+# A mask whose values are not known is used as it is: that it is the causal one would only be a hint.
+HANDLERS[_is_causal] = lambda tx, mask, hint: ConstantValue(bool(hint.constant()) if hint.is_constant() else hint.truth(tx))
 
 
 def _allocate(tx: Translator, kind: Value, *args: Value, **kwargs: Value) -> Value:

@@ -83,16 +83,31 @@ __attribute__((noinline)) void byte_tile(const int8_t* a, long a_row, const int8
   __builtin_memcpy(c, sum, sizeof sum);
 }
 
+// Hands a tile's results to the epilogue: emit(lane, row, column, value), for columns below N.
+template <class E>
+RL_INLINE void emit_tile(const int32_t* c, row_block block, long first_column, long columns, const E& emit) {
+  const long left = columns - first_column, width = left < tile_columns ? left : tile_columns;
+  for (int r = 0; r < block.rows; ++r) {
+    const int32_t* values = c + r * tile_columns;
+    long j = 0;
+    for (; j + lanes <= width; j += lanes)
+      emit(vector_lane{}, block.first + r, first_column + j, load_bytes<vec<int32_t>>(values + j));
+    if (columns % lanes)  // known to be zero at compile time for most shapes, which spares the scalar epilogue
+      for (; j < width; ++j) emit(scalar_lane{}, block.first + r, first_column + j, values[j]);
+  }
+}
+
 // emit(lane, row, column, value) with int32 values; A has unit stride along K. Called by all threads of a parallel
 // region; ends with a barrier.
 template <class E>
 RL_INLINE void byte_gemm(long m, const int8_t* a, long a_row, const int8_t* packed, long columns, long depth,
                          const E& emit) {
-  using split = row_split<0>;
-  const long panels = (columns + tile_columns - 1) / tile_columns, blocks = split::count(m);
+  const long panels = (columns + tile_columns - 1) / tile_columns, full = m / tile_rows;
+  const long blocks = full + (m % tile_rows + 3) / 4;  // few tiles are compiled for every graph: what is left goes by fours
   for (const long task : shared(panels * blocks)) {
     alignas(64) int32_t c[tile_rows * tile_columns];
-    const row_block block = split::at(m, task % blocks);
+    const long i = task % blocks, first = i < full ? i * tile_rows : full * tile_rows + (i - full) * 4;
+    const row_block block = {first, i < full ? tile_rows : (int)smallest(m - first, 4)};
     const int8_t *rows = a + block.first * a_row, *panel = packed + task / blocks * byte_panel_size(depth);
     switch (block.rows) {
       case 1: byte_tile<1>(rows, a_row, panel, depth, c); break;

@@ -194,17 +194,15 @@ RL_KERNEL void conv2d_depthwise(const float* x, const float* weight, const conv_
 
 #endif  // RL_PREBUILT
 
-// x [N, C, H, W] and weight [O, C/g, kh, kw], both contiguous; O/g as template argument, or 0 if it is to be taken from
-// the shape at run time. scratch: conv2d_scratch_bytes(shape) per thread, aligned to 64. Called by all threads of a
-// parallel region; ends with a barrier. The epilogue of a depthwise convolution gets rows of pixels, and is not to know how
+// x [N, C, H, W] and weight [O, C/g, kh, kw], both contiguous. scratch: conv2d_scratch_bytes(shape) per thread, aligned to
+// 64. Called by all threads of a parallel region; ends with a barrier. The epilogue of a depthwise convolution gets rows of pixels, and is not to know how
 // many columns the whole has.
-template <long GroupOutputs>
 RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& shape, void* scratch, const epilogue& emit) {
   void* own = (char*)scratch + thread_index() * conv2d_scratch_bytes(shape);
   if (shape.group_channels() == 1 && shape.groups > 1) return conv2d_depthwise(x, weight, shape, own, emit);
   conv_shape s = shape;
   if (s.pointwise()) s.width *= s.height, s.height = 1;  // the rows of an image are one
-  conv2d_product(cut_rows<GroupOutputs, float>(s.outputs / s.groups), x, weight, s, own, emit);
+  conv2d_product(row_cut<float>(s.outputs / s.groups), x, weight, s, own, emit);
 }
 
 }  // namespace rl

@@ -81,9 +81,10 @@ constexpr long input_gradient_scratch_bytes(const conv_shape& s, long threads) {
 // phase after the other. Called by all threads of a region, or by one.
 void pack_gradient_filter(const float* weight, image_strides at, const conv_shape& s, float* packed);
 
-// The gradient by the strips that `split_rows` makes of the columns of a phase.
-void input_gradient_by_strips(const float* grad, image_strides at, const float* packed, const conv_shape& s,
-                              strip_split (*split_rows)(long), void* scratch, epilogue emit);
+// grad: the gradient of the result by strides; packed: pack_gradient_filter's; s: the convolution's shape, with one group.
+// Ends with a barrier.
+void conv2d_input_gradient(const float* grad, image_strides at, const float* packed, const conv_shape& s, void* scratch,
+                           epilogue emit);
 
 #ifndef RL_PREBUILT
 // One tap's weights of up to a vector of channels: out[o][0..lanes), NR apart.
@@ -167,8 +168,8 @@ RL_INLINE void emit_phase(const float* c, const strip_split& split, const strip&
                           const gradient_phase& down, const gradient_phase& across, long images, long channel,
                           const epilogue& emit) {
   const long left = s.channels - channel, wide = left < tile_columns ? left : tile_columns;
-  const long together = s.stride_height == 1 && s.stride_width == 1 ? part.rows - part.done : 1;  // pixels side by side
-  for (int r = part.done; r < part.rows; r += (int)together) {
+  const long together = s.stride_height == 1 && s.stride_width == 1 ? part.rows : 1;  // pixels side by side
+  for (int r = 0; r < part.rows; r += (int)together) {
     long row = part.row, column = part.column + r;
     if (split.paired && r >= split.width) ++row, column -= split.width;
     const long y = down.begin + row * s.stride_height, x = across.begin + column * s.stride_width;
@@ -176,8 +177,8 @@ RL_INLINE void emit_phase(const float* c, const strip_split& split, const strip&
   }
 }
 
-RL_KERNEL void input_gradient_by_strips(const float* grad, image_strides at, const float* packed, const conv_shape& s,
-                                        strip_split (*split_rows)(long), void* scratch, epilogue emit) {
+RL_KERNEL void conv2d_input_gradient(const float* grad, image_strides at, const float* packed, const conv_shape& s,
+                                     void* scratch, epilogue emit) {
   const gradient_window window_y = window_down(s), window_x = window_across(s);
   const bool framed = at.channel != 1 || window_y.low || window_x.low || window_y.count > s.out_height() ||
                       window_x.count > s.out_width();
@@ -200,7 +201,7 @@ RL_KERNEL void input_gradient_by_strips(const float* grad, image_strides at, con
       const conv_shape part = {images, s.outputs, down.count + (down.taps - 1) * down.spread,
                                across.count + (across.taps - 1) * across.spread, s.channels, down.taps, across.taps,
                                1, 1, 0, 0, down.spread, across.spread, 1};
-      const strip_split split = split_rows(across.count);
+      const strip_split split(across.count);
       const long strips = down.count && across.count ? images * split.of_image(down.count) : 0;
       const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
       filter_input in = {source, at, {}, offsets};
@@ -227,13 +228,5 @@ RL_KERNEL void input_gradient_by_strips(const float* grad, image_strides at, con
 }
 
 #endif  // RL_PREBUILT
-
-// grad: the gradient of the result by strides; packed: pack_gradient_filter's; s: the convolution's shape, with one group.
-// Width is the number of input columns of each phase if that is known and the same for all, or 0. Ends with a barrier.
-template <long Width>
-RL_INLINE void conv2d_input_gradient(const float* grad, image_strides at, const float* packed, const conv_shape& s,
-                                     void* scratch, epilogue emit) {
-  input_gradient_by_strips(grad, at, packed, s, split_rows<Width>, scratch, emit);
-}
 
 }  // namespace rl

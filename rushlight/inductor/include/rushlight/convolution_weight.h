@@ -31,9 +31,6 @@ constexpr long framed_at_once(const conv_shape& s) {
   const long fit = (1L << 18) / framed_image_size(s);
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
-constexpr long weight_row_blocks(long rows) {
-  return rows >= tile_rows ? (rows + tile_rows - 1) / tile_rows : (rows + 3) / 4;
-}
 
 // Parts of scratch memory in floats: images with their border (read beyond the end by up to a panel), tiles of sums, and
 // for each thread a filter's worth and, depthwise, planes of channels.
@@ -43,7 +40,7 @@ constexpr long weight_frame_floats(const conv_shape& s) {
 constexpr long weight_tile_floats(const conv_shape& s) {
   const weight_columns apart = weight_columns_of(s, -1), joined = weight_columns_of(s, s.group_channels());
   const long panels = apart.panels() > joined.panels() ? apart.panels() : joined.panels();
-  return weight_row_blocks(s.outputs / s.groups) * panels * tile_rows * tile_columns;
+  return (s.outputs / s.groups + tile_rows - 1) / tile_rows * panels * tile_rows * tile_columns;
 }
 constexpr long weight_row_floats(const conv_shape& s) {
   const long taps = s.kernel_height * s.kernel_width, pixels = s.height * s.width + s.out_height() * s.out_width();
@@ -53,6 +50,12 @@ constexpr long weight_gradient_scratch_bytes(const conv_shape& s, long threads) 
   return (weight_frame_floats(s) + weight_tile_floats(s) + threads * weight_row_floats(s)) * (long)sizeof(float);
 }
 
+// x by strides; grad, the gradient of the result, by strides, its channels side by side; or, with a channel to a group, x and
+// grad row-major. s: the convolution's shape. `last`: columns are [kh, kw, C / g] instead. Ends with a barrier.
+void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at, bool last,
+                            const conv_shape& s, void* scratch, epilogue emit);
+
+#ifndef RL_PREBUILT
 // ---- tiles ---------------------------------------------------------------------------------------------------------
 
 // Output pixels: `images` x `rows` x `columns`, by the strides of one of the two factors.
@@ -92,31 +95,13 @@ __attribute__((noinline)) void weight_tile(const pixel_block& count, const float
   }
 }
 
-#define RL_GIVEN_SUMS(rows)                                                                                              \
-  RL_GIVEN(void weight_tile<rows>(const pixel_block&, const float*, const image_strides&, const float*, const image_strides&, \
-                                  float*, bool))
-RL_GIVEN_SUMS(1) RL_GIVEN_SUMS(2) RL_GIVEN_SUMS(3) RL_GIVEN_SUMS(4) RL_GIVEN_SUMS(5) RL_GIVEN_SUMS(6)
-#if RL_LANES == 16
-RL_GIVEN_SUMS(7) RL_GIVEN_SUMS(8) RL_GIVEN_SUMS(9) RL_GIVEN_SUMS(10) RL_GIVEN_SUMS(11) RL_GIVEN_SUMS(12)
-#endif
+using weight_function = decltype(&weight_tile<1>);
 
-template <long M>
-RL_INLINE void run_weight_tile(row_block block, const pixel_block& count, const float* a, const image_strides& a_at,
-                               const float* b, const image_strides& b_at, float* c, bool accumulate) {
-  using split = row_split<M>;
-  if constexpr (M > 0) {
-    if (split::large_count == split::known_count || block.rows == split::large)
-      weight_tile<split::large>(count, a, a_at, b, b_at, c, accumulate);
-    else weight_tile<split::small>(count, a, a_at, b, b_at, c, accumulate);
-  } else {
-    switch (block.rows) {
-      case 1: return weight_tile<1>(count, a, a_at, b, b_at, c, accumulate);
-      case 2: return weight_tile<2>(count, a, a_at, b, b_at, c, accumulate);
-      case 3: return weight_tile<3>(count, a, a_at, b, b_at, c, accumulate);
-      case 4: return weight_tile<4>(count, a, a_at, b, b_at, c, accumulate);
-      default: return weight_tile<tile_rows>(count, a, a_at, b, b_at, c, accumulate);
-    }
-  }
+// The tile that adds up so many rows. Hidden, so that every library has its own table.
+__attribute__((visibility("hidden"))) RL_INLINE weight_function weight_tile_of(int rows) {
+#define RL_SUMS_ADDRESS(rows, ...) weight_tile<rows>,
+  static constexpr weight_function tiles[] = {RL_EACH_TILE(RL_SUMS_ADDRESS)};
+  return tiles[rows - 1];
 }
 
 // ---- the product ---------------------------------------------------------------------------------------------------
@@ -131,9 +116,9 @@ struct weight_factors {
 };
 
 // Adds the pixels of `images` images to this thread's tiles.
-template <long M>
-__attribute__((noinline)) void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* tiles, bool first) {
-  const long outputs = M ? M : s.outputs / s.groups, blocks = row_split<M>::count(outputs);
+RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* tiles, bool first) {
+  const row_blocks rows(s.outputs / s.groups);
+  const long blocks = rows.count;
   const long height = s.out_height(), width = s.out_width(), cached = (1L << 17) / (s.outputs + s.channels);
   const long together = cached < 128 ? 128 : cached;  // pixels that tiles pass over while they stay in the cache
   const long at_once = together / (height * width) ? together / (height * width) : 1;
@@ -151,11 +136,11 @@ __attribute__((noinline)) void add_pixels(const weight_factors& f, const conv_sh
       const float* x = f.x + image * step.image + row * step.row;
       for (long tile = begin; tile < end; ++tile) {
         const long panel = tile / blocks, run = panel / f.columns.panels_each;
-        const row_block block = row_split<M>::at(outputs, tile % blocks);
+        const row_block block = rows.at(tile % blocks);
         const long from = run / wide * s.dilation_height * f.x_at.row + run % wide * across +
                           panel % f.columns.panels_each * tile_columns;
         float* sums = tiles + (tile % blocks * f.columns.panels() + panel) * tile_rows * tile_columns;
-        run_weight_tile<M>(block, pixels, grad + block.first, f.grad_at, x + from, step, sums, !first || image || row);
+        weight_tile_of(block.rows)(pixels, grad + block.first, f.grad_at, x + from, step, sums, !first || image || row);
       }
     }
 }
@@ -167,10 +152,6 @@ RL_INLINE const float* sums_of(const weight_columns& columns, const conv_shape& 
   return tiles + (run * columns.panels_each + at / tile_columns) * tile_rows * tile_columns + at % tile_columns;
 }
 
-// A filter's sums, as [kh][kw][C / g] where `last`, else as [C / g][kh][kw], from those of its row of tiles.
-void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, bool last, float* out);
-
-#ifndef RL_PREBUILT
 // A filter's sums, as [C / g][kh][kw], from those of its row of tiles, in which the channels of a tap fill whole vectors.
 RL_KERNEL void turn_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, float* out) {
   const long taps = s.kernel_height * s.kernel_width;
@@ -183,6 +164,7 @@ RL_KERNEL void turn_filter(const weight_columns& columns, const conv_shape& s, c
   }
 }
 
+// A filter's sums, as [kh][kw][C / g] where `last`, else as [C / g][kh][kw], from those of its row of tiles.
 RL_KERNEL void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, bool last,
                              float* out) {
   const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
@@ -201,18 +183,16 @@ RL_KERNEL void gather_filter(const weight_columns& columns, const conv_shape& s,
     }
 }
 
-#endif  // RL_PREBUILT
-
 // A filter's gradient, panel by panel.
 RL_INLINE void emit_filter(const float* filter, long output, long count, const epilogue& emit) {
   for (long j = 0; j < count; j += tile_columns)
     emit(filter + j, output, 1, j, count - j < tile_columns ? count - j : tile_columns);
 }
 
-template <long M>
-__attribute__((noinline)) void weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
+RL_KERNEL void weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
                               const conv_shape& s, bool last, void* scratch, epilogue emit) {
-  const long channels = s.group_channels(), outputs = M ? M : s.outputs / s.groups, blocks = row_split<M>::count(outputs);
+  const long channels = s.group_channels(), outputs = s.outputs / s.groups;
+  const row_blocks rows(outputs);
   float *frame = (float*)scratch, *tiles = frame + weight_frame_floats(s);
   float* filter = tiles + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
   weight_factors f = {x, at, grad, grad_at, weight_columns_of(s, at.column)};
@@ -230,15 +210,12 @@ __attribute__((noinline)) void weight_product(const float* x, const image_stride
         pad_images(f.x, at, own, images, true, frame);
         f.x = frame;
       }
-      add_pixels<M>(f, s, images, tiles, begin == 0);
+      add_pixels(f, s, images, tiles, begin == 0);
 #pragma omp barrier
     }
     for (const long o : shared(outputs)) {
-      long block = 0;
-      while (row_split<M>::at(outputs, block).first + row_split<M>::at(outputs, block).rows <= o) ++block;
-      const long row = o - row_split<M>::at(outputs, block).first;
-      gather_filter(f.columns, s, tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns, last,
-                    filter);
+      const long block = rows.having(o), row = o - rows.at(block).first;
+      gather_filter(f.columns, s, tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns, last, filter);
       emit_filter(filter, group * outputs + o, s.depth(), emit);
     }
   }
@@ -247,9 +224,7 @@ __attribute__((noinline)) void weight_product(const float* x, const image_stride
 // ---- depthwise -----------------------------------------------------------------------------------------------------
 
 // Channels are the lanes, which takes planes that are transposed first.
-void depthwise_weight(const float* x, const float* grad, const conv_shape& s, void* scratch, epilogue emit);
 
-#ifndef RL_PREBUILT
 // A vector's worth of channels, planes of `pixels`, as [pixels][lanes]; the plane of channel c is `share` apart from c - share.
 RL_INLINE void interleave_planes(const float* planes, long first, long count, long share, long pixels, float* out) {
   if (share == 1) return pack_transposed(planes + first * pixels, pixels, count, pixels, out, lanes);
@@ -307,16 +282,13 @@ RL_KERNEL void depthwise_weight(const float* x, const float* grad, const conv_sh
   }
 }
 
-#endif  // RL_PREBUILT
-
-// x by strides; grad, the gradient of the result, by strides, its channels side by side; or, with a channel to a group, x and
-// grad row-major. s: the convolution's shape. `last`: columns are [kh, kw, C / g] instead. GroupOutputs is O / g if it is known, or 0. Ends with a barrier.
-template <long GroupOutputs>
-RL_INLINE void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad,
+RL_KERNEL void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad,
                                       const image_strides& grad_at, bool last, const conv_shape& s, void* scratch,
                                       epilogue emit) {
   if (s.group_channels() == 1 && s.groups > 1) return depthwise_weight(x, grad, s, scratch, emit);
-  weight_product<GroupOutputs>(x, at, grad, grad_at, s, last, scratch, emit);
+  weight_product(x, at, grad, grad_at, s, last, scratch, emit);
 }
+
+#endif  // RL_PREBUILT
 
 }  // namespace rl

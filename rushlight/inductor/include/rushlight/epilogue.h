@@ -1,6 +1,6 @@
 // Epilogues by their address: what computes the results is compiled once for all of them, and only the stores once for each.
 //
-//     conv2d_direct<112>(x, at, panels, shape, scratch, rl::epilogue_of<64>([=](auto lane, long x, long r, auto value) {
+//     conv2d_direct(x, at, panels, shape, scratch, rl::epilogue_of<32>([=](auto lane, long x, long r, auto value) {
 //       lane.store(out + x * 64 + r, value + lane.load(bias + r));
 //     }));
 //
@@ -20,9 +20,9 @@ struct epilogue {
   }
 };
 
-template <long Columns, class E>
+template <int Multiple, class E>
 void run_epilogue(const void* target, const float* values, long row, long rows, long column, long columns) {
-  constexpr bool whole = Columns > 0 && Columns % tile_columns == 0, even = Columns > 0 && Columns % lanes == 0;
+  constexpr bool whole = Multiple % tile_columns == 0, even = Multiple % lanes == 0;
   const E emit = *(const E*)target;
   for (const long end = row + rows; row < end; ++row, values += tile_columns) {
     long j = 0;
@@ -49,10 +49,10 @@ template <class E> struct batched_epilogue {
   }
 };
 
-// The epilogue emit(lane, row, column, value), which the caller keeps alive. Columns is how many the whole result has, if that
-// is known, and 0 otherwise.
-template <long Columns = 0, class E> RL_INLINE epilogue epilogue_of(const E& emit) {
-  return {&emit, run_epilogue<Columns, E>};
+// The epilogue emit(lane, row, column, value), which the caller keeps alive. The whole result has a multiple of `Multiple`
+// columns, as far as that is known.
+template <int Multiple = 1, class E> RL_INLINE epilogue epilogue_of(const E& emit) {
+  return {&emit, run_epilogue<Multiple, E>};
 }
 
 }  // namespace rl

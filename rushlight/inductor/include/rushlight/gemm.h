@@ -2,15 +2,14 @@
 // and batched products of unpacked operands. Results go to an epilogue (epilogue.h), so that bias, activation and
 // residual need no pass of their own, and the product is compiled once for all of them:
 //
-//     rl::gemm<128>(a, 384, rl::b_panels(packed), 1536, 384, rl::epilogue_of<1536>([=](auto lane, long row, long column,
-//                                                                                      auto value) {
+//     rl::gemm(128, a, 384, rl::b_panels(packed), 1536, 384, rl::epilogue_of<32>([=](auto lane, long row, long column,
+//                                                                                    auto value) {
 //       lane.store(out + row * 1536 + column, rl::gelu_erf(value + lane.load(bias + column)));
 //     }));
 //
 // The lane is a vector_lane for whole vectors of columns and a scalar_lane for the rest (see vec.h). Every function is
 // called by all threads of a parallel region, shares the work among them and ends with a barrier; outside a region one
-// thread does it all. The number of rows is a template argument where it is known, so that tiles are as equal as can be,
-// and otherwise 0 there and the first argument.
+// thread does it all.
 #pragma once
 
 #include <rushlight/epilogue.h>
@@ -39,8 +38,7 @@ struct read_next {
 // Hands the results of a row block to the epilogue, its rows being counted from `row` on.
 RL_INLINE void emit_block(const float* c, row_block block, long row, long column, long columns, const epilogue& emit) {
   const long left = columns - column;
-  emit(c + block.done * tile_columns, row + block.first + block.done, block.rows - block.done, column,
-       left < tile_columns ? left : tile_columns);
+  emit(c, row + block.first, block.rows, column, left < tile_columns ? left : tile_columns);
 }
 
 // One panel times the row blocks [first, last), at most group_limit of them where K has parts; then the epilogue, for rows
@@ -121,18 +119,11 @@ __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const floa
     }
 }
 
-// C = A * B; A has unit stride along K.
-template <long M, class S>
-RL_INLINE void gemm(const float* a, long a_row, const b_panels<S>& b, long columns, long depth, const epilogue& emit,
-                    long rows_at_once = 0) {
-  static_assert(M > 0, "for a row count known only at run time, call gemm(m, ...)");
-  multiply_panels(cut_rows<M, S>(M), a, a_row, b, columns, depth, emit, rows_at_once);
-}
-
+// C = A * B for `rows` rows; A has unit stride along K.
 template <class S>
-RL_INLINE void gemm(long m, const float* a, long a_row, const b_panels<S>& b, long columns, long depth, const epilogue& emit,
-                    long rows_at_once = 0) {
-  multiply_panels(cut_rows<0, S>(m), a, a_row, b, columns, depth, emit, rows_at_once);
+RL_INLINE void gemm(long rows, const float* a, long a_row, const b_panels<S>& b, long columns, long depth,
+                    const epilogue& emit, long rows_at_once = 0) {
+  multiply_panels(row_cut<S>(rows), a, a_row, b, columns, depth, emit, rows_at_once);
 }
 
 // ---- A by columns ----------------------------------------------------------------------------------------------------
@@ -177,7 +168,7 @@ __attribute__((noinline)) void multiply_columns(const row_cut<S>& cut, const flo
         for (long i = first; i < last; ++i) {
           const row_block block = cut.at(i);
           float* c = sums + (i - first) * tile_rows * tile_columns;
-          cut.run({0, block.rows, 0}, rows + ((i - first) * depth + k) * tile_rows, 1, tile_rows,
+          cut.run({0, block.rows}, rows + ((i - first) * depth + k) * tile_rows, 1, tile_rows,
                   packed + column * depth + k * tile_columns, k_end - k, c, part > 0);
           if (part + 1 == parts) emit_block(c, block, 0, column, columns, emit);
         }
@@ -188,17 +179,10 @@ __attribute__((noinline)) void multiply_columns(const row_cut<S>& cut, const flo
 
 // Like gemm, of a matrix A with unit stride along its rows' direction, as the transposed of a row-major one has, and of
 // panels that were packed before. scratch: gemm_columns_scratch_bytes(K) per thread.
-template <long M, class S>
-RL_INLINE void gemm_columns(const float* a, long a_column, const S* packed, long columns, long depth, void* scratch,
-                            const epilogue& emit) {
-  static_assert(M > 0, "for a row count known only at run time, call gemm_columns(m, ...)");
-  multiply_columns<S>(cut_rows<M, S>(M), a, a_column, packed, columns, depth, scratch, emit);
-}
-
 template <class S>
-RL_INLINE void gemm_columns(long m, const float* a, long a_column, const S* packed, long columns, long depth,
+RL_INLINE void gemm_columns(long rows, const float* a, long a_column, const S* packed, long columns, long depth,
                             void* scratch, const epilogue& emit) {
-  multiply_columns<S>(cut_rows<0, S>(m), a, a_column, packed, columns, depth, scratch, emit);
+  multiply_columns(row_cut<S>(rows), a, a_column, packed, columns, depth, scratch, emit);
 }
 
 // ---- batches -------------------------------------------------------------------------------------------------------
@@ -236,27 +220,20 @@ __attribute__((noinline)) void multiply_batches(const row_cut<float>& cut, long 
     }
 }
 
-// Batched products. b is of any storage type. The epilogue counts rows through all batches: batch * M + row. scratch:
-// bgemm_scratch_bytes(K) per thread, aligned to a vector.
-template <long M, class S>
-RL_INLINE void bgemm(long batches, const matrices<float>& a, const matrices<S>& b, long columns, long depth, void* scratch,
-                     const epilogue& emit) {
-  static_assert(M > 0, "for a row count known only at run time, call bgemm(m, ...)");
-  multiply_batches(cut_rows<M, float>(M), batches, a, b, columns, depth, scratch, emit);
-}
-
+// Batched products of `rows` rows each. b is of any storage type. The epilogue counts rows through all batches:
+// batch * rows + row. scratch: bgemm_scratch_bytes(K) per thread, aligned to a vector.
 template <class S>
-RL_INLINE void bgemm(long m, long batches, const matrices<float>& a, const matrices<S>& b, long columns, long depth,
+RL_INLINE void bgemm(long rows, long batches, const matrices<float>& a, const matrices<S>& b, long columns, long depth,
                      void* scratch, const epilogue& emit) {
-  multiply_batches(cut_rows<0, float>(m), batches, a, b, columns, depth, scratch, emit);
+  multiply_batches(row_cut<float>(rows), batches, a, b, columns, depth, scratch, emit);
 }
 
 // One product of such operands. Threads pack each panel themselves just before rows pass over it, so that it need not come
 // from memory again; the rows should stay in the second-level cache meanwhile.
-template <long M, class S>
-RL_INLINE void gemm_by_panels(const float* a, long a_row, long a_column, const S* b, long b_row, long b_column, long columns,
-                              long depth, void* scratch, const epilogue& emit) {
-  bgemm<M>(1, matrices<float>{a, 0, a_row, a_column}, matrices<S>{b, 0, b_row, b_column}, columns, depth, scratch, emit);
+template <class S>
+RL_INLINE void gemm_by_panels(long rows, const float* a, long a_row, long a_column, const S* b, long b_row, long b_column,
+                              long columns, long depth, void* scratch, const epilogue& emit) {
+  bgemm(rows, 1, matrices<float>{a, 0, a_row, a_column}, matrices<S>{b, 0, b_row, b_column}, columns, depth, scratch, emit);
 }
 
 // ---- B by columns ----------------------------------------------------------------------------------------------------
@@ -275,13 +252,15 @@ RL_INLINE void turn_square(const float* c, float* out) {
     }
 }
 
-void multiply_turned(const row_cut<float>& whole, const row_cut<float>& rest, const float* packed_rows, long rows,
-                     const float* b, long b_column, long columns, long depth, epilogue emit);
+// C = A * B for a depth of at most depth_block. packed_rows: A's transposed in panels, by pack_b with the strides of A
+// swapped. B has unit stride along K, and b_column is the distance of its columns.
+void gemm_turned(long rows, const float* packed_rows, const float* b, long b_column, long columns, long depth, epilogue emit);
 
 #ifndef RL_PREBUILT
-RL_KERNEL void multiply_turned(const row_cut<float>& whole, const row_cut<float>& rest, const float* packed_rows, long rows,
-                               const float* b, long b_column, long columns, long depth, epilogue emit) {
+RL_KERNEL void gemm_turned(long rows, const float* packed_rows, const float* b, long b_column, long columns, long depth,
+                           epilogue emit) {
   const long across = (rows + tile_columns - 1) / tile_columns, down = (columns + tile_columns - 1) / tile_columns;
+  const row_cut<float> whole(tile_columns), rest(columns % tile_columns);
   for (const long at : shared(down * across)) {
     const long column = at / across * tile_columns, row = at % across * tile_columns;
     const long wide = columns - column < tile_columns ? columns - column : tile_columns;
@@ -296,15 +275,6 @@ RL_KERNEL void multiply_turned(const row_cut<float>& whole, const row_cut<float>
   }
 }
 #endif  // RL_PREBUILT
-
-// C = A * B for M rows, N columns and a depth of at most depth_block. packed_rows: A's transposed in panels, by pack_b with
-// the strides of A swapped. B has unit stride along K, and b_column is the distance of its columns.
-template <long M, long N>
-RL_INLINE void gemm_turned(const float* packed_rows, const float* b, long b_column, long depth, const epilogue& emit) {
-  constexpr long rest = N % tile_columns ? N % tile_columns : tile_columns;
-  multiply_turned(cut_rows<tile_columns, float>(tile_columns), cut_rows<rest, float>(rest), packed_rows, M, b, b_column, N,
-                  depth, emit);
-}
 
 #define RL_GIVEN_PRODUCTS(S)                                                                                             \
   RL_GIVEN(void multiply_panels(const row_cut<S>&, const float*, long, b_panels<S>, long, long, epilogue, long))         \

@@ -160,40 +160,43 @@ __attribute__((noinline)) void filter_tile(const float* a, const float* a_second
   }
 }
 
-#define RL_GIVEN_STRIP(rows)                                                                                             \
-  RL_GIVEN(void filter_tile<rows>(const float*, const float*, long, long, const long*, long, long, const float*, float*, bool))
-RL_GIVEN_STRIP(1) RL_GIVEN_STRIP(2) RL_GIVEN_STRIP(3) RL_GIVEN_STRIP(4) RL_GIVEN_STRIP(5) RL_GIVEN_STRIP(6)
+// use(pixels) for every number of pixels that a strip can have.
 #if RL_LANES == 16
-RL_GIVEN_STRIP(7) RL_GIVEN_STRIP(8) RL_GIVEN_STRIP(9) RL_GIVEN_STRIP(10) RL_GIVEN_STRIP(11) RL_GIVEN_STRIP(12)
-RL_GIVEN_STRIP(13) RL_GIVEN_STRIP(14)
+#define RL_EACH_STRIP(use) RL_EACH_TILE(use) use(13) use(14)
+#else
+#define RL_EACH_STRIP(use) RL_EACH_TILE(use)
 #endif
 
-// The output pixels of one tile: `rows` from (image, row, column), of which the first `done` belong to the strip before;
-// in a paired strip the second half lies in the next row.
+#define RL_GIVEN_STRIP(rows, ...)                                                                                        \
+  RL_GIVEN(void filter_tile<rows>(const float*, const float*, long, long, const long*, long, long, const float*, float*, bool))
+RL_EACH_STRIP(RL_GIVEN_STRIP)
+
+// The output pixels of one tile: `rows` from (image, row, column); in a paired strip the second half lies in the next row.
 struct strip {
   long image, row, column;
-  int rows, done;
+  int rows;
 };
 
-// How output rows are cut into strips: `in_row` of them, the first `large_count` of `large` pixels and the others of `small`,
-// or pairs of short rows.
-struct strip_split {
+// How output rows of `width` pixels are cut into strips of at most strip_rows, as equal as can be: `in_row` of them, the
+// first `large_count` of `large` pixels and the others of `small`. Short rows go in pairs, the last one by itself if need be.
+// Hidden, so that every library has its own table of tiles.
+struct __attribute__((visibility("hidden"))) strip_split {
   using tile_function = decltype(&filter_tile<1>);
   long width, in_row, large_count;
   int large, small;
   bool paired;
   tile_function large_tile, small_tile;
 
+  explicit strip_split(long width);
+
   RL_INLINE long of_image(long height) const { return paired ? (height + 1) / 2 : height * in_row; }
 
-  // Where the strips of a row are longer than it, the last one overlaps the one before.
   RL_INLINE strip at(long height, long index) const {
     const long image = index / of_image(height), i = index % of_image(height);
-    if (paired) return {image, 2 * i, 0, 2 * i + 1 < height ? large : small, 0};
+    if (paired) return {image, 2 * i, 0, 2 * i + 1 < height ? large : small};
     const long row = i / in_row, part = i % in_row;
-    if (part >= large_count) return {image, row, large_count * large + (part - large_count) * small, small, 0};
-    const long first = part * large, last = width - large;
-    return first <= last ? strip{image, row, first, large, 0} : strip{image, row, last, large, (int)(first - last)};
+    if (part < large_count) return {image, row, part * large, large};
+    return {image, row, large_count * large + (part - large_count) * small, small};
   }
 
   RL_INLINE void run(int rows, const float* a, const float* second, long pixel, long column, const long* offsets,
@@ -201,23 +204,6 @@ struct strip_split {
     (rows == large ? large_tile : small_tile)(a, second, pixel, column, offsets, runs, run, b, c, accumulate);
   }
 };
-
-// A Width known at compile time gives strips as equal as can be, or pairs of short rows; with Width = 0 it is `width`.
-template <long Width> strip_split split_rows(long width) {
-  if constexpr (Width > 0) {
-    constexpr long count = (Width + strip_rows - 1) / strip_rows;
-    constexpr bool paired = Width > 1 && 2 * Width <= strip_rows;
-    constexpr int large = paired ? (int)(2 * Width) : (int)((Width + count - 1) / count);
-    constexpr long large_count = Width - count * (large - 1);
-    constexpr int small = paired ? (int)Width : large > 1 && large_count < count ? large - 1 : large;
-    return {Width, count, large_count, large, small, paired, filter_tile<large>, filter_tile<small>};
-  } else {
-    const int rows = width >= strip_rows ? strip_rows : width >= 4 ? 4 : 1;
-    const auto tile = rows == strip_rows ? filter_tile<strip_rows> : rows == 4 ? filter_tile<4> : filter_tile<1>;
-    const long count = (width + rows - 1) / rows;
-    return {width, count, count, rows, rows, false, tile, tile};
-  }
-}
 
 // ---- the convolution -----------------------------------------------------------------------------------------------
 
@@ -235,11 +221,22 @@ constexpr long filter_scratch_bytes(const conv_shape& s, long threads) {
   return images + threads * ((longest * s.kernel_height * (long)sizeof(long) + 63) / 64 * 64);
 }
 
-// The convolution by the strips of `split`, compiled once for all of them.
-void conv2d_by_strips(const float* x, image_strides at, const float* packed, const conv_shape& s, const strip_split& split,
-                      void* scratch, epilogue emit);
+// x by strides, the packed weight of the order that runs_of tells (of the copy, where there is padding). Ends with a barrier.
+void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch, epilogue emit);
 
 #ifndef RL_PREBUILT
+#define RL_STRIP_ADDRESS(rows, ...) filter_tile<rows>,
+RL_KERNEL strip_split::strip_split(long width) : width(width) {
+  static constexpr tile_function tiles[] = {RL_EACH_STRIP(RL_STRIP_ADDRESS)};
+  paired = width > 1 && 2 * width <= strip_rows;
+  in_row = width ? (width + strip_rows - 1) / strip_rows : 1;
+  large = (int)(paired ? 2 * width : width ? (width + in_row - 1) / in_row : 1);
+  large_count = width - in_row * (large - 1);
+  small = paired ? (int)width : large_count < in_row && large > 1 ? large - 1 : large;
+  large_tile = tiles[large - 1];
+  small_tile = tiles[small - 1];
+}
+
 // What a product of strips and panels reads. The table of runs lies in scratch memory.
 struct filter_input {
   const float* x;
@@ -269,8 +266,9 @@ RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const 
   }
 }
 
-RL_KERNEL void conv2d_by_strips(const float* x, image_strides at, const float* packed, const conv_shape& s,
-                                const strip_split& split, void* scratch, epilogue emit) {
+RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch,
+                             epilogue emit) {
+  const strip_split split(s.out_width());
   const long chunk = images_at_once(s), panels = (s.outputs + tile_columns - 1) / tile_columns;
   float* padded = (float*)scratch;
   const long space = filter_scratch_bytes(s, 1) - filter_scratch_bytes(s, 0);
@@ -303,22 +301,13 @@ RL_KERNEL void conv2d_by_strips(const float* x, image_strides at, const float* p
       filter_strips(in, s, split, packed + channel * f.runs * f.run, first, end, sums);
       for (long i = first; i < end; ++i) {
         const strip part = split.at(height, i);
-        const long pixel = pixels + (part.image * height + part.row) * width + part.column + part.done;
-        const float* values = sums + ((i - first) * strip_rows + part.done) * tile_columns;
-        emit(values, pixel, part.rows - part.done, channel, wide);
+        const long pixel = pixels + (part.image * height + part.row) * width + part.column;
+        emit(sums + (i - first) * strip_rows * tile_columns, pixel, part.rows, channel, wide);
       }
     }
   }
 }
 
 #endif  // RL_PREBUILT
-
-// x by strides, the packed weight of the order that runs_of tells (of the copy, where there is padding). Width is the
-// number of output columns if it is known, or 0. Ends with a barrier.
-template <long Width>
-RL_INLINE void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch,
-                             epilogue emit) {
-  conv2d_by_strips(x, at, packed, s, split_rows<Width>(s.out_width()), scratch, emit);
-}
 
 }  // namespace rl

@@ -92,13 +92,11 @@ template <class... Rest> constexpr long smallest(long size, Rest... rest) {
   return size < other ? size : other;
 }
 
-// for_each shared among the threads, each taking runs of about `grain` elements; ends with a barrier.
-template <class F> RL_INLINE void for_each_shared(long n, const F& f, long grain = 1024) {
-  const long step = grain < lanes ? lanes : grain / lanes * lanes;
-  for (const long block : shared((n + step - 1) / step)) {
-    const long first = block * step, count = n - first < step ? n - first : step;
-    for_each(count, [&](auto lane, long i) { f(lane, first + i); });
-  }
+// Copies n elements, shared among the threads; ends with a barrier.
+template <class T> __attribute__((noinline)) void copy_shared(T* to, const T* from, long n) {
+  constexpr long step = 1024;
+  for (const long block : shared((n + step - 1) / step))
+    __builtin_memcpy(to + block * step, from + block * step, smallest(step, n - block * step) * sizeof(T));
 }
 
 }  // namespace rl

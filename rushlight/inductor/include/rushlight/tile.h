@@ -97,65 +97,55 @@ RL_INLINE void tile(const float* a, long a_row, long a_column, const S* b, long 
   tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
 }
 
+// use(rows, ...) for every number of rows that a tile can have.
+#if RL_LANES == 16
+#define RL_EACH_TILE(use, ...)                                                                                          \
+  use(1, __VA_ARGS__) use(2, __VA_ARGS__) use(3, __VA_ARGS__) use(4, __VA_ARGS__) use(5, __VA_ARGS__)                   \
+  use(6, __VA_ARGS__) use(7, __VA_ARGS__) use(8, __VA_ARGS__) use(9, __VA_ARGS__) use(10, __VA_ARGS__)                  \
+  use(11, __VA_ARGS__) use(12, __VA_ARGS__)
+#else
+#define RL_EACH_TILE(use, ...)                                                                                          \
+  use(1, __VA_ARGS__) use(2, __VA_ARGS__) use(3, __VA_ARGS__) use(4, __VA_ARGS__) use(5, __VA_ARGS__) use(6, __VA_ARGS__)
+#endif
+
 #define RL_GIVEN_TILE(rows, S) \
   RL_GIVEN(void tile<rows, S>(const float*, long, long, const S*, long, float*, bool, read_ahead))
-#if RL_LANES == 16
-#define RL_GIVEN_TILES(S)                                                                                             \
-  RL_GIVEN_TILE(1, S) RL_GIVEN_TILE(2, S) RL_GIVEN_TILE(3, S) RL_GIVEN_TILE(4, S) RL_GIVEN_TILE(5, S)                 \
-  RL_GIVEN_TILE(6, S) RL_GIVEN_TILE(7, S) RL_GIVEN_TILE(8, S) RL_GIVEN_TILE(9, S) RL_GIVEN_TILE(10, S)                \
-  RL_GIVEN_TILE(11, S) RL_GIVEN_TILE(12, S)
-#else
-#define RL_GIVEN_TILES(S)                                                                                             \
-  RL_GIVEN_TILE(1, S) RL_GIVEN_TILE(2, S) RL_GIVEN_TILE(3, S) RL_GIVEN_TILE(4, S) RL_GIVEN_TILE(5, S) RL_GIVEN_TILE(6, S)
-#endif
-RL_GIVEN_TILES(float) RL_GIVEN_TILES(bfloat16) RL_GIVEN_TILES(half) RL_GIVEN_TILES(int8_t)
+RL_EACH_TILE(RL_GIVEN_TILE, float) RL_EACH_TILE(RL_GIVEN_TILE, bfloat16) RL_EACH_TILE(RL_GIVEN_TILE, half)
+RL_EACH_TILE(RL_GIVEN_TILE, int8_t)
 
-// Rows [first, first + rows) of a product; the first `done` of them belong to the block before and are not emitted.
+// The rows [first, first + rows) of a product.
 struct row_block {
   long first;
-  int rows, done;
+  int rows;
 };
 
-// How M rows are cut into tiles. With M known at compile time the tiles are as equal as can be (128 = 7 x 12 + 4 x 11),
-// so at most two sizes are compiled. With M = 0 the count comes at run time: tiles are full, the last one overlapping
-// the one before; fewer rows than a full tile go by fours.
-template <long M> struct row_split {
-  static constexpr long known_count = M ? (M + tile_rows - 1) / tile_rows : 1;
-  static constexpr int large = (int)((M + known_count - 1) / known_count), small = large > 1 ? large - 1 : 1;
-  static constexpr long large_count = M - known_count * (large - 1);
-
-  static RL_INLINE long count(long m) {
-    if constexpr (M > 0) return known_count;
-    else return m >= tile_rows ? (m + tile_rows - 1) / tile_rows : (m + 3) / 4;
-  }
-
-  static RL_INLINE row_block at(long m, long i) {
-    if constexpr (M > 0) {
-      return i < large_count ? row_block{i * large, large, 0}
-                             : row_block{large_count * large + (i - large_count) * small, small, 0};
-    } else if (m >= tile_rows) {
-      const long first = i * tile_rows, last = m - tile_rows;
-      return first <= last ? row_block{first, tile_rows, 0} : row_block{last, tile_rows, (int)(first - last)};
-    } else {
-      return {i * 4, (int)(m - i * 4 < 4 ? m - i * 4 : 4), 0};
-    }
-  }
-};
-
-// The same as values: `count` blocks, the first `large_count` of them with `large` rows and the others with `small`, and the
-// tiles that calculate them.
-template <class S> struct row_cut {
-  using tile_function = void (*)(const float*, long, long, const S*, long, float*, bool, read_ahead);
+// How rows are cut into blocks of at most tile_rows, as equal as can be (128 = 7 x 12 + 4 x 11): `count` of them, the first
+// `large_count` with `large` rows and the others with one less.
+struct row_blocks {
   long rows, count, large_count;
-  int large, small;
+  int large;
+
+  RL_INLINE explicit row_blocks(long rows)
+      : rows(rows), count((rows + tile_rows - 1) / tile_rows), large((int)(count ? (rows + count - 1) / count : 1)) {
+    large_count = rows - count * (large - 1);
+  }
+
+  RL_INLINE int small() const { return large_count < count ? large - 1 : large; }
+  RL_INLINE row_block at(long i) const {
+    return i < large_count ? row_block{i * large, large} : row_block{i * (large - 1) + large_count, large - 1};
+  }
+  // The block that has a row.
+  RL_INLINE long having(long row) const {
+    return row < large_count * large ? row / large : (row - large_count) / (large - 1);
+  }
+};
+
+// The same with the tiles that calculate the blocks. Hidden, so that every library has its own table of them.
+template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_blocks {
+  using tile_function = void (*)(const float*, long, long, const S*, long, float*, bool, read_ahead);
   tile_function large_tile, small_tile;
 
-  // Where large blocks are more rows than there are, the last one overlaps the one before.
-  RL_INLINE row_block at(long i) const {
-    if (i >= large_count) return {large_count * large + (i - large_count) * small, small, 0};
-    const long first = i * large, last = rows - large;
-    return first <= last ? row_block{first, large, 0} : row_block{last, large, (int)(first - last)};
-  }
+  explicit row_cut(long rows);
 
   // a is the matrix's beginning.
   RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
@@ -169,31 +159,13 @@ template <class S> struct row_cut {
   }
 };
 
-template <long M, class S> row_cut<S> cut_rows(long m) {
-  using split = row_split<M>;
-  if constexpr (M > 0) {
-    constexpr int small = split::large_count < split::known_count ? split::small : split::large;
-    return {M, split::known_count, split::large_count, split::large, small, tile<split::large, S>, tile<small, S>};
-  } else {
-    const long count = split::count(m);
-    if (m >= tile_rows) return {m, count, count, tile_rows, tile_rows, tile<tile_rows, S>, tile<tile_rows, S>};
-    const typename row_cut<S>::tile_function rest[] = {tile<4, S>, tile<1, S>, tile<2, S>, tile<3, S>};
-    return {m, count, m / 4, 4, m % 4 ? (int)(m % 4) : 4, rest[0], rest[m % 4]};
-  }
+#define RL_TILE_ADDRESS(rows, S) tile<rows, S>,
+template <class S> row_cut<S>::row_cut(long rows) : row_blocks(rows) {
+  static constexpr tile_function tiles[] = {RL_EACH_TILE(RL_TILE_ADDRESS, S)};
+  large_tile = tiles[large - 1];
+  small_tile = tiles[small() - 1];
 }
-
-// Hands a tile's results to the epilogue: emit(lane, row, column, value), for columns below N.
-template <class T, class E>
-RL_INLINE void emit_tile(const T* c, row_block block, long first_column, long columns, const E& emit) {
-  const long left = columns - first_column, width = left < tile_columns ? left : tile_columns;
-  for (int r = block.done; r < block.rows; ++r) {
-    const T* values = c + r * tile_columns;
-    long j = 0;
-    for (; j + lanes <= width; j += lanes)
-      emit(vector_lane{}, block.first + r, first_column + j, load_bytes<vec<T>>(values + j));
-    if (columns % lanes)  // known to be zero at compile time for most shapes, which spares the scalar epilogue
-      for (; j < width; ++j) emit(scalar_lane{}, block.first + r, first_column + j, values[j]);
-  }
-}
+RL_GIVEN(row_cut<float>::row_cut(long)) RL_GIVEN(row_cut<bfloat16>::row_cut(long)) RL_GIVEN(row_cut<half>::row_cut(long))
+RL_GIVEN(row_cut<int8_t>::row_cut(long))
 
 }  // namespace rl

@@ -44,6 +44,12 @@
 #define RL_GIVEN(...)
 #endif
 #define RL_KERNEL __attribute__((noinline)) inline
+// For long lists of calls, on which optimizations would be lost.
+#ifdef __clang__
+#define RL_CALLS
+#else
+#define RL_CALLS __attribute__((optimize("O0")))
+#endif
 
 #ifndef RL_LANES
 #if defined(__AVX512F__)
