@@ -195,8 +195,8 @@ RL_KERNEL void conv2d_depthwise(const float* x, const float* weight, const conv_
 #endif  // RL_PREBUILT
 
 // x [N, C, H, W] and weight [O, C/g, kh, kw], both contiguous. scratch: conv2d_scratch_bytes(shape) per thread, aligned to
-// 64. Called by all threads of a parallel region; ends with a barrier. The epilogue of a depthwise convolution gets rows of pixels, and is not to know how
-// many columns the whole has.
+// 64. Called by all threads of a parallel region; ends with a barrier. The epilogue of a depthwise convolution gets rows of
+// pixels, and is not to know how many columns the whole has.
 RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& shape, void* scratch, const epilogue& emit) {
   void* own = (char*)scratch + thread_index() * conv2d_scratch_bytes(shape);
   if (shape.group_channels() == 1 && shape.groups > 1) return conv2d_depthwise(x, weight, shape, own, emit);
