@@ -2,8 +2,8 @@
 compiled once.
 
 In: the text of each kernel, with `@` for its name. Out: the functions, and for each kernel which one it is and what numbers it
-passes. A number is the same for the compiler's optimizations whether it is a constant or an argument where it counts or steps;
-small ones, which loops are unrolled for, and divisors of what changes along a row stay constants.
+passes. Loops over vectors run as fast when their ends and steps are arguments. Small numbers, by which loops are unrolled, and
+divisors of what changes along a row, which the compiler turns into products, stay constants.
 """
 
 from __future__ import annotations
