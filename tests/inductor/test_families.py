@@ -8,6 +8,7 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.aot.functionalize import functionalize
 from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor import costs
 from rushlight.inductor.codegen.families import share
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
@@ -111,7 +112,8 @@ def test_results_are_those_of_eager(dynamic, training):
                 torch.testing.assert_close(one, other, rtol=1e-3, atol=max(1e-5, 2e-6 * other.abs().max().item()))
 
 
-def test_layers_of_one_form_share_their_functions():
+def test_layers_of_one_form_share_their_functions(monkeypatch):
+    monkeypatch.setattr(costs, "core", lambda: costs.AVX2)
     with torch.no_grad():
         module = capture(Funnel().eval(), (torch.randn(3, 20, 40),)).module
     functionalize(module)

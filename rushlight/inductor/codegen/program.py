@@ -167,10 +167,11 @@ class ProgramWriter:
 
     def _name(self, kernels: list[tuple[Group, Kernel]]) -> None:
         """Kernels of one text, or of texts that differ in numbers only, are calls of one function."""
-        texts, members = share(kernel.text("@") for _, kernel in kernels)
-        self.functions = {f"kernel_{number}": text for number, text in enumerate(texts)}
-        for group, kernel in kernels:
-            member = members[kernel.text("@")]
+        texts = [kernel.text("@") for _, kernel in kernels]
+        functions, members = share(texts)
+        self.functions = {f"kernel_{number}": function for number, function in enumerate(functions)}
+        for (group, kernel), text in zip(kernels, texts, strict=True):
+            member = members[text]
             kernel.numbers = member.passed
             self.calls.append((group, f"kernel_{member.number}", kernel))
 
