@@ -15,14 +15,13 @@ static float* random_floats(long count) {
   return data;
 }
 
-// Median and best seconds of `run`, called by all threads of one region per call, for about half a second.
+// Median and best seconds of `run`, called by all threads of one team per call, for about half a second.
 template <class F> static void report(const char* name, const F& run) {
   std::vector<double> seconds;
   const double start = omp_get_wtime();
   while (seconds.size() < 5 || omp_get_wtime() - start < 0.5) {
     const double begin = omp_get_wtime();
-#pragma omp parallel
-    run();
+    rl::in_team(omp_get_max_threads(), run);
     seconds.push_back(omp_get_wtime() - begin);
   }
   std::sort(seconds.begin(), seconds.end());

@@ -48,26 +48,23 @@ static int64_t direct_scratch(const Convolution& c) {
   return (s.depth + (is_flat(c) ? 0 : s.images_at_once * c.channels * s.plane)) * (int64_t)sizeof(float) + 128;
 }
 
-// As tile.h's tile, with row k of B at b + offsets[k].
+// Row k of B lies at b + offsets[k].
+struct rows_by_offset {
+  const float* b;
+  const int32_t* offsets;
+
+  RL_INLINE const float* read(int k) const { return b + offsets[k]; }
+  RL_INLINE void next() {}
+  RL_INLINE void advance(long count) { offsets += count; }
+};
+
+// As tile.h's tile.
 template <int Rows>
-__attribute__((noinline)) static void offset_tile(const float* a, long a_row, const float* b, const int32_t* offsets,
-                                                  long depth, float* c, bool accumulate) {
+__attribute__((noinline)) static void offset_tile(const float* a, long a_row, rows_by_offset b, long depth, float* c,
+                                                  bool accumulate) {
   vec<float> sum[Rows][2] = {};
-  for (long k = 0; k < depth; ++k) {
-    const float* at = b + offsets[k];
-    const vec<float> b0 = load_bytes<vec<float>>(at), b1 = load_bytes<vec<float>>(at + lanes);
-    RL_UNROLL for (int r = 0; r < Rows; ++r) {
-      const float x = a[r * a_row + k];
-      sum[r][0] += x * b0;
-      sum[r][1] += x * b1;
-    }
-  }
-  RL_UNROLL for (int r = 0; r < Rows; ++r)
-    RL_UNROLL for (int half = 0; half < 2; ++half) {
-      float* to = c + r * tile_columns + half * lanes;
-      if (accumulate) sum[r][half] += load_bytes<vec<float>>(to);
-      vector_lane{}.store(to, sum[r][half]);
-    }
+  add_products(sum, rows_along<Rows>(a, a, a_row), b, depth);
+  write_sums(sum, c, accumulate);
 }
 
 // Where parts of a panel go: `count` values from `from` on to pixel `to` of the result.
@@ -94,7 +91,7 @@ static void direct_block(const Convolution& c, const direct_shape& s, const floa
   const long parts = (s.depth + depth_block - 1) / depth_block;
   for (long part = 0; part < parts; ++part) {
     const long k = s.depth * part / parts, end = s.depth * (part + 1) / parts;
-    offset_tile<Rows>(weight + k, s.depth, b, offsets + k, end - k, sums, part > 0);
+    offset_tile<Rows>(weight + k, s.depth, {b, offsets + k}, end - k, sums, part > 0);
   }
   const int64_t pixels = c.out_height * c.out_width;
   for (int r = 0; r < Rows; ++r) {

@@ -2,9 +2,10 @@
 // columns are the [C / g, kh, kw] of a filter in row-major order.
 //
 // It is a product over all output pixels: rows are output channels, of which a pixel's lie side by side, columns are taps
-// and channels, of which a row of taps lies side by side in a channels-last image. Both are read where they lie (the input
-// in a copy with its border), and a tile of sums stays in registers while pixels go by. Every thread has tiles of its own,
-// so that nothing has to be added up across threads, and results do not depend on how many there are.
+// and channels, of which a row of taps lies side by side in a channels-last image (the input, in a copy with its border).
+// Pixels are taken a few at a time, and of these each thread packs what its tiles read over and over: pixels of an image
+// lie so far apart that they would fall on the same few places of a cache. Every thread has tiles of its own, so that
+// nothing has to be added up across threads, and results do not depend on how many there are.
 #pragma once
 
 #include <rushlight/image.h>
@@ -32,8 +33,11 @@ constexpr long framed_at_once(const conv_shape& s) {
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
 
+constexpr long pixels_at_once = 192;  // whose columns, with a block of rows, fit a first-level cache
+constexpr long blocks_at_once = 40;   // row blocks whose rows of so many pixels fit a second-level cache
+
 // Parts of scratch memory in floats: images with their border (read beyond the end by up to a panel), tiles of sums, and
-// for each thread a filter's worth and, depthwise, planes of channels.
+// for each thread what it packs, or a filter's worth and, depthwise, planes of channels.
 constexpr long weight_frame_floats(const conv_shape& s) {
   return (framed_at_once(s) * framed_image_size(s) + tile_columns + 15) / 16 * 16;
 }
@@ -44,7 +48,9 @@ constexpr long weight_tile_floats(const conv_shape& s) {
 }
 constexpr long weight_row_floats(const conv_shape& s) {
   const long taps = s.kernel_height * s.kernel_width, pixels = s.height * s.width + s.out_height() * s.out_width();
-  return (s.depth() + 15) / 16 * 16 + lanes + (s.group_channels() == 1 ? (pixels + taps) * lanes : 0);
+  const long packed = pixels_at_once * (tile_columns + blocks_at_once * tile_rows);
+  const long filter = (s.depth() + 15) / 16 * 16 + lanes + (s.group_channels() == 1 ? (pixels + taps) * lanes : 0);
+  return largest(packed, filter);
 }
 constexpr long weight_gradient_scratch_bytes(const conv_shape& s, long threads) {
   return (weight_frame_floats(s) + weight_tile_floats(s) + threads * weight_row_floats(s)) * (long)sizeof(float);
@@ -56,54 +62,6 @@ void conv2d_weight_gradient(const float* x, const image_strides& at, const float
                             const conv_shape& s, void* scratch, epilogue emit);
 
 #ifndef RL_PREBUILT
-// ---- tiles ---------------------------------------------------------------------------------------------------------
-
-// Output pixels: `images` x `rows` x `columns`, by the strides of one of the two factors.
-struct pixel_block {
-  long images, rows, columns;
-};
-
-// c[r][0..NR) (=, or +=) the sum over pixels of a[r] * b[0..NR), r < Rows.
-template <int Rows>
-__attribute__((noinline)) void weight_tile(const pixel_block& count, const float* a, const image_strides& a_at,
-                                           const float* b, const image_strides& b_at, float* c, bool accumulate) {
-  vec<float> sum[Rows][2] = {};
-  if (accumulate) {
-    RL_UNROLL for (int r = 0; r < Rows; ++r) {
-      sum[r][0] = load_bytes<vec<float>>(c + r * tile_columns);
-      sum[r][1] = load_bytes<vec<float>>(c + r * tile_columns + lanes);
-    }
-  }
-  const long a_step = a_at.column, b_step = b_at.column;
-  for (long image = 0; image < count.images; ++image)
-    for (long row = 0; row < count.rows; ++row) {
-      const float *left = a + image * a_at.image + row * a_at.row, *right = b + image * b_at.image + row * b_at.row;
-      for (long i = 0; i < count.columns; ++i, left += a_step, right += b_step) {
-        const vec<float> b0 = load_bytes<vec<float>>(right), b1 = load_bytes<vec<float>>(right + lanes);
-        __builtin_prefetch(left + 8 * a_step);
-        __builtin_prefetch(right + 8 * b_step);
-        __builtin_prefetch(right + 8 * b_step + lanes);
-        RL_UNROLL for (int r = 0; r < Rows; ++r) {
-          sum[r][0] += left[r] * b0;
-          sum[r][1] += left[r] * b1;
-        }
-      }
-    }
-  RL_UNROLL for (int r = 0; r < Rows; ++r) {
-    __builtin_memcpy(c + r * tile_columns, &sum[r][0], sizeof(vec<float>));
-    __builtin_memcpy(c + r * tile_columns + lanes, &sum[r][1], sizeof(vec<float>));
-  }
-}
-
-using weight_function = decltype(&weight_tile<1>);
-
-// The tile that adds up so many rows. Hidden, so that every library has its own table.
-__attribute__((visibility("hidden"))) RL_INLINE weight_function weight_tile_of(int rows) {
-#define RL_SUMS_ADDRESS(rows, ...) weight_tile<rows>,
-  static constexpr weight_function tiles[] = {RL_EACH_TILE(RL_SUMS_ADDRESS)};
-  return tiles[rows - 1];
-}
-
 // ---- the product ---------------------------------------------------------------------------------------------------
 
 // One group's factors, and where its sums are.
@@ -115,34 +73,55 @@ struct weight_factors {
   weight_columns columns;
 };
 
-// Adds the pixels of `images` images to this thread's tiles.
-RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* tiles, bool first) {
-  const row_blocks rows(s.outputs / s.groups);
-  const long blocks = rows.count;
-  const long height = s.out_height(), width = s.out_width(), cached = (1L << 17) / (s.outputs + s.channels);
-  const long together = cached < 128 ? 128 : cached;  // pixels that tiles pass over while they stay in the cache
-  const long at_once = together / (height * width) ? together / (height * width) : 1;
-  const long rows_at_once = height * width <= together ? height : together / width ? together / width : 1;
-  const long count = f.columns.panels() * blocks;
-  const long begin = count * thread_index() / thread_count(), end = count * (thread_index() + 1) / thread_count();
-  const image_strides step = {f.x_at.image, 1, f.x_at.row * s.stride_height, f.x_at.column * s.stride_width};
+// use(image, row, column, count, before) for the parts of the `count` output pixels from `first` on that lie in a row each.
+template <class F> RL_INLINE void each_run(const conv_shape& s, long first, long count, const F& use) {
+  const long height = s.out_height(), width = s.out_width();
+  long column = first % width, row = first / width % height, image = first / width / height;
+  for (long before = 0, run; before < count; before += run) {
+    run = smallest(width - column, count - before);
+    use(image, row, column, run, before);
+    column = 0;
+    if (++row == height) row = 0, ++image;
+  }
+}
+
+// out[pixel][0..NR) = what each of the output pixels [first, first + count) reads, from `from` on.
+RL_INLINE void pack_pixels(const weight_factors& f, const conv_shape& s, long first, long count, long from, float* out) {
+  const long step = f.x_at.column * s.stride_width;
+  each_run(s, first, count, [&](long image, long row, long column, long run, long before) {
+    const float* x = f.x + image * f.x_at.image + row * s.stride_height * f.x_at.row + column * step + from;
+    float* to = out + before * tile_columns;
+    for (long i = 0; i < run; ++i, x += step, to += tile_columns) __builtin_memcpy(to, x, tile_columns * sizeof(float));
+  });
+}
+
+// Adds the pixels of `images` images to this thread's tiles. packed: where it packs them.
+RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* packed, float* tiles, bool first) {
+  const row_cut<float> cut(s.outputs / s.groups);
+  const long panels = f.columns.panels(), pixels = images * s.out_height() * s.out_width();
   const long across = f.columns.joined ? 0 : f.x_at.column * s.dilation_width;
-  const long wide = f.columns.joined ? 1 : s.kernel_width;
-  for (long image = 0; image < images; image += at_once)
-    for (long row = 0; row < height; row += rows_at_once) {
-      const pixel_block pixels = {images - image < at_once ? images - image : at_once,
-                                  height - row < rows_at_once ? height - row : rows_at_once, width};
-      const float* grad = f.grad + image * f.grad_at.image + row * f.grad_at.row;
-      const float* x = f.x + image * step.image + row * step.row;
+  const long wide = f.columns.joined ? 1 : s.kernel_width, together = group_size(cut.count, blocks_at_once);
+  float *columns = packed, *rows = packed + pixels_at_once * tile_columns;
+  for (long pixel = 0; pixel < pixels; pixel += pixels_at_once) {
+    const long depth = smallest(pixels_at_once, pixels - pixel);
+    for (long block = 0; block < cut.count; block += together) {
+      const long blocks = smallest(together, cut.count - block), count = panels * blocks;
+      const long begin = count * thread_index() / thread_count(), end = count * (thread_index() + 1) / thread_count();
+      each_run(s, pixel, begin < end ? depth : 0, [&](long image, long row, long column, long run, long before) {
+        const float* grad = f.grad + image * f.grad_at.image + row * f.grad_at.row + column * f.grad_at.column;
+        pack_row_blocks(cut, block, block + blocks, grad, f.grad_at.column, run, rows + before * tile_rows, depth);
+      });
       for (long tile = begin; tile < end; ++tile) {
-        const long panel = tile / blocks, run = panel / f.columns.panels_each;
-        const row_block block = rows.at(tile % blocks);
-        const long from = run / wide * s.dilation_height * f.x_at.row + run % wide * across +
-                          panel % f.columns.panels_each * tile_columns;
-        float* sums = tiles + (tile % blocks * f.columns.panels() + panel) * tile_rows * tile_columns;
-        weight_tile_of(block.rows)(pixels, grad + block.first, f.grad_at, x + from, step, sums, !first || image || row);
+        const long panel = tile / blocks, at = tile % blocks, run = panel / f.columns.panels_each;
+        if (at == 0 || tile == begin)
+          pack_pixels(f, s, pixel, depth, run / wide * s.dilation_height * f.x_at.row + run % wide * across +
+                                              panel % f.columns.panels_each * tile_columns, columns);
+        float* sums = tiles + ((block + at) * panels + panel) * tile_rows * tile_columns;
+        cut.run({0, cut.at(block + at).rows}, rows + at * tile_rows * depth, 1, tile_rows, columns, depth, sums,
+                !first || pixel != 0);
       }
     }
+  }
 }
 
 // The sums of a row of tiles for a tap's channels from `channel` on.
@@ -194,7 +173,7 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
   const long channels = s.group_channels(), outputs = s.outputs / s.groups;
   const row_blocks rows(outputs);
   float *frame = (float*)scratch, *tiles = frame + weight_frame_floats(s);
-  float* filter = tiles + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
+  float* packed = tiles + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
   weight_factors f = {x, at, grad, grad_at, weight_columns_of(s, at.column)};
   const bool framed = s.padded() || at.channel != 1 || f.columns.run % tile_columns != 0;
   const long width = s.width + 2 * s.pad_width, chunk = framed ? framed_at_once(s) : s.images;
@@ -210,13 +189,13 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
         pad_images(f.x, at, own, images, true, frame);
         f.x = frame;
       }
-      add_pixels(f, s, images, tiles, begin == 0);
+      add_pixels(f, s, images, packed, tiles, begin == 0);
 #pragma omp barrier
     }
     for (const long o : shared(outputs)) {
       const long block = rows.having(o), row = o - rows.at(block).first;
-      gather_filter(f.columns, s, tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns, last, filter);
-      emit_filter(filter, group * outputs + o, s.depth(), emit);
+      gather_filter(f.columns, s, tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns, last, packed);
+      emit_filter(packed, group * outputs + o, s.depth(), emit);
     }
   }
 }

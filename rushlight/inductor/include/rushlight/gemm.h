@@ -49,14 +49,14 @@ RL_INLINE void multiply_group(const row_cut<S>& cut, long first, long last, cons
                               const epilogue& emit) {
   alignas(64) float sums[group_limit * tile_rows * tile_columns];
   const long parts = depth > depth_block ? (depth + depth_block - 1) / depth_block : 1;
-  const long step = tile_columns * (long)sizeof(S) / next.blocks;
+  constexpr long width = tile_columns * (long)sizeof(S);
   for (long part = 0; part < parts; ++part) {
     const long k = part ? depth * part / parts : 0, k_end = part + 1 < parts ? depth * (part + 1) / parts : depth;
     for (long i = first; i < last; ++i) {
       const row_block block = cut.at(i);
       float* c = sums + (parts > 1 ? i - first : 0) * tile_rows * tile_columns;
       cut.run(block, a + k * a_column, a_row, a_column, panel + k * tile_columns, k_end - k, c, part > 0,
-              {(const char*)next.from + ((i - next.first) * depth + k) * step, step});
+              {(const char*)next.from + width * ((i - next.first) * depth + k) / next.blocks, width * (k_end - k) / next.blocks});
       if (part + 1 == parts) emit_block(c, block, row, first_column, columns, emit);
     }
   }
@@ -133,14 +133,15 @@ constexpr int column_group = 5;  // row blocks that are packed side by side, so 
 // Bytes of scratch that a thread of gemm_columns needs for its rows of A.
 constexpr long gemm_columns_scratch_bytes(long depth) { return column_group * tile_rows * depth * (long)sizeof(float); }
 
-// out[block][k][0..tile_rows) = the elements of column k of A in each row block: unit stride along the rows of A.
+// out[block][k][0..tile_rows) = the elements of column k of A in each row block, blocks `pitch` columns apart: unit stride
+// along the rows of A.
 template <class S>
 RL_INLINE void pack_row_blocks(const row_cut<S>& cut, long first, long last, const float* a, long a_column, long depth,
-                               float* out) {
+                               float* out, long pitch) {
   for (long k = 0; k < depth; ++k, a += a_column, out += tile_rows)
     for (long i = first; i < last; ++i) {
       const row_block block = cut.at(i);
-      float* to = out + (i - first) * tile_rows * depth;
+      float* to = out + (i - first) * tile_rows * pitch;
       if (block.rows == tile_rows) __builtin_memcpy(to, a + block.first, tile_rows * sizeof(float));
       else
         for (int r = 0; r < block.rows; ++r) to[r] = a[block.first + r];
@@ -158,7 +159,7 @@ __attribute__((noinline)) void multiply_columns(const row_cut<S>& cut, const flo
   float* rows = (float*)((char*)scratch + thread_index() * gemm_columns_scratch_bytes(depth));
   for (const long task : shared(groups * cuts)) {
     const long first = task / cuts * group, last = first + group < blocks ? first + group : blocks;
-    pack_row_blocks(cut, first, last, a, a_column, depth, rows);
+    pack_row_blocks(cut, first, last, a, a_column, depth, rows, depth);
     const long panel_end = (task % cuts + 1) * share < panels ? (task % cuts + 1) * share : panels;
     for (long panel = task % cuts * share; panel < panel_end; ++panel) {
       alignas(64) float sums[column_group * tile_rows * tile_columns];

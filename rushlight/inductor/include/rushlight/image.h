@@ -137,27 +137,13 @@ __attribute__((noinline)) void filter_tile(const float* a, const float* a_second
                                            bool accumulate) {
   constexpr int half = (Rows + 1) / 2;
   vec<float> sum[Rows][2] = {};
+  panel_rows<float> panel = {b};
   for (long i = 0; i < runs; ++i) {
     const float *low = a + offsets[i], *high = a_second + offsets[i];
-    for (long k = 0; k < run; ++k, low += column, high += column, b += tile_columns) {
-      const vec<float> b0 = load_bytes<vec<float>>(b), b1 = load_bytes<vec<float>>(b + lanes);
-      RL_UNROLL for (int r = 0; r < Rows; ++r) {
-        const float x = r < half ? low[r * pixel] : high[(r - half) * pixel];
-        sum[r][0] += x * b0;
-        sum[r][1] += x * b1;
-      }
-    }
+    if (column == 1) add_products(sum, rows_along<Rows, half>(low, high, pixel), panel, run);
+    else add_products(sum, rows_apart<Rows, half>(low, high, pixel, column), panel, run);
   }
-  if (accumulate) {
-    RL_UNROLL for (int r = 0; r < Rows; ++r) {
-      sum[r][0] += load_bytes<vec<float>>(c + r * tile_columns);
-      sum[r][1] += load_bytes<vec<float>>(c + r * tile_columns + lanes);
-    }
-  }
-  RL_UNROLL for (int r = 0; r < Rows; ++r) {
-    __builtin_memcpy(c + r * tile_columns, &sum[r][0], sizeof(vec<float>));
-    __builtin_memcpy(c + r * tile_columns + lanes, &sum[r][1], sizeof(vec<float>));
-  }
+  write_sums(sum, c, accumulate);
 }
 
 // use(pixels) for every number of pixels that a strip can have.

@@ -17,84 +17,170 @@ constexpr int tile_rows = 12;  // 24 accumulators of 32 registers
 constexpr int tile_rows = 6;  // 12 accumulators of 16 registers
 #endif
 
-// What a tile brings into the second-level cache meanwhile, `step` bytes at each k: weights come from memory, and the
-// first tile that met a panel would wait for it. One that wants nothing names what it reads itself.
+// What a tile brings into the second-level cache meanwhile, spread over its k: weights come from memory, and the first tile
+// that met a panel would wait for it.
 struct read_ahead {
-  const char* from;
-  long step;
+  const char* from = nullptr;
+  long bytes = 0;
 };
 
-// Where the rows of A are: a pointer for every third, so that with one stride all are in reach of an address of the
-// processor. A compiler left to itself takes more strides than there are registers.
-template <int Rows> struct row_pointers {
-  static constexpr int count = (Rows + 2) / 3;
+// A core whose other hardware thread is busy too gives a tile half of the instructions a cycle that it can take. What counts
+// then is how many there are beside the multiplications, so that tiles do several k in a row, reach them by displacements,
+// and say where each value is in its register: what a compiler would move ahead of its use takes registers and costs copies.
+#if defined(__x86_64__) && (RL_LANES == 4 || (RL_LANES == 8 && defined(__AVX__)) || (RL_LANES == 16 && defined(__AVX512F__)))
+#define RL_SUMS_NOW(sum, x, b0, b1) asm volatile("" : "+v"((sum)[0]), "+v"((sum)[1]) : "v"(x), "v"(b0), "v"(b1))
+#else
+#define RL_SUMS_NOW(sum, x, b0, b1)
+#endif
+#define RL_ADDRESS_NOW(address) asm volatile("" : "+r"(address))
+
+// Where the rows of A are, by a pointer for every third of each half, so that with one stride all are in reach of an address
+// of the processor; a compiler left to itself takes more strides than there are registers. K has unit stride.
+template <int Rows, int Half = Rows> struct rows_along {
+  static constexpr int steps = 8;  // k in a row
+  static constexpr int low = (Half + 2) / 3, count = low + (Rows - Half + 2) / 3;
   const float* at[count];
   long row;
 
-  RL_INLINE row_pointers(const float* a, long a_row) : row(a_row) {
-    RL_UNROLL for (int i = 0; i < count; ++i) at[i] = a + 3 * i * a_row;
+  RL_INLINE rows_along(const float* first, const float* second, long row) : row(row) {
+    RL_UNROLL for (int i = 0; i < count; ++i) at[i] = i < low ? first + 3 * i * row : second + 3 * (i - low) * row;
   }
-  RL_INLINE float operator[](int r) const { return at[r / 3][r % 3 * row]; }
-  RL_INLINE void advance(long step) {
+  RL_INLINE float read(int r, int k) {
+    RL_ADDRESS_NOW(row);
+    return *(r < Half ? at[r / 3] + r % 3 * row + k : at[low + (r - Half) / 3] + (r - Half) % 3 * row + k);
+  }
+  RL_INLINE void next() {}
+  RL_INLINE void advance(long count_k) { move(count_k); }
+
+ protected:
+  RL_INLINE void move(long by) {
     RL_UNROLL for (int i = 0; i < count; ++i) {
-      at[i] += step;
-      asm("" : "+r"(at[i]));  // not to be made of the others
+      at[i] += by;
+      RL_ADDRESS_NOW(at[i]);
     }
   }
 };
 
-// c[r][0..NR) (=, or += when `accumulate`) the sum over k of a[r * a_row + k * a_column] * b[k][0..NR), r < Rows.
-// c has rows of NR floats. Few rows are computed over several k at once, or each sum would wait for the one before.
-template <int Rows, class S>
-__attribute__((noinline)) void tile(const float* a, long a_row, long a_column, const S* b, long depth, float* c,
-                                    bool accumulate, read_ahead ahead) {
-  const vector_lane lane;
-  constexpr int steps = Rows >= 4 ? 1 : Rows >= 2 ? 2 : 4;
-  vec<float> sum[steps][Rows][2] = {};
-  row_pointers<Rows> rows(a, a_row);
-  const S* const end = b + depth * tile_columns;
-  RL_ROLLED for (long k = 0; k < depth / steps; ++k) {
-    RL_UNROLL for (int s = 0; s < steps; ++s) {
-      const vec<float> b0 = load_float(lane, b), b1 = load_float(lane, b + lanes);
-      RL_UNROLL for (int r = 0; r < Rows; ++r) {
-        const float x = rows[r];
-        sum[s][r][0] += x * b0;
-        sum[s][r][1] += x * b1;
-      }
-      __builtin_prefetch(ahead.from, 0, 2);
-      ahead.from += ahead.step;
-      rows.advance(a_column);
-      b += tile_columns;
-    }
+// The same where K has another stride.
+template <int Rows, int Half = Rows> struct rows_apart : rows_along<Rows, Half> {
+  static constexpr int steps = 1;
+  const long column;
+
+  RL_INLINE rows_apart(const float* first, const float* second, long row, long column)
+      : rows_along<Rows, Half>(first, second, row), column(column) {}
+  RL_INLINE float read(int r, int) { return rows_along<Rows, Half>::read(r, 0); }
+  RL_INLINE void next() { this->move(column); }
+  RL_INLINE void advance(long) {}
+};
+
+// Rows side by side.
+struct rows_across {
+  static constexpr int steps = 8;
+  const float* at;
+  const long column;
+
+  RL_INLINE float read(int r, int) const { return at[r]; }
+  RL_INLINE void next() {
+    at += column;
+    RL_ADDRESS_NOW(at);
   }
-  if constexpr (steps > 1) {
-    for (; b != end; rows.advance(a_column), b += tile_columns) {
-      RL_UNROLL for (int r = 0; r < Rows; ++r) {
-        sum[0][r][0] += rows[r] * load_float(lane, b);
-        sum[0][r][1] += rows[r] * load_float(lane, b + lanes);
-      }
-    }
-    RL_UNROLL for (int s = 1; s < steps; ++s)
-      RL_UNROLL for (int r = 0; r < Rows; ++r) {
-        sum[0][r][0] += sum[s][r][0];
-        sum[0][r][1] += sum[s][r][1];
-      }
+  RL_INLINE void advance(long) {}
+};
+
+// The rows of a panel.
+template <class S> struct panel_rows {
+  const S* at;
+
+  RL_INLINE const S* read(int k) const { return at + k * tile_columns; }
+  RL_INLINE void next() {}
+  RL_INLINE void advance(long count_k) { at += count_k * tile_columns; }
+};
+
+// sum[r] += row r of A times a row of B, r < Rows, both `k` on from where A and B are.
+template <int Rows, class A, class B> RL_INLINE void add_product(vec<float> (&sum)[Rows][2], A& a, B& b, int k) {
+  const auto* const at = b.read(k);
+  const vec<float> b0 = load_float(vector_lane{}, at), b1 = load_float(vector_lane{}, at + lanes);
+  RL_UNROLL for (int r = 0; r < Rows; ++r) {
+    const vec<float> x = splat<vec<float>>(a.read(r, k));
+    sum[r][0] += x * b0;
+    sum[r][1] += x * b1;
+    RL_SUMS_NOW(sum[r], x, b0, b1);
   }
+  a.next();
+  b.next();
+}
+
+// sum[r] += the sum over the next `depth` k of row r of A times row k of B, r < Rows. B moves on.
+template <int Rows, class A, class B>
+RL_INLINE void add_products(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead = {}) {
+  const long groups = depth / A::steps, bytes = groups ? (ahead.bytes + groups - 1) / groups : 0;
+  RL_ROLLED for (long group = 0; group < groups; ++group) {
+    RL_UNROLL for (int k = 0; k < A::steps; ++k) add_product(sum, a, b, k);
+    for (long i = 0; i < bytes; i += 64) __builtin_prefetch(ahead.from + i, 0, 2);
+    ahead.from += bytes;
+    a.advance(A::steps);
+    b.advance(A::steps);
+  }
+  RL_ROLLED for (long k = groups * A::steps; k < depth; ++k) {
+    add_product(sum, a, b, 0);
+    a.advance(1);
+    b.advance(1);
+  }
+}
+
+// c[r][0..NR) =, or += when `accumulate`, sum[r].
+template <int Rows> RL_INLINE void write_sums(vec<float> (&sum)[Rows][2], float* c, bool accumulate) {
   if (accumulate) {  // only now, so that the parts of a long sum are added up by themselves first
     RL_UNROLL for (int r = 0; r < Rows; ++r) {
-      sum[0][r][0] += load_bytes<vec<float>>(c + r * tile_columns);
-      sum[0][r][1] += load_bytes<vec<float>>(c + r * tile_columns + lanes);
+      sum[r][0] += load_bytes<vec<float>>(c + r * tile_columns);
+      sum[r][1] += load_bytes<vec<float>>(c + r * tile_columns + lanes);
     }
   }
   RL_UNROLL for (int r = 0; r < Rows; ++r) {
-    __builtin_memcpy(c + r * tile_columns, &sum[0][r][0], sizeof(vec<float>));
-    __builtin_memcpy(c + r * tile_columns + lanes, &sum[0][r][1], sizeof(vec<float>));
+    __builtin_memcpy(c + r * tile_columns, &sum[r][0], sizeof(vec<float>));
+    __builtin_memcpy(c + r * tile_columns + lanes, &sum[r][1], sizeof(vec<float>));
   }
+}
+
+// Few rows are computed over several k at once, or each sum would wait for the one before.
+template <int Rows, class A, class B>
+RL_INLINE void add_few(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead) {
+  constexpr int steps = Rows >= 2 ? 2 : 4;
+  vec<float> part[steps][Rows][2] = {};
+  const long groups = depth / steps, bytes = groups ? (ahead.bytes + groups - 1) / groups : 0;
+  RL_ROLLED for (long group = 0; group < groups; ++group) {
+    RL_UNROLL for (int s = 0; s < steps; ++s) {
+      add_product(part[s], a, b, 0);
+      b.advance(1);
+    }
+    for (long i = 0; i < bytes; i += 64) __builtin_prefetch(ahead.from + i, 0, 2);
+    ahead.from += bytes;
+  }
+  add_products(sum, a, b, depth - groups * steps);
+  RL_UNROLL for (int s = 0; s < steps; ++s)
+    RL_UNROLL for (int r = 0; r < Rows; ++r) {
+      sum[r][0] += part[s][r][0];
+      sum[r][1] += part[s][r][1];
+    }
+}
+
+// c[r][0..NR) (=, or += when `accumulate`) the sum over k of a[r * a_row + k * a_column] * b[k][0..NR), r < Rows.
+// c has rows of NR floats.
+template <int Rows, class S>
+__attribute__((noinline)) void tile(const float* a, long a_row, long a_column, const S* b, long depth, float* c,
+                                    bool accumulate, read_ahead ahead) {
+  vec<float> sum[Rows][2] = {};
+  panel_rows<S> panel = {b};
+  if constexpr (Rows < 4) add_few(sum, rows_apart<Rows>(a, a, a_row, a_column), panel, depth, ahead);
+  else if (a_column == 1) add_products(sum, rows_along<Rows>(a, a, a_row), panel, depth, ahead);
+  else if (a_row == 1) add_products(sum, rows_across{a, a_column}, panel, depth, ahead);
+  else add_products(sum, rows_apart<Rows>(a, a, a_row, a_column), panel, depth, ahead);
+  write_sums(sum, c, accumulate);
 }
 
 template <int Rows, class S>
 RL_INLINE void tile(const float* a, long a_row, long a_column, const S* b, long depth, float* c, bool accumulate) {
-  tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
+  tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {});
 }
 
 // use(rows, ...) for every number of rows that a tile can have.
@@ -155,7 +241,7 @@ template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_bl
   }
   RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
                      bool accumulate) const {
-    run(block, a, a_row, a_column, b, depth, c, accumulate, {(const char*)b, tile_columns * (long)sizeof(S)});
+    run(block, a, a_row, a_column, b, depth, c, accumulate, {});
   }
 };
 
