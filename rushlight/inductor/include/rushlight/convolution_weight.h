@@ -2,10 +2,11 @@
 // columns are the [C / g, kh, kw] of a filter in row-major order.
 //
 // It is a product over all output pixels: rows are output channels, of which a pixel's lie side by side, columns are taps
-// and channels, of which a row of taps lies side by side in a channels-last image (the input, in a copy with its border).
-// Pixels are taken a few at a time, and of these each thread packs what its tiles read over and over: pixels of an image
-// lie so far apart that they would fall on the same few places of a cache. Every thread has tiles of its own, so that
-// nothing has to be added up across threads, and results do not depend on how many there are.
+// and channels, of which a row of taps lies side by side in a channels-last image. A tile of sums stays in registers while
+// pixels go by. With few channels both factors are read where they lie (the input in a copy with its border). The pixels of
+// many channels lie so far apart that they would fall on the same few places of a cache: each thread packs what its tiles
+// read over and over, for a few pixels at a time. Every thread has tiles of its own, so that nothing has to be added up
+// across threads, and results do not depend on how many there are.
 #pragma once
 
 #include <rushlight/image.h>
@@ -33,6 +34,11 @@ constexpr long framed_at_once(const conv_shape& s) {
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
 
+// Whether threads pack what tiles read: it has to be read often enough.
+constexpr bool packs_pixels(const conv_shape& s) {
+  return s.group_channels() % tile_columns == 0 && s.group_channels() * s.stride_width >= 128 &&
+         s.kernel_height * s.kernel_width > 1 && s.outputs / s.groups >= 48;
+}
 constexpr long pixels_at_once = 192;  // whose columns, with a block of rows, fit a first-level cache
 constexpr long blocks_at_once = 40;   // row blocks whose rows of so many pixels fit a second-level cache
 
@@ -48,7 +54,7 @@ constexpr long weight_tile_floats(const conv_shape& s) {
 }
 constexpr long weight_row_floats(const conv_shape& s) {
   const long taps = s.kernel_height * s.kernel_width, pixels = s.height * s.width + s.out_height() * s.out_width();
-  const long packed = pixels_at_once * (tile_columns + blocks_at_once * tile_rows);
+  const long packed = packs_pixels(s) ? pixels_at_once * (tile_columns + blocks_at_once * tile_rows) : 0;
   const long filter = (s.depth() + 15) / 16 * 16 + lanes + (s.group_channels() == 1 ? (pixels + taps) * lanes : 0);
   return largest(packed, filter);
 }
@@ -62,16 +68,87 @@ void conv2d_weight_gradient(const float* x, const image_strides& at, const float
                             const conv_shape& s, void* scratch, epilogue emit);
 
 #ifndef RL_PREBUILT
-// ---- the product ---------------------------------------------------------------------------------------------------
-
 // One group's factors, and where its sums are.
 struct weight_factors {
   const float* x;
-  image_strides x_at;  // from one pixel that a tap reads to the next
+  image_strides x_at;
+  long height, width, pad_height, pad_width;  // of the image, and what tells it from its border
   const float* grad;
   image_strides grad_at;
   weight_columns columns;
 };
+
+// ---- factors where they lie ------------------------------------------------------------------------------------------
+
+// Output pixels: `images` x `rows` x `columns`, by the strides of one of the two factors.
+struct pixel_block {
+  long images, rows, columns;
+};
+
+// A factor's channels, pixel after pixel; those of a later pixel are brought into the cache meanwhile.
+struct pixels_across : rows_across {
+  RL_INLINE const float* read(int) const { return at; }
+  RL_INLINE float read(int r, int) const { return at[r]; }
+  RL_INLINE void next() {
+    __builtin_prefetch(at + 8 * column);
+    rows_across::next();
+  }
+};
+
+// c[r][0..NR) (=, or +=) the sum over pixels of a[r] * b[0..NR), r < Rows.
+template <int Rows>
+__attribute__((noinline)) void weight_tile(const pixel_block& count, const float* a, const image_strides& a_at,
+                                           const float* b, const image_strides& b_at, float* c, bool accumulate) {
+  vec<float> sum[Rows][2] = {};
+  for (long image = 0; image < count.images; ++image)
+    for (long row = 0; row < count.rows; ++row) {
+      const pixels_across left = {{a + image * a_at.image + row * a_at.row, a_at.column}};
+      pixels_across right = {{b + image * b_at.image + row * b_at.row, b_at.column}};
+      add_products(sum, left, right, count.columns);
+    }
+  write_sums(sum, c, accumulate);
+}
+
+using weight_function = decltype(&weight_tile<1>);
+
+// The tile that adds up so many rows. Hidden, so that every library has its own table.
+__attribute__((visibility("hidden"))) RL_INLINE weight_function weight_tile_of(int rows) {
+#define RL_SUMS_ADDRESS(rows, ...) weight_tile<rows>,
+  static constexpr weight_function tiles[] = {RL_EACH_TILE(RL_SUMS_ADDRESS)};
+  return tiles[rows - 1];
+}
+
+// Adds the pixels of `images` images to this thread's tiles.
+RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* tiles, bool first) {
+  const row_blocks rows(s.outputs / s.groups);
+  const long blocks = rows.count;
+  const long height = s.out_height(), width = s.out_width(), cached = (1L << 17) / (s.outputs + s.channels);
+  const long together = cached < 128 ? 128 : cached;  // pixels that tiles pass over while they stay in the cache
+  const long at_once = together / (height * width) ? together / (height * width) : 1;
+  const long rows_at_once = height * width <= together ? height : together / width ? together / width : 1;
+  const long count = f.columns.panels() * blocks;
+  const long begin = count * thread_index() / thread_count(), end = count * (thread_index() + 1) / thread_count();
+  const image_strides step = {f.x_at.image, 1, f.x_at.row * s.stride_height, f.x_at.column * s.stride_width};
+  const long across = f.columns.joined ? 0 : f.x_at.column * s.dilation_width;
+  const long wide = f.columns.joined ? 1 : s.kernel_width;
+  for (long image = 0; image < images; image += at_once)
+    for (long row = 0; row < height; row += rows_at_once) {
+      const pixel_block pixels = {images - image < at_once ? images - image : at_once,
+                                  height - row < rows_at_once ? height - row : rows_at_once, width};
+      const float* grad = f.grad + image * f.grad_at.image + row * f.grad_at.row;
+      const float* x = f.x + image * step.image + row * step.row;
+      for (long tile = begin; tile < end; ++tile) {
+        const long panel = tile / blocks, run = panel / f.columns.panels_each;
+        const row_block block = rows.at(tile % blocks);
+        const long from = run / wide * s.dilation_height * f.x_at.row + run % wide * across +
+                          panel % f.columns.panels_each * tile_columns;
+        float* sums = tiles + (tile % blocks * f.columns.panels() + panel) * tile_rows * tile_columns;
+        weight_tile_of(block.rows)(pixels, grad + block.first, f.grad_at, x + from, step, sums, !first || image || row);
+      }
+    }
+}
+
+// ---- packed factors ---------------------------------------------------------------------------------------------------
 
 // use(image, row, column, count, before) for the parts of the `count` output pixels from `first` on that lie in a row each.
 template <class F> RL_INLINE void each_run(const conv_shape& s, long first, long count, const F& use) {
@@ -85,21 +162,38 @@ template <class F> RL_INLINE void each_run(const conv_shape& s, long first, long
   }
 }
 
-// out[pixel][0..NR) = what each of the output pixels [first, first + count) reads, from `from` on.
-RL_INLINE void pack_pixels(const weight_factors& f, const conv_shape& s, long first, long count, long from, float* out) {
-  const long step = f.x_at.column * s.stride_width;
+// The numbers of output pixels of a row whose tap lies inside the image, of `count` ones from `first` on.
+struct pixels_inside {
+  long begin, end;
+
+  RL_INLINE pixels_inside(long first, long count, long place, long stride, long size)
+      : begin(place < 0 ? smallest(largest(ceil_div(-place, stride) - first, 0), count) : 0),
+        end(largest(smallest(ceil_div(size - place, stride) - first, count), begin)) {}
+};
+
+// out[pixel][0..NR) = what a tap reads, of the channels from `channel` on, for the output pixels [first, first + count).
+RL_INLINE void pack_pixels(const weight_factors& f, const conv_shape& s, long first, long count, long ky, long kx,
+                           long channel, float* out) {
+  const long step = f.x_at.column * s.stride_width, left = kx * s.dilation_width - f.pad_width;
   each_run(s, first, count, [&](long image, long row, long column, long run, long before) {
-    const float* x = f.x + image * f.x_at.image + row * s.stride_height * f.x_at.row + column * step + from;
+    const long y = row * s.stride_height + ky * s.dilation_height - f.pad_height;
+    const pixels_inside inside(column, y < 0 || y >= f.height ? 0 : run, left, s.stride_width, f.width);
     float* to = out + before * tile_columns;
-    for (long i = 0; i < run; ++i, x += step, to += tile_columns) __builtin_memcpy(to, x, tile_columns * sizeof(float));
+    __builtin_memset(to, 0, inside.begin * tile_columns * sizeof(float));
+    const float* x = f.x + image * f.x_at.image + y * f.x_at.row + (column + inside.begin) * step + left * f.x_at.column + channel;
+    for (long i = inside.begin; i < inside.end; ++i, x += step) {
+      vector_lane{}.store(to + i * tile_columns, vector_lane{}.load(x));
+      vector_lane{}.store(to + i * tile_columns + lanes, vector_lane{}.load(x + lanes));
+    }
+    __builtin_memset(to + inside.end * tile_columns, 0, (run - inside.end) * tile_columns * sizeof(float));
   });
 }
 
 // Adds the pixels of `images` images to this thread's tiles. packed: where it packs them.
-RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* packed, float* tiles, bool first) {
+__attribute__((visibility("hidden"))) RL_KERNEL void add_packed_pixels(const weight_factors& f, const conv_shape& s,
+                                                                        long images, float* packed, float* tiles, bool first) {
   const row_cut<float> cut(s.outputs / s.groups);
   const long panels = f.columns.panels(), pixels = images * s.out_height() * s.out_width();
-  const long across = f.columns.joined ? 0 : f.x_at.column * s.dilation_width;
   const long wide = f.columns.joined ? 1 : s.kernel_width, together = group_size(cut.count, blocks_at_once);
   float *columns = packed, *rows = packed + pixels_at_once * tile_columns;
   for (long pixel = 0; pixel < pixels; pixel += pixels_at_once) {
@@ -114,8 +208,7 @@ RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long ima
       for (long tile = begin; tile < end; ++tile) {
         const long panel = tile / blocks, at = tile % blocks, run = panel / f.columns.panels_each;
         if (at == 0 || tile == begin)
-          pack_pixels(f, s, pixel, depth, run / wide * s.dilation_height * f.x_at.row + run % wide * across +
-                                              panel % f.columns.panels_each * tile_columns, columns);
+          pack_pixels(f, s, pixel, depth, run / wide, run % wide, panel % f.columns.panels_each * tile_columns, columns);
         float* sums = tiles + ((block + at) * panels + panel) * tile_rows * tile_columns;
         cut.run({0, cut.at(block + at).rows}, rows + at * tile_rows * depth, 1, tile_rows, columns, depth, sums,
                 !first || pixel != 0);
@@ -123,6 +216,8 @@ RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long ima
     }
   }
 }
+
+// ---- the product ---------------------------------------------------------------------------------------------------
 
 // The sums of a row of tiles for a tap's channels from `channel` on.
 RL_INLINE const float* sums_of(const weight_columns& columns, const conv_shape& s, const float* tiles, long tap, long channel) {
@@ -174,10 +269,17 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
   const row_blocks rows(outputs);
   float *frame = (float*)scratch, *tiles = frame + weight_frame_floats(s);
   float* packed = tiles + weight_tile_floats(s) + thread_index() * weight_row_floats(s);
-  weight_factors f = {x, at, grad, grad_at, weight_columns_of(s, at.column)};
-  const bool framed = s.padded() || at.channel != 1 || f.columns.run % tile_columns != 0;
-  const long width = s.width + 2 * s.pad_width, chunk = framed ? framed_at_once(s) : s.images;
-  if (framed) f.x_at = {framed_image_size(s), 1, width * channels, channels}, f.columns = weight_columns_of(s, channels);
+  const bool packs = packs_pixels(s);
+  weight_factors f = {x, at, s.height, s.width, s.pad_height, s.pad_width, grad, grad_at,
+                      weight_columns_of(s, packs ? -1 : at.column)};
+  const bool framed = at.channel != 1 || (!packs && (s.padded() || f.columns.run % tile_columns != 0));
+  const long height = s.height + 2 * s.pad_height, width = s.width + 2 * s.pad_width;
+  const long chunk = framed ? framed_at_once(s) : s.images;
+  if (framed) {
+    f.x_at = {framed_image_size(s), 1, width * channels, channels};
+    f.height = height, f.width = width, f.pad_height = f.pad_width = 0;
+    if (!packs) f.columns = weight_columns_of(s, channels);
+  }
   conv_shape own = s;
   own.channels = channels;
   for (long group = 0; group < s.groups; ++group) {
@@ -189,7 +291,8 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
         pad_images(f.x, at, own, images, true, frame);
         f.x = frame;
       }
-      add_pixels(f, s, images, packed, tiles, begin == 0);
+      if (packs) add_packed_pixels(f, s, images, packed, tiles, begin == 0);
+      else add_pixels(f, s, images, tiles, begin == 0);
 #pragma omp barrier
     }
     for (const long o : shared(outputs)) {

@@ -133,19 +133,30 @@ constexpr int column_group = 5;  // row blocks that are packed side by side, so 
 // Bytes of scratch that a thread of gemm_columns needs for its rows of A.
 constexpr long gemm_columns_scratch_bytes(long depth) { return column_group * tile_rows * depth * (long)sizeof(float); }
 
+// Copies the elements of a row block.
+RL_INLINE void copy_rows(const float* from, int rows, float* to) {
+  constexpr int most = tile_rows * 2 / 3;  // the beginning and the end, which overlap: no loop
+  if (rows < most) {
+    for (int r = 0; r < rows; ++r) to[r] = from[r];
+  } else {
+    __builtin_memcpy(to, from, most * sizeof(float));
+    __builtin_memcpy(to + rows - most, from + rows - most, most * sizeof(float));
+  }
+}
+
 // out[block][k][0..tile_rows) = the elements of column k of A in each row block, blocks `pitch` columns apart: unit stride
 // along the rows of A.
 template <class S>
 RL_INLINE void pack_row_blocks(const row_cut<S>& cut, long first, long last, const float* a, long a_column, long depth,
                                float* out, long pitch) {
-  for (long k = 0; k < depth; ++k, a += a_column, out += tile_rows)
-    for (long i = first; i < last; ++i) {
-      const row_block block = cut.at(i);
-      float* to = out + (i - first) * tile_rows * pitch;
-      if (block.rows == tile_rows) __builtin_memcpy(to, a + block.first, tile_rows * sizeof(float));
-      else
-        for (int r = 0; r < block.rows; ++r) to[r] = a[block.first + r];
-    }
+  const long large = smallest(last, cut.large_count), step = tile_rows * pitch;
+  for (a += cut.at(first).first; depth; --depth, a += a_column, out += tile_rows) {
+    const float* from = a;
+    float* to = out;
+    long i = first;
+    for (; i < large; ++i, from += cut.large, to += step) copy_rows(from, cut.large, to);
+    for (; i < last; ++i, from += cut.large - 1, to += step) copy_rows(from, cut.large - 1, to);
+  }
 }
 
 template <class S>
