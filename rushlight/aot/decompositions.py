@@ -57,23 +57,6 @@ def log_softmax_backward(grad_output, output, dim, input_dtype):
     return grad_output - output.exp() * _sum(grad_output, [dim])
 
 
-# Activations
-
-
-@decomposition("gelu_backward")
-def gelu_backward(grad_output, self, *, approximate="none"):
-    if self.dtype is not float32:
-        return NotImplemented
-    if approximate == "none":
-        below = 0.5 * (1 + (self * math.sqrt(0.5)).erf())
-        return grad_output * (below + self * (self * self * -0.5).exp() * (1 / math.sqrt(2 * math.pi)))
-    scale, cubic = math.sqrt(2 / math.pi), 0.044715
-    square = self * self
-    bent = (scale * self * (1 + cubic * square)).tanh()
-    slope = scale * (1 + 3 * cubic * square)
-    return grad_output * (0.5 * (1 + bent) + 0.5 * self * (1 - bent * bent) * slope)
-
-
 # Normalisation
 
 

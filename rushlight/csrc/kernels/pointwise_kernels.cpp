@@ -151,24 +151,14 @@ RL_TERNARY(addcdiv, a + p.p[0] * b / c)
 // Below a weight of a half from the start, else from the end, so that a weight of 1 gives the end exactly.
 RL_BINARY(lerp, p.p[0] < (T)0.5 ? a + p.p[0] * (b - a) : b - (b - a) * ((T)1 - p.p[0]))
 
-// a is the gradient, b is x. The derivative of x Phi(x) is Phi(x) + x phi(x).
-RL_BINARY(gelu_backward, a*((rl::erf(b * (T)0.70710678118654752440) + one) * (T)0.5 +
-                            b * rl::exp(b * b * (T)-0.5) * (T)0.39894228040143267794))
+// a is the gradient, b is x.
+RL_BINARY(gelu_backward, a * rl::gelu_erf_slope(b))
+RL_BINARY(gelu_tanh_backward, a * rl::gelu_tanh_slope(b))
 
 struct silu_backward {
   template <class P, class V> static RL_INLINE V of(const P&, V grad, V x) {
     const V one = splat<V>(1), s = rl::sigmoid(x);
     return grad * s * (one + x * (one - s));
-  }
-};
-
-struct gelu_tanh_backward {
-  template <class P, class V> static RL_INLINE V of(const P&, V grad, V x) {
-    using T = element<V>;
-    const V one = splat<V>(1), square = x * x;
-    const V bent = rl::tanh((square * x * (T)0.044715 + x) * (T)0.79788456080286535588);
-    const V slope = (one + square * (T)(3 * 0.044715)) * (T)0.79788456080286535588;
-    return grad * ((one + bent) * (T)0.5 + x * (one - bent * bent) * (T)0.5 * slope);
   }
 };
 

@@ -13,10 +13,8 @@ fallback("draws random numbers from the eager generator", "randperm", "native_dr
 fallback("its result is uninitialised memory", "empty_strided")
 fallback("reads the bytes of a buffer as elements of another dtype", "view.dtype")
 fallback("its value or size depends on data", "_local_scalar_dense", "equal", "nonzero")
-fallback("part of a backward pass, which runs in eager", "gelu_backward", "_softmax_backward_data",
-         "_log_softmax_backward_data", "native_layer_norm_backward",
-         "native_batch_norm_backward", "nll_loss_forward",
-         "nll_loss_backward")  # fmt: skip
+fallback("part of a backward pass, which runs in eager", "_softmax_backward_data", "_log_softmax_backward_data",
+         "native_layer_norm_backward", "native_batch_norm_backward", "nll_loss_forward", "nll_loss_backward")  # fmt: skip
 fallback("counts equal values", "mode")
 fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecutive")
 fallback("works on regions of images", *(f"torchvision::{name}" for name in (

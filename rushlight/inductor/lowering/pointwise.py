@@ -213,6 +213,12 @@ def gelu(graph, self, *, approximate="none"):
     return graph.elementwise("gelu_erf" if approximate == "none" else "gelu_tanh", self.dtype, self.dtype, self)
 
 
+@lowering("gelu_backward")
+def gelu_backward(graph, grad_output, self, *, approximate="none"):
+    slope = "gelu_erf_slope" if approximate == "none" else "gelu_tanh_slope"
+    return graph.elementwise("mul", self.dtype, self.dtype, grad_output, graph.elementwise(slope, self.dtype, self.dtype, self))
+
+
 @lowering("silu")
 def silu(graph, self):
     return graph.elementwise("silu", float_type(self.dtype), float_type(self.dtype), self)

@@ -36,7 +36,8 @@ template <class F> static void in_parallel(const F& body) { in_team(omp_get_max_
 #define ROUNDINGS(T) UNARY(floor, T) UNARY(ceil, T) UNARY(round, T) UNARY(trunc, T) UNARY(abs, T) UNARY(neg, T)
 #define REALS(T) \
   ROUNDINGS(T) UNARY(sqrt, T) UNARY(rsqrt, T) UNARY(reciprocal, T) UNARY(relu, T) UNARY(sign, T) UNARY(sigmoid, T) \
-  UNARY(silu, T) UNARY(gelu_erf, T) UNARY(gelu_tanh, T) UNARY(exp, T) UNARY(exp2, T) UNARY(expm1, T) UNARY(log, T) \
+  UNARY(silu, T) UNARY(gelu_erf, T) UNARY(gelu_tanh, T) UNARY(gelu_erf_slope, T) UNARY(gelu_tanh_slope, T) \
+  UNARY(exp, T) UNARY(exp2, T) UNARY(expm1, T) UNARY(log, T) \
   UNARY(log2, T) UNARY(log10, T) UNARY(log1p, T) UNARY(sin, T) UNARY(cos, T) UNARY(tan, T) UNARY(tanh, T)          \
   UNARY(erf, T) UNARY(erfc, T) UNARY(atan, T)                                                                      \
   BINARY(copysign, T) BINARY(atan2, T)

@@ -119,6 +119,28 @@ def normal_cdf(x):
     return 0.5 * erfc(-x / math.sqrt(2))
 
 
+def normal_density(x):
+    return np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
+
+
+def gelu_tanh_slope(x):
+    u = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+    power = np.exp(-2 * np.abs(u))
+    rising = 2 * math.sqrt(2 / math.pi) * (1 + 3 * 0.044715 * x * x) * power / (1 + power) ** 2
+    return np.where(u < 0, power, 1) / (1 + power) + x * rising
+
+
+SLOPES = {"gelu_erf_slope": lambda x: normal_cdf(x) + x * normal_density(x), "gelu_tanh_slope": gelu_tanh_slope}
+
+
+@pytest.mark.parametrize("name", SLOPES)
+@pytest.mark.parametrize("dtype, tolerance", [(np.float32, 3e-7), (np.float64, 1e-14)])
+def test_slopes_of_activations(kernels, name, dtype, tolerance):
+    x = np.concatenate([between(-20, 20), np.array([0, -0.0, 1e-40, np.nan], np.float32)]).astype(dtype)
+    got = kernels.map(f"{name}_{'float' if dtype is np.float32 else 'double'}", x)
+    np.testing.assert_allclose(got, SLOPES[name](x.astype(np.float64)), rtol=0, atol=tolerance)
+
+
 ACTIVATIONS = {
     "gelu_erf": lambda x: x * normal_cdf(x),
     "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),

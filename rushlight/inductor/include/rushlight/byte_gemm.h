@@ -38,7 +38,7 @@ RL_KERNEL void pack_bytes(const int8_t* b, long k_stride, long n_stride, long de
 }
 
 // The sum of a word's four products with those of each lane, onto `sum`.
-RL_INLINE vec<int32_t> add_products(vec<int32_t> sum, int32_t word, vec<int32_t> b) {
+RL_INLINE vec<int32_t> add_dot(vec<int32_t> sum, int32_t word, vec<int32_t> b) {
 #ifdef RL_VNNI
   asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(splat<vec<int32_t>>(word ^ (int32_t)0x80808080)), "v"(b));
 #else
@@ -68,16 +68,16 @@ __attribute__((noinline)) void byte_tile(const int8_t* a, long a_row, const int8
     const auto b0 = load_bytes<vec<int32_t>>(panel), b1 = load_bytes<vec<int32_t>>(panel + lanes * 4);
     RL_UNROLL for (int r = 0; r < Rows; ++r) {
       const int32_t word = load_word(a + r * a_row + 4 * k, 4);
-      sum[r][0] = add_products(sum[r][0], word, b0);
-      sum[r][1] = add_products(sum[r][1], word, b1);
+      sum[r][0] = add_dot(sum[r][0], word, b0);
+      sum[r][1] = add_dot(sum[r][1], word, b1);
     }
   }
   if (depth % 4) {
     const auto b0 = load_bytes<vec<int32_t>>(panel), b1 = load_bytes<vec<int32_t>>(panel + lanes * 4);
     RL_UNROLL for (int r = 0; r < Rows; ++r) {
       const int32_t word = load_word(a + r * a_row + depth / 4 * 4, depth % 4);
-      sum[r][0] = add_products(sum[r][0], word, b0);
-      sum[r][1] = add_products(sum[r][1], word, b1);
+      sum[r][0] = add_dot(sum[r][0], word, b0);
+      sum[r][1] = add_dot(sum[r][1], word, b1);
     }
   }
   __builtin_memcpy(c, sum, sizeof sum);

@@ -326,11 +326,36 @@ template <class V> RL_INLINE V gelu_erf(V x) {
   }
 }
 
+// The derivative of gelu_erf, Phi(x) + x phi(x), phi the density. Phi(-|x|) is phi(x) times a polynomial in
+// 1 / (1 + 0.28 |x|) without a constant term, to within 1e-8, so that one exponential does for both.
+template <class V> RL_INLINE V gelu_erf_slope(V x) {
+  if constexpr (!is_float<V>) {
+    const V below = (erf(x * 0.70710678118654752440) + 1.0) * 0.5;
+    return below + x * exp(x * x * -0.5) * 0.39894228040143267794;
+  } else {
+    const V bounded = clamp(x, -14.0f, 14.0f), near = 1.0f / (abs(bounded) * 0.28f + 1.0f);
+    const V density = exp_nonpositive(bounded * bounded * -0.5f);
+    const V tail = polynomial(near, 0.116520934f, 0.0674957967f, 0.268912554f, -0.236996427f, 0.389875829f, -0.105808691f) * near *
+                   density;
+    return where(lt(x, splat<V>(0)), tail, 1.0f - tail) + bounded * density * 0.39894228f;
+  }
+}
+
 // 0.5 x (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3).
 template <class V> RL_INLINE V gelu_tanh(V x) {
   using T = element<V>;
   const V u = (x * x * x * (T)0.044715 + x) * (T)0.79788456080286535588;
   return x / (exp(u * (T)-2) + splat<V>(1));
+}
+
+// The derivative of gelu_tanh, s + 2 x u' s (1 - s), s = sigmoid(2 u), where nothing cancels for large x.
+template <class V> RL_INLINE V gelu_tanh_slope(V x) {
+  using T = element<V>;
+  const V one = splat<V>(1), square = x * x;
+  const V u = (square * x * (T)0.044715 + x) * (T)0.79788456080286535588;
+  const V u_slope = (square * (T)0.134145 + one) * (T)0.79788456080286535588;
+  const V power = exp(abs(u) * (T)-2), large = one / (power + one), small = power * large;
+  return where(lt(u, splat<V>(0)), small, large) + x * u_slope * small * large * (T)2;
 }
 
 }  // namespace rl

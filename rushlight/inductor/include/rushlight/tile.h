@@ -30,7 +30,7 @@ struct read_ahead {
 #if defined(__x86_64__) && (RL_LANES == 4 || (RL_LANES == 8 && defined(__AVX__)) || (RL_LANES == 16 && defined(__AVX512F__)))
 #define RL_SUMS_NOW(sum, x, b0, b1) asm volatile("" : "+v"((sum)[0]), "+v"((sum)[1]) : "v"(x), "v"(b0), "v"(b1))
 #else
-#define RL_SUMS_NOW(sum, x, b0, b1)
+#define RL_SUMS_NOW(sum, x, b0, b1) (void)0
 #endif
 #define RL_ADDRESS_NOW(address) asm volatile("" : "+r"(address))
 
@@ -104,7 +104,7 @@ template <int Rows, class A, class B> RL_INLINE void add_product(vec<float> (&su
     const vec<float> x = splat<vec<float>>(a.read(r, k));
     sum[r][0] += x * b0;
     sum[r][1] += x * b1;
-    RL_SUMS_NOW(sum[r], x, b0, b1);
+    if constexpr (Rows >= 4) RL_SUMS_NOW(sum[r], x, b0, b1);
   }
   a.next();
   b.next();
