@@ -87,11 +87,16 @@ struct pixel_block {
 
 // A factor's channels, pixel after pixel; those of a later pixel are brought into the cache meanwhile.
 struct pixels_across : rows_across {
-  RL_INLINE const float* read(int) const { return at; }
-  RL_INLINE float read(int r, int) const { return at[r]; }
   RL_INLINE void next() {
     __builtin_prefetch(at + 8 * column);
     rows_across::next();
+  }
+};
+struct pixel_panels : pixels_across {
+  RL_INLINE const float* read(int) const { return at; }
+  RL_INLINE void next() {
+    if constexpr (tile_columns > 16) __builtin_prefetch(at + 8 * column + lanes);  // the second of its cache lines
+    pixels_across::next();
   }
 };
 
@@ -103,7 +108,7 @@ __attribute__((noinline)) void weight_tile(const pixel_block& count, const float
   for (long image = 0; image < count.images; ++image)
     for (long row = 0; row < count.rows; ++row) {
       const pixels_across left = {{a + image * a_at.image + row * a_at.row, a_at.column}};
-      pixels_across right = {{b + image * b_at.image + row * b_at.row, b_at.column}};
+      pixel_panels right = {{{b + image * b_at.image + row * b_at.row, b_at.column}}};
       add_products(sum, left, right, count.columns);
     }
   write_sums(sum, c, accumulate);
@@ -189,12 +194,12 @@ RL_INLINE void pack_pixels(const weight_factors& f, const conv_shape& s, long fi
   });
 }
 
-// Adds the pixels of `images` images to this thread's tiles. packed: where it packs them.
+// Adds the pixels of `images` images to this thread's tiles; columns are taps one by one. packed: where it packs them.
 __attribute__((visibility("hidden"))) RL_KERNEL void add_packed_pixels(const weight_factors& f, const conv_shape& s,
                                                                         long images, float* packed, float* tiles, bool first) {
   const row_cut<float> cut(s.outputs / s.groups);
   const long panels = f.columns.panels(), pixels = images * s.out_height() * s.out_width();
-  const long wide = f.columns.joined ? 1 : s.kernel_width, together = group_size(cut.count, blocks_at_once);
+  const long together = group_size(cut.count, blocks_at_once);
   float *columns = packed, *rows = packed + pixels_at_once * tile_columns;
   for (long pixel = 0; pixel < pixels; pixel += pixels_at_once) {
     const long depth = smallest(pixels_at_once, pixels - pixel);
@@ -206,9 +211,10 @@ __attribute__((visibility("hidden"))) RL_KERNEL void add_packed_pixels(const wei
         pack_row_blocks(cut, block, block + blocks, grad, f.grad_at.column, run, rows + before * tile_rows, depth);
       });
       for (long tile = begin; tile < end; ++tile) {
-        const long panel = tile / blocks, at = tile % blocks, run = panel / f.columns.panels_each;
+        const long panel = tile / blocks, at = tile % blocks, tap = panel / f.columns.panels_each;
         if (at == 0 || tile == begin)
-          pack_pixels(f, s, pixel, depth, run / wide, run % wide, panel % f.columns.panels_each * tile_columns, columns);
+          pack_pixels(f, s, pixel, depth, tap / s.kernel_width, tap % s.kernel_width,
+                      panel % f.columns.panels_each * tile_columns, columns);
         float* sums = tiles + ((block + at) * panels + panel) * tile_rows * tile_columns;
         cut.run({0, cut.at(block + at).rows}, rows + at * tile_rows * depth, 1, tile_rows, columns, depth, sums,
                 !first || pixel != 0);
