@@ -104,6 +104,14 @@ def test_winograd_of_any_channels(kernels, images, channels, outputs):
     np.testing.assert_allclose(run_winograd(kernels, x, weight), want, rtol=0, atol=tolerance(9 * channels) * 2)
 
 
+def test_winograd_of_any_number_of_blocks(kernels):
+    weight = random(24, 8, 3, 3, seed=1)
+    for blocks in range(1, 61):
+        x = channels_last(random(1, 8, 4, 4 * blocks))
+        want = convolve(x, weight, (1, 1), (1, 1), (1, 1), 1)
+        np.testing.assert_allclose(run_winograd(kernels, x, weight), want, rtol=0, atol=tolerance(72) * 4)
+
+
 def test_winograd_keeps_what_is_not_finite_apart(kernels):
     x, weight = channels_last(random(1, 20, 12, 12)), random(40, 20, 3, 3, seed=1)
     x[0, 3, 5, 5], x[0, 7, 0, 11] = np.nan, -np.inf

@@ -138,19 +138,20 @@ __attribute__((noinline)) void filter_tile(const float* a, const float* a_second
   constexpr int half = (Rows + 1) / 2;
   vec<float> sum[Rows][2] = {};
   panel_rows<float> panel = {b};
-  for (long i = 0; i < runs; ++i) {
-    const float *low = a + offsets[i], *high = a_second + offsets[i];
-    if (column == 1) add_products(sum, rows_along<Rows, half>(low, high, pixel), panel, run);
-    else add_products(sum, rows_apart<Rows, half>(low, high, pixel, column), panel, run);
-  }
+  if (column == 1)
+    for (long i = 0; i < runs; ++i)
+      add_products(sum, rows_along<Rows, half>(a + offsets[i], a_second + offsets[i], pixel), panel, run);
+  else
+    for (long i = 0; i < runs; ++i)
+      add_products(sum, rows_apart<Rows, half>(a + offsets[i], a_second + offsets[i], pixel, column), panel, run);
   write_sums(sum, c, accumulate);
 }
 
-// use(pixels) for every number of pixels that a strip can have.
+// use(pixels, ...) for every number of pixels that a strip can have.
 #if RL_LANES == 16
-#define RL_EACH_STRIP(use) RL_EACH_TILE(use) use(13) use(14)
+#define RL_EACH_STRIP(use, ...) RL_EACH_TILE(use, __VA_ARGS__) use(13, __VA_ARGS__) use(14, __VA_ARGS__)
 #else
-#define RL_EACH_STRIP(use) RL_EACH_TILE(use)
+#define RL_EACH_STRIP(use, ...) RL_EACH_TILE(use, __VA_ARGS__)
 #endif
 
 #define RL_GIVEN_STRIP(rows, ...)                                                                                        \

@@ -22,6 +22,13 @@ constexpr int tile_rows = 6;  // 12 accumulators of 16 registers
 struct read_ahead {
   const char* from = nullptr;
   long bytes = 0;
+
+  // The same, `bytes` being those of one of so many steps.
+  RL_INLINE read_ahead over(long steps) const { return {from, steps ? (bytes + steps - 1) / steps : 0}; }
+  RL_INLINE void step() {
+    for (long i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+    from += bytes;
+  }
 };
 
 // A core whose other hardware thread is busy too gives a tile half of the instructions a cycle that it can take. What counts
@@ -113,11 +120,11 @@ template <int Rows, class A, class B> RL_INLINE void add_product(vec<float> (&su
 // sum[r] += the sum over the next `depth` k of row r of A times row k of B, r < Rows. B moves on.
 template <int Rows, class A, class B>
 RL_INLINE void add_products(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead = {}) {
-  const long groups = depth / A::steps, bytes = groups ? (ahead.bytes + groups - 1) / groups : 0;
+  const long groups = depth / A::steps;
+  ahead = ahead.over(groups);
   RL_ROLLED for (long group = 0; group < groups; ++group) {
     RL_UNROLL for (int k = 0; k < A::steps; ++k) add_product(sum, a, b, k);
-    for (long i = 0; i < bytes; i += 64) __builtin_prefetch(ahead.from + i, 0, 2);
-    ahead.from += bytes;
+    ahead.step();
     a.advance(A::steps);
     b.advance(A::steps);
   }
@@ -147,14 +154,14 @@ template <int Rows, class A, class B>
 RL_INLINE void add_few(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead) {
   constexpr int steps = Rows >= 2 ? 2 : 4;
   vec<float> part[steps][Rows][2] = {};
-  const long groups = depth / steps, bytes = groups ? (ahead.bytes + groups - 1) / groups : 0;
+  const long groups = depth / steps;
+  ahead = ahead.over(groups);
   RL_ROLLED for (long group = 0; group < groups; ++group) {
     RL_UNROLL for (int s = 0; s < steps; ++s) {
       add_product(part[s], a, b, 0);
       b.advance(1);
     }
-    for (long i = 0; i < bytes; i += 64) __builtin_prefetch(ahead.from + i, 0, 2);
-    ahead.from += bytes;
+    ahead.step();
   }
   add_products(sum, a, b, depth - groups * steps);
   RL_UNROLL for (int s = 0; s < steps; ++s)
@@ -205,14 +212,14 @@ struct row_block {
   int rows;
 };
 
-// How rows are cut into blocks of at most tile_rows, as equal as can be (128 = 7 x 12 + 4 x 11): `count` of them, the first
+// How rows are cut into blocks of at most `most`, as equal as can be (128 = 7 x 12 + 4 x 11): `count` of them, the first
 // `large_count` with `large` rows and the others with one less.
 struct row_blocks {
   long rows, count, large_count;
   int large;
 
-  RL_INLINE explicit row_blocks(long rows)
-      : rows(rows), count((rows + tile_rows - 1) / tile_rows), large((int)(count ? (rows + count - 1) / count : 1)) {
+  RL_INLINE explicit row_blocks(long rows, int most = tile_rows)
+      : rows(rows), count((rows + most - 1) / most), large((int)(count ? (rows + count - 1) / count : 1)) {
     large_count = rows - count * (large - 1);
   }
 
@@ -226,28 +233,35 @@ struct row_blocks {
   }
 };
 
+// Calculates one block of rows, of as many as it is for.
+template <class S> using tile_function = void (*)(const float*, long, long, const S*, long, float*, bool, read_ahead);
+
 // The same with the tiles that calculate the blocks. Hidden, so that every library has its own table of them.
 template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_blocks {
-  using tile_function = void (*)(const float*, long, long, const S*, long, float*, bool, read_ahead);
-  tile_function large_tile, small_tile;
+  tile_function<S> large_tile, small_tile;
 
   explicit row_cut(long rows);
 
   // a is the matrix's beginning.
   RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
                      bool accumulate, read_ahead ahead) const {
-    const tile_function tile = block.rows == large ? large_tile : small_tile;
+    const tile_function<S> tile = block.rows == large ? large_tile : small_tile;
     tile(a + block.first * a_row, a_row, a_column, b, depth, c, accumulate, ahead);
   }
   RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
                      bool accumulate) const {
     run(block, a, a_row, a_column, b, depth, c, accumulate, {});
   }
+
+ protected:
+  // Blocks of at most `most` rows; tiles[i] calculates i + 1.
+  RL_INLINE row_cut(long rows, int most, const tile_function<S>* tiles)
+      : row_blocks(rows, most), large_tile(tiles[large - 1]), small_tile(tiles[small() - 1]) {}
 };
 
 #define RL_TILE_ADDRESS(rows, S) tile<rows, S>,
 template <class S> row_cut<S>::row_cut(long rows) : row_blocks(rows) {
-  static constexpr tile_function tiles[] = {RL_EACH_TILE(RL_TILE_ADDRESS, S)};
+  static constexpr tile_function<S> tiles[] = {RL_EACH_TILE(RL_TILE_ADDRESS, S)};
   large_tile = tiles[large - 1];
   small_tile = tiles[small() - 1];
 }

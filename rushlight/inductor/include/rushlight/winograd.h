@@ -177,29 +177,16 @@ RL_KERNEL void winograd_gather(const float* x, const image_strides& at, const co
 
 // ---- products ------------------------------------------------------------------------------------------------------
 
-// Rows go into tiles of 14 or 13, the last one overlapping the one before; fewer rows into smaller tiles.
-RL_KERNEL void winograd_product(const float* a, long rows, long channels, const float* b, float* c) {
-  const long large = strip_rows, parts = (rows + large - 1) / large;
-  for (long done = 0; done < rows;) {
-    const long left = rows - done;
-    if (rows >= large - 1) {
-      const bool full = rows > parts * (large - 1);
-      const long step = full ? large : large - 1, first = left < step ? rows - step : done;
-      if (full) tile<strip_rows>(a + first * channels, channels, 1, b, channels, c + first * tile_columns, false);
-      else tile<strip_rows - 1>(a + first * channels, channels, 1, b, channels, c + first * tile_columns, false);
-      done = first + step;
-    } else if (left >= 8 && strip_rows > 8) {
-      tile<8>(a + done * channels, channels, 1, b, channels, c + done * tile_columns, false);
-      done += 8;
-    } else if (left >= 4) {
-      tile<4>(a + done * channels, channels, 1, b, channels, c + done * tile_columns, false);
-      done += 4;
-    } else {
-      tile<1>(a + done * channels, channels, 1, b, channels, c + done * tile_columns, false);
-      done += 1;
-    }
+// How blocks are cut into tiles of at most strip_rows. Hidden, so that every library has its own table of them.
+struct __attribute__((visibility("hidden"))) winograd_cut : row_cut<float> {
+  RL_INLINE explicit winograd_cut(long rows) : row_cut(rows, strip_rows, tiles()) {}
+
+ private:
+  static RL_INLINE const tile_function<float>* tiles() {
+    static constexpr tile_function<float> all[] = {RL_EACH_STRIP(RL_TILE_ADDRESS, float)};
+    return all;
   }
-}
+};
 
 // One output of one channel from the plain weight.
 RL_KERNEL float conv_at(const float* x, const image_strides& at, const conv_shape& s, const float* weight,
@@ -261,12 +248,20 @@ RL_KERNEL void winograd_emit(const float* x, const image_strides& at, const conv
 
 // ---- the convolution -----------------------------------------------------------------------------------------------
 
-// `count` blocks whose transformed inputs lie at v[36][..][C], times one panel: products[36][count][NR].
-RL_KERNEL void winograd_multiply(const float* v, long place, long count, long channels, const float* panel,
-                                 float* products) {
+// The blocks of a cut, whose transformed inputs lie at v[36][..][C], times one panel: products[36][rows][NR]. Where weights
+// come from memory, each place brings in those of the next one.
+RL_KERNEL void winograd_multiply(const float* v, long place, const winograd_cut& cut, const conv_shape& s,
+                                 const float* panel, float* products) {
+  const long channels = s.channels, bytes = channels * tile_columns * (long)sizeof(float);
+  const long bringing = winograd_shared(s) ? winograd_places - 1 : 0;
   for (long i = 0; i < winograd_places; ++i)
-    winograd_product(v + i * place, count, channels, panel + i * channels * tile_columns,
-                     products + i * count * tile_columns);
+    for (long j = 0; j < cut.count; ++j) {
+      const row_block block = cut.at(j);
+      const char* const weights = (const char*)panel + i * bytes;
+      cut.run(block, v + i * place, channels, 1, (const float*)weights, channels,
+              products + (i * cut.rows + block.first) * tile_columns, false,
+              {weights + bytes + bytes * j / cut.count, i < bringing ? bytes / cut.count : 0});
+    }
 }
 
 // The transformed inputs of `count` blocks from `first`: v[36][count][C].
@@ -303,9 +298,10 @@ RL_KERNEL void conv2d_winograd(const float* x, const image_strides& at, const fl
       const long panel = task / groups, last = common ? panel + 1 : panels;
       if (!common) winograd_gather_all(x, at, s, begin + first, own, v);
       const float* inputs = v + (common ? first * s.channels : 0);
+      const winograd_cut cut(own);
       for (long i = panel; i < last; ++i) {
         const long channel = i * tile_columns, place = (common ? count : own) * s.channels;
-        winograd_multiply(inputs, place, own, s.channels, packed + channel * winograd_places * s.channels, products);
+        winograd_multiply(inputs, place, cut, s, packed + channel * winograd_places * s.channels, products);
         for (long k = 0; k < own; ++k)
           winograd_emit(x, at, s, weight, filter, products + k * tile_columns, own * tile_columns, begin + first + k,
                         channel, emit);
