@@ -23,6 +23,7 @@ FLAGS = (
 TARGETS = {
     "native": ["-march=native", "-mprefer-vector-width=512"],
     "avx2": ["-mavx2", "-mfma", "-mno-avx512f"],
+    "wide": ["-mavx2", "-mfma", "-mno-avx512f", "-DRL_LANES=16", "-O1"],  # what processors with AVX-512 run, in halves
     "baseline": [],
 }
 
@@ -35,9 +36,14 @@ def cpu_flags() -> set[str]:
 
 
 def available(target: str) -> bool:
+    """Whether a target can be built and run here, and is not another one by another name."""
     if shutil.which("g++") is None:
         return False
-    return target != "avx2" or (platform.machine() == "x86_64" and {"avx2", "fma"} <= cpu_flags())
+    flags = cpu_flags()
+    if target not in ("avx2", "wide"):
+        return True
+    here = platform.machine() == "x86_64" and {"avx2", "fma"} <= flags
+    return here and ("avx512f" in flags) == (target == "avx2")  # "native" is the other one
 
 
 def pointer(array: np.ndarray) -> ctypes.c_void_p:
