@@ -10,5 +10,5 @@ from tests.inductor.native.native_build import TARGETS, Kernels, available
 @pytest.fixture(scope="session", params=list(TARGETS))
 def kernels(request, tmp_path_factory) -> Kernels:
     if not available(request.param):
-        pytest.skip(f"this machine cannot build or run target {request.param!r}")
+        pytest.skip(f"target {request.param!r} cannot be built or run here, or is what 'native' is")
     return Kernels(request.param, tmp_path_factory.mktemp(f"native-{request.param}"))

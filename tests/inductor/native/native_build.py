@@ -39,9 +39,9 @@ def available(target: str) -> bool:
     """Whether a target can be built and run here, and is not another one by another name."""
     if shutil.which("g++") is None:
         return False
-    flags = cpu_flags()
     if target not in ("avx2", "wide"):
         return True
+    flags = cpu_flags()
     here = platform.machine() == "x86_64" and {"avx2", "fma"} <= flags
     return here and ("avx512f" in flags) == (target == "avx2")  # "native" is the other one
 

@@ -17,7 +17,7 @@ def test_products_of_every_storage_type_are_exact(target, tmp_path):
     if target == "neon" and not all(map(shutil.which, EMULATED)):
         pytest.skip("there is no cross compiler or no emulator for aarch64")
     if target != "neon" and not available(target):
-        pytest.skip(f"this machine cannot build or run target {target!r}")
+        pytest.skip(f"target {target!r} cannot be built or run here, or is what 'native' is")
     compiler, *flags = [EMULATED[0], "-static"] if target == "neon" else ["g++", *TARGETS[target]]
     program = tmp_path / "storage"
     command = [compiler, "-std=c++17", "-O1", "-Wall", "-Wno-psabi", *flags, f"-I{INCLUDE}", str(HERE / "storage.cpp"), "-o",
