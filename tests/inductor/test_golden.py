@@ -14,7 +14,7 @@ from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import open_sizes
 from rushlight.inductor.codegen.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
-from tests.inductor.golden.programs import MLP, chain, histogram, image_gradients, normalise, ranks, scores
+from tests.inductor.golden.programs import MLP, GatedRows, chain, histogram, image_gradients, normalise, ranks, scores
 
 GOLDEN = Path(__file__).parent / "golden"
 THREADS = 2
@@ -32,6 +32,7 @@ def programs() -> dict[str, tuple]:
         "image_gradients": (image_gradients, torch.zeros(2, 32, 4, 4), torch.zeros(2, 16, 8, 8), torch.zeros(32, 16, 3, 3)),
         "ranks": (ranks, torch.zeros(4, 50), torch.zeros(9)),
         "mlp": (MLP().eval(), torch.zeros(32, 16)),
+        "gated_rows": (GatedRows().eval(), torch.zeros(2, 8, 60)),
     }
 
 
@@ -39,7 +40,9 @@ def stages(name: str) -> dict[str, str]:
     """The text of each stage of one program."""
     function, *inputs = programs()[name]
     opened = OPEN.get(name, [()] * len(inputs))
-    names = {value._impl: key for key, value in function.named_parameters()} if isinstance(function, MLP) else {}
+    names = {}
+    if isinstance(function, torch.nn.Module):
+        names = {value._impl: key for key, value in (*function.named_parameters(), *function.named_buffers())}
     with torch.no_grad():
         environment = ShapeEnv()
         geometry = [open_sizes(environment, tensor._impl, dims, "") for tensor, dims in zip(inputs, opened, strict=True)]
@@ -57,6 +60,7 @@ def stages(name: str) -> dict[str, str]:
     ("scores", "loops"), ("scores", "memory"), ("scores", "code"), ("mlp", "fusion"), ("mlp", "memory"), ("mlp", "code"),
     ("histogram", "loops"), ("histogram", "fusion"), ("histogram", "code"),
     ("image_gradients", "loops"), ("image_gradients", "fusion"),
+    ("gated_rows", "loops"), ("gated_rows", "fusion"),
     ("ranks", "loops"), ("ranks", "fusion"), ("ranks", "code"),
 ])  # fmt: skip
 def test_stage_is_as_in_its_golden_file(name, stage):

@@ -141,7 +141,7 @@ class GraphBuilder:
         if storage.buffer is None:
             loop, layout = storage.data, contiguous_layout(storage.data.dtype, storage.data.ranges)
             if not row_major:
-                loop, layout = in_memory_order(loop)
+                loop, layout = in_memory_order(loop, self.by_name)
             storage.buffer = self.add(ComputedBuffer(self.fresh_name(), layout, storage.lines, data=loop))
         return box
 

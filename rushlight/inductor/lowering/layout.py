@@ -1,48 +1,74 @@
 """In which order the elements of a loop are calculated and lie in memory.
 
-In: a Pointwise loop in the order of the tensor's dimensions. Out: the same loop in the order of what it reads: images that
-come from a convolution channels-last stay so through what follows elementwise.
+In: a Pointwise loop in the order of the tensor's dimensions. Out: the same loop in the order of what it reads: images, rows
+and volumes that come from a convolution channels-last stay so through what follows elementwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rushlight.core.algebra import Expr, Var
-from rushlight.inductor.ir import FixedLayout, IndexValue, Indirect, Load, Pointwise, Value, contiguous_layout, walk
+from rushlight.inductor.ir import (
+    Buffer,
+    ComputedBuffer,
+    FixedLayout,
+    IndexValue,
+    Indirect,
+    Load,
+    Pointwise,
+    TemplateBuffer,
+    Value,
+    contiguous_layout,
+    walk,
+)
 from rushlight.inductor.sizes import Size, row_major, stride_along
 
 CHANNELS_LAST = (0, 2, 3, 1)
-IMAGE_RANK = 4
+ROW_RANK, IMAGE_RANK, VOLUME_RANK = 3, 4, 5
 
 
-def in_memory_order(loop: Pointwise) -> tuple[Pointwise, FixedLayout]:
+def in_memory_order(loop: Pointwise, buffers: Mapping[str, Buffer]) -> tuple[Pointwise, FixedLayout]:
     """The loop with its variables in the order in which its results shall lie, and their layout."""
-    if len(loop.ranges) != IMAGE_RANK or not _reads_channels_last(loop):
+    rank = len(loop.ranges)
+    if rank not in (ROW_RANK, IMAGE_RANK, VOLUME_RANK) or not _reads_channels_last(loop, buffers):
         return loop, contiguous_layout(loop.dtype, loop.ranges)
-    ranges = tuple(loop.ranges[dim] for dim in CHANNELS_LAST)
+    order = (0, *range(2, rank), 1)
+    ranges = tuple(loop.ranges[dim] for dim in order)
     steps = row_major(ranges)
-    stride = tuple(steps[CHANNELS_LAST.index(dim)] for dim in range(IMAGE_RANK))
-    ordered = replace(loop, ranges=ranges, variables=tuple(loop.variables[dim] for dim in CHANNELS_LAST))
+    stride = tuple(steps[order.index(dim)] for dim in range(rank))
+    ordered = replace(loop, ranges=ranges, variables=tuple(loop.variables[dim] for dim in order))
     return ordered, FixedLayout(loop.dtype, loop.ranges, stride)
 
 
-def _reads_channels_last(loop: Pointwise) -> bool:
-    """Whether more of the images that a loop reads lie channels-last than with their columns side by side."""
-    _, channel, row, column = loop.variables
+def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool:
+    """Whether more of the images that a loop reads lie channels-last than with their columns side by side.
+
+    Three or five dimensions need not be those of rows or volumes: there, what a convolution made has to be among them.
+    """
     looked_up = {node.variable: node.index for node in walk(loop.body) if isinstance(node, Indirect)}
-    if loop.ranges[1] == 1 or (loop.ranges[2] == 1 and loop.ranges[3] == 1):
+    moving = [variable for variable, extent in zip(loop.variables[2:], loop.ranges[2:], strict=True) if extent != 1]
+    if loop.ranges[1] == 1 or not moving:
         return False
     last = first = 0
+    known = len(loop.ranges) == IMAGE_RANK
     for node in walk(loop.body):
         if isinstance(node, Load):
             found = [position for variable, position in looked_up.items() if node.index.contains(variable)]
-            steps = [_step(node.index, found, variable) for variable in (channel, row, column)]
+            steps = [_step(node.index, found, variable) for variable in (loop.variables[1], *moving)]
             whole = all(step != 0 for step in steps)  # None, where an index is divided or looked up, is a step too
             last += whole and steps[0] == 1
-            first += whole and steps[2] == 1
-    return last > first
+            first += whole and steps[-1] == 1
+            known = known or (whole and steps[0] == 1 and _is_made_by_convolution(buffers[node.buffer]))
+    return known and last > first
+
+
+def _is_made_by_convolution(buffer: Buffer) -> bool:
+    """Whether a buffer is a template's image, or a loop's that has its order."""
+    if isinstance(buffer, TemplateBuffer):
+        return len(buffer.layout.size) == IMAGE_RANK
+    return isinstance(buffer, ComputedBuffer) and buffer.layout != contiguous_layout(buffer.layout.dtype, buffer.layout.size)
 
 
 def reads_along(body: Value, variable: Var, other: Var) -> bool:

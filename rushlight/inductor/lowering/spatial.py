@@ -15,7 +15,7 @@ from rushlight.core.dtype import bool_, float32
 from rushlight.inductor import costs
 from rushlight.inductor.ir import Constant
 from rushlight.inductor.lowering.builder import call, masked
-from rushlight.inductor.lowering.convolution_input import Geometry, image_input_gradient
+from rushlight.inductor.lowering.convolution_input import Geometry, as_images, image_input_gradient
 from rushlight.inductor.lowering.convolutions import convolution
 from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.pointwise import add
@@ -32,10 +32,11 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
         input, weight, bias = (box if box is None else in_float32(graph, box) for box in (input, weight, bias))
     if transposed:
         made = transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups)
-    elif len(weight.size) == 4:
-        return in_type(graph, convolution(graph, input, weight, bias, stride, padding, dilation, groups), kind)
+    elif len(weight.size) < 5:
+        plain = _of_rows if len(weight.size) == 3 else convolution
+        return in_type(graph, plain(graph, input, weight, bias, stride, padding, dilation, groups), kind)
     else:
-        made = plain_convolution(graph, input, weight, stride, padding, dilation, groups)
+        made = _of_volumes(graph, input, weight, stride, padding, dilation, groups)
     if bias is not None:
         made = add(graph, made, bias.reshape((1, made.size[1], *[1] * (len(made.size) - 2))))
     return in_type(graph, made, kind)
@@ -44,17 +45,24 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
 def plain_convolution(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
     """A convolution without bias, of as many dimensions as there are."""
     if len(weight.size) == 3:
-        return _of_rows(graph, input, weight, stride, padding, dilation, groups)
+        return _of_rows(graph, input, weight, None, stride, padding, dilation, groups)
     if len(weight.size) == 5:
         return _of_volumes(graph, input, weight, stride, padding, dilation, groups)
     return convolution(graph, input, weight, None, stride, padding, dilation, groups)
 
 
-def _of_rows(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
-    image = input.reshape((*input.size[:2], 1, input.size[2]))
-    filters = weight.reshape((*weight.size[:2], 1, weight.size[2]))
-    made = convolution(graph, image, filters, None, [1, *stride], [0, *padding], [1, *dilation], groups)
-    return made.reshape((*made.size[:2], made.size[3]))
+def _of_rows(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
+    image, filters = as_images(input), as_images(weight)
+    made = convolution(graph, image, filters, bias, [1, *stride], [0, *padding], [1, *dilation], groups)
+    rows = as_rows(made)
+    if made in graph.scaled_forms:
+        graph.scaled_forms[rows] = lambda scale: as_rows(graph.scaled_forms[made](scale))
+    return rows
+
+
+def as_rows(images: TensorBox) -> TensorBox:
+    """Images of one row as rows."""
+    return images.reshape((*images.size[:2], images.size[3]))
 
 
 def _of_volumes(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
