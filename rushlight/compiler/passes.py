@@ -70,4 +70,4 @@ BY_OPERATOR = Pipelines(PIPELINE, JOINT_PIPELINE)
 def for_fusion(fallback_random: bool) -> Pipelines:
     """For a backend that fuses operators; with `fallback_random`, random numbers are drawn as in eager."""
     random = [] if fallback_random else [seed_random]
-    return Pipelines([*random, *PIPELINE], [decompose_training, *random, *JOINT_PIPELINE])
+    return Pipelines([decompose_training, *random, *PIPELINE], [decompose_training, *random, *JOINT_PIPELINE])

@@ -79,11 +79,42 @@ def test_open_sizes():
         torch.testing.assert_close(compiled(x, y), function(x, y))
 
 
-def test_a_part_is_copied_without_a_test():
+def source_of(function, *inputs) -> str:
     with torch.no_grad():
-        module = capture(lambda x, y: torch.cat([x, y], 1), (torch.zeros(4, 100), torch.zeros(4, 60))).module
+        module = capture(function, inputs).module
     functionalize(module)
-    text = ProgramWriter(GraphLowering(module).run(), 2).write().source
+    return ProgramWriter(GraphLowering(module).run(), 2).write().source
+
+
+def test_a_part_is_copied_without_a_test():
+    text = source_of(lambda x, y: torch.cat([x, y], 1), torch.zeros(4, 100), torch.zeros(4, 60))
     assert "rl::for_each(100L, [&](auto lane, long r) {" in text
     assert "rl::for_each(160L - 100L, [&](auto lane, long column) { const long r = 100L + column;" in text
     assert "if (" not in text.split("rushlight_arena_bytes")[0]
+
+
+def test_many_parts_are_written_once():
+    parts = [torch.zeros(6, size) for size in (40, 32, 32, 64)]
+    text = source_of(lambda *parts: torch.relu(torch.cat(parts, 1) * 2), *parts)
+    table = "parts0[] = {{72L, 40L, in1, 32L}, {104L, 72L, in2, 32L}, {168L, 104L, in3, 64L}};"
+    assert f"const struct {{ long size0; long size1; const float* from0; long size2; }} {table}" in text
+    assert text.count("rl::relu") == 2
+    assert "for (const auto part : parts0) {" in text
+    assert "lane.load(part.from0 + r + part.size2*x - part.size1)" in text
+
+
+def test_parts_of_other_types_or_other_work_are_written_apart():
+    x, y = torch.zeros(6, 40), torch.zeros(6, 40, dtype=torch.float64)
+    text = source_of(lambda x, y: torch.cat([x.double(), y, y, y.sin(), y, y, y], 1), x, y)
+    assert text.count("rl::sin") == 1
+    assert text.count("for (const auto part : parts") == 1  # only the last three are enough
+    check(lambda x, y: torch.cat([x.double(), y, y, y.sin(), y, y, y], 1), torch.randn(6, 40), torch.randn(6, 40).double())
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_many_parts_in_passes_and_with_divisions(reduced):
+    def function(*parts):
+        whole = torch.cat([part.repeat(1, 3) for part in parts], 1)
+        return whole.softmax(1) if reduced else whole[:, 1:] - whole[:, :-1]
+
+    check(function, *(torch.randn(5, size) for size in (4, 17, 9, 30, 33)))

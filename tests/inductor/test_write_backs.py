@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -153,15 +154,34 @@ def test_what_was_saved_for_a_backward_is_protected():
         loss.backward()
 
 
-def test_statistics_of_batch_normalisation_are_part_of_the_native_call():
+@pytest.mark.parametrize("call, eager", [
+    ("model(x).sum().backward()", set()),
+    ("torch.no_grad()(model)(x)", {"copy_"}),  # to buffers, which are constants where nothing is differentiated
+    ("torch.no_grad()(lambda: F.instance_norm(x, weight=torch.ones(3)))()", set()),
+    ("torch.no_grad()(lambda: F.cross_entropy(x.flatten(1), torch.tensor([5, 1])))()", set()),
+])  # fmt: skip
+def test_statistics_are_part_of_the_native_call(call, eager):
     code = (
-        "import rushlight as torch\nfrom rushlight import nn\n"
+        "import rushlight as torch\nfrom rushlight import nn\nfrom rushlight.nn import functional as F\n"
         "model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Flatten(), nn.Linear(64, 4))\n"
-        "torch.compile(model)(torch.randn(2, 3, 4, 4)).sum().backward()\n"
+        f"x = torch.randn(2, 3, 4, 4)\ntorch.compile(lambda x: {call})(x)\n"
     )
     environment = {**os.environ, "RUSHLIGHT_LOGS": "graph_breaks"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
-    assert "eager" not in done.stderr
+    assert set(re.findall(r"target=torch\.ops\.aten\.(\w+)", done.stderr)) == eager
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["first", "last"])
+def test_statistics_without_gradients(layout):
+    torch.manual_seed(0)
+    models = [nn.Sequential(nn.Conv2d(3, 8, 3), nn.InstanceNorm2d(8, affine=True), nn.BatchNorm2d(8), nn.ReLU()) for _ in range(2)]
+    models[1].load_state_dict(models[0].state_dict())
+    compiled = torch.compile(models[1], fullgraph=True)
+    for _ in range(2):
+        x = torch.randn(4, 3, 8, 8).to(memory_format=layout)
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(x), models[0](x), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(models[1].state_dict(), models[0].state_dict())
 
 
 @pytest.mark.parametrize("momentum", [0.1, None])

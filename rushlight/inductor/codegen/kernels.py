@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import dtype
+from rushlight.inductor.codegen.alike import merge
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
 from rushlight.inductor.codegen.segments import cuts_of
 from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
@@ -149,6 +150,7 @@ class LoopKernel(KernelWriter):
         self.bodies = {member.name: self._body(member) for member in group.members}
         self.passes, self.after = assign_passes(group.members, self._is_row_value)
         self.hosts: dict[str, str] = {}
+        self.tables: list[str] = []
 
     def _body(self, member: ComputedBuffer) -> Value:
         if not self.flat:
@@ -161,7 +163,8 @@ class LoopKernel(KernelWriter):
 
     def write(self) -> Kernel:
         """The kernel."""
-        self.kernel.body = for_rows(self.domain[0], self._row())
+        row = self._row()
+        self.kernel.body = [*self.tables, *for_rows(self.domain[0], row)]
         self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
         return self.kernel
 
@@ -250,7 +253,7 @@ class LoopKernel(KernelWriter):
         members = self._in_pass(number)
         if not members:
             return []
-        lines, accumulators = [], {}
+        lines, accumulators, loops = [], {}, []
         for member in members:
             if isinstance(member.data, Reduction):
                 accumulators[member.name] = f"total_{len(scalars) + len(accumulators)}"
@@ -263,7 +266,10 @@ class LoopKernel(KernelWriter):
             for member, body in zip(members, bodies, strict=True):
                 self._element(member, body, writer, accumulators, scratch)
             head, tail = _loop(scalar, first, end)
-            lines += [head, *indented(writer.lines), tail]
+            loops.append([head, *indented(writer.lines), tail])
+        tables, over_segments = merge(loops, {name: kind for kind, name in self.kernel.parameters}, len(self.tables))
+        self.tables += tables
+        lines += over_segments
         for name, accumulator in accumulators.items():
             scalars[name] = f"value_{len(scalars)}"
             lines.append(f"const auto {scalars[name]} = {accumulator}.finish();")

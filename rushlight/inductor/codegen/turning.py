@@ -51,13 +51,13 @@ def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
     loops = [member.data for member in group.members]
     if group.domain is not None or not all(isinstance(loop, Pointwise) and loop.numel == group.numel for loop in loops):
         return None
+    plain = (Load, Constant, IndexValue, Call)
+    if not all(isinstance(node, plain) for loop in loops for node in walk(loop.body)):
+        return None  # what is read under a mask may lie outside
     domain = choose_domain(group)
     if not isinstance(group.numel, int) or domain[0] < ROWS or domain[1] < ROWS:
         return None
     bodies = [body_in_domain(member, domain) for member in group.members]
-    plain = (Load, Constant, IndexValue, Call)
-    if not all(isinstance(node, plain) for body in bodies for node in walk(body)):
-        return None  # what is read under a mask may lie outside
     if any(needs_scalar(body, row_variables(domain)[1]) for body in bodies):
         return None
     ranges = max((loop.ranges for loop in loops), key=len)

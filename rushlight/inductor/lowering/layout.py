@@ -57,10 +57,11 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
         if isinstance(node, Load):
             found = [position for variable, position in looked_up.items() if node.index.contains(variable)]
             steps = [_step(node.index, found, variable) for variable in (loop.variables[1], *moving)]
-            whole = all(step != 0 for step in steps)  # None, where an index is divided or looked up, is a step too
-            last += whole and steps[0] == 1
-            first += whole and steps[-1] == 1
-            known = known or (whole and steps[0] == 1 and _is_made_by_convolution(buffers[node.buffer]))
+            if 0 not in steps:  # None, where an index is divided or looked up, is a step too
+                is_last = steps[0] == 1 or (steps[0] is None and steps[-1] not in (1, None))
+                last += is_last
+                first += steps[-1] == 1
+                known = known or (is_last and _is_made_by_convolution(buffers[node.buffer]))
     return known and last > first
 
 
