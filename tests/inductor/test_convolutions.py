@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.aot.functionalize import functionalize
+from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.graph import GraphLowering
+from rushlight.inductor.ir import TemplateBuffer
 from rushlight.inductor.lowering import FALLBACKS
 from rushlight.nn import functional as F
 from rushlight.ops.registry import aten
@@ -90,3 +94,39 @@ def test_depthwise_separable_model_with_frozen_weights(channels_last):
     with torch.no_grad():
         want, got = model(x), torch.compile(model, fullgraph=True)(x)
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-4)
+
+
+def shuffled(x):
+    images, channels, height, width = x.shape
+    return x.view(images, 2, channels // 2, height, width).transpose(1, 2).reshape(x.shape)
+
+
+def cut_in_two(x):
+    left, right = shuffled(x).chunk(2, 1)
+    return torch.cat([left, right.relu()], 1)
+
+
+MOVES = {
+    "shuffled": shuffled, "cut": cut_in_two, "pixels": lambda x: F.pixel_shuffle(x, 2), "channels": lambda x: F.pixel_unshuffle(x, 2),
+    "padded": lambda x: F.pad(x, (1, 2, 0, 1)), "larger": lambda x: F.interpolate(x, scale_factor=2), "flipped": lambda x: x.flip(3),
+    "taken": lambda x: x[:, torch.tensor([3, 1, 1, 7])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+@pytest.mark.parametrize("images", [1, 3])
+def test_images_whose_channels_or_pixels_move_stay_channels_last(move, images):
+    torch.manual_seed(0)
+    first, x = torch.randn(16, 3, 3, 3), torch.randn(images, 3, 9, 8)
+    x = x[:, :, :8].contiguous()
+
+    def function(x, first):
+        moved = move(torch.relu(F.conv2d(x, first, padding=1)))
+        return F.conv2d(moved, first[:, :1].expand(16, moved.size(1), 3, 3), padding=2, dilation=2)
+
+    with torch.no_grad():
+        module = capture(function, (x, first)).module
+    functionalize(module)
+    templates = [buffer for buffer in GraphLowering(module).run().buffers if isinstance(buffer, TemplateBuffer)]
+    assert templates[-1].kind == "direct_convolution" and templates[-1].operands["input"].strides[1] == 1
+    np.testing.assert_allclose(torch.compile(function)(x, first).numpy(), function(x, first).numpy(), rtol=1e-4, atol=1e-3)

@@ -27,7 +27,7 @@ from rushlight.inductor.ir import (
     contiguous_layout,
     walk,
 )
-from rushlight.inductor.lowering.layout import in_memory_order
+from rushlight.inductor.lowering.layout import IMAGE_RANK, in_memory_order
 from rushlight.inductor.scheduler import is_foldable
 from rushlight.inductor.sizes import Size, as_size, as_sizes, hint, is_size, row_major, stride_along
 from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
@@ -137,6 +137,10 @@ class GraphBuilder:
     def realize(self, box: TensorBox, row_major: bool = False) -> TensorBox:
         """The box over a buffer: its storage is computed if it is not yet, in the order of what it reads or in row-major
         order."""
+        if box.is_realized:
+            return box
+        if not row_major and box.reindex is not None and len(box.size) == IMAGE_RANK != len(box.storage.data.ranges):
+            self._make_image(box)
         storage = box.storage
         if storage.buffer is None:
             loop, layout = storage.data, contiguous_layout(storage.data.dtype, storage.data.ranges)
@@ -144,6 +148,12 @@ class GraphBuilder:
                 loop, layout = in_memory_order(loop, self.by_name)
             storage.buffer = self.add(ComputedBuffer(self.fresh_name(), layout, storage.lines, data=loop))
         return box
+
+    def _make_image(self, box: TensorBox) -> None:
+        """Let a view of a loop of another rank stand on a loop over images, if those lie channels-last."""
+        made = self.pointwise(box.size, box.dtype, box.value)
+        if made.is_realized or in_memory_order(made.storage.data, self.by_name)[0] is not made.storage.data:
+            box.storage, box.reindex = made.storage, None
 
     # Loops
 
@@ -243,9 +253,9 @@ class GraphBuilder:
             found = self.operand(self.copy(box.reshape(sizes)), sizes)
         return found
 
-    def copy(self, box: TensorBox) -> TensorBox:
-        """A realized row-major copy."""
-        return self.realize(self.pointwise(box.size, box.dtype, box.value), row_major=True)
+    def copy(self, box: TensorBox, row_major: bool = True) -> TensorBox:
+        """A realized copy, in row-major order or in the order of what it reads."""
+        return self.realize(self.pointwise(box.size, box.dtype, box.value), row_major)
 
     def is_constant(self, box: TensorBox) -> bool:
         """Whether a box is made of parameters that are known at compile time."""

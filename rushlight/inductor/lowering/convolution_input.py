@@ -140,7 +140,7 @@ def _narrow_groups_input(graph, grad: TensorBox, weight: TensorBox, size: tuple,
 
 def any_operand(graph, box: TensorBox) -> Operand:
     """The box by strides, after a copy if need be."""
-    return graph.operand(box, box.size) or graph.operand(graph.copy(box), box.size)
+    return graph.operand(box, box.size) or graph.operand(graph.copy(box, row_major=False), box.size)
 
 
 def conv_shape(size: tuple, weight: tuple, geometry: Geometry) -> tuple:

@@ -136,7 +136,7 @@ def filter_operand(graph, weight: TensorBox) -> Operand:
 
 def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     images, out_height, out_width, outputs = size
-    source = graph.operand(input, input.size) or graph.operand(graph.copy(input), input.size)
+    source = graph.operand(input, input.size) or graph.operand(graph.copy(input, row_major=False), input.size)
     filters = filter_operand(graph, weight)
     depth = weight.size[1] * weight.size[2] * weight.size[3]
     rows, constant = images * out_height * out_width, graph.is_constant_buffer(filters.buffer)

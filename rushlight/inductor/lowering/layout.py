@@ -58,10 +58,11 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
             found = [position for variable, position in looked_up.items() if node.index.contains(variable)]
             steps = [_step(node.index, found, variable) for variable in (loop.variables[1], *moving)]
             if 0 not in steps:  # None, where an index is divided or looked up, is a step too
-                is_last = steps[0] == 1 or (steps[0] is None and steps[-1] not in (1, None))
+                made = _is_made_by_convolution(buffers[node.buffer])
+                is_last = steps[0] == 1 or (made and steps[-1] != 1 and (steps[0] is None) != (steps[-1] is None))
                 last += is_last
                 first += steps[-1] == 1
-                known = known or (is_last and _is_made_by_convolution(buffers[node.buffer]))
+                known = known or (is_last and made)
     return known and last > first
 
 
