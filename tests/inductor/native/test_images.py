@@ -63,6 +63,21 @@ def test_direct_dilated(kernels, last, stride, padding, dilation):
     run_direct(kernels, channels_last(x) if last else x, random(7, 6, 3, 3, seed=1), stride, padding, dilation)
 
 
+# Taps that lie outside of the image for whole rows and whole strips of columns, for all of them, and in parts of a panel.
+BORDERS = [
+    ((2, 6, 9, 40), (3, 3), (12, 12), (12, 12)), ((1, 6, 3, 3), (3, 3), (9, 9), (9, 9)), ((1, 5, 4, 5), (2, 2), (6, 7), (1, 1)),
+    ((1, 700, 5, 3), (3, 3), (4, 4), (4, 4)), ((1, 700, 7, 7), (3, 3), (1, 1), (1, 1)), ((2, 4, 6, 6), (5, 7), (9, 3), (4, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+@pytest.mark.parametrize("size, kernel, padding, dilation", BORDERS)
+@pytest.mark.parametrize("stride", [(1, 1), (2, 3)])
+def test_direct_with_taps_in_the_border_alone(kernels, last, size, kernel, padding, dilation, stride):
+    x = random(*size)
+    run_direct(kernels, channels_last(x) if last else x, random(9, size[1], *kernel, seed=1), stride, padding, dilation)
+
+
 def test_direct_of_a_part_of_an_image(kernels):
     """Neither channels nor columns lie side by side, and channels lie in a wider image."""
     run_direct(kernels, random(2, 6, 20, 30)[:, ::2, 3:17, 2:28:2], random(16, 3, 3, 3, seed=1), padding=(1, 1))

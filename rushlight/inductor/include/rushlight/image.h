@@ -232,23 +232,56 @@ struct filter_input {
   const long* offsets;
 };
 
+// The taps [first, last) of one dimension that some position of [begin, end] puts into an image of `size`; one at least.
+struct tap_range {
+  long first, last;
+
+  RL_INLINE tap_range(long begin, long end, long taps, long dilation, long size)
+      : first(end < 0 ? (dilation - 1 - end) / dilation : 0), last(begin < size ? (size - 1 - begin) / dilation + 1 : 0) {
+    if (last > taps) last = taps;
+    if (first >= last) first = 0, last = 1;
+  }
+};
+
 // The strips [first, last), at most group_limit, times one panel of weights, which goes by in parts that stay cached:
-// sums[strip - first][strip_rows][NR].
+// sums[strip - first][strip_rows][NR]. Taps that lie in the border for a whole strip are left out.
 RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const strip_split& split, const float* panel,
                              long first, long last, float* sums) {
   const filter_runs& f = in.f;
   const long run_bytes = f.run * tile_columns * (long)sizeof(float);
   const long together = panel_part_bytes / run_bytes < 1 ? 1 : panel_part_bytes / run_bytes;
   const long height = s.out_height(), down = s.stride_height * in.at.row;
+  const bool leaves_out = s.padded() && f.last;
+  const long in_row = leaves_out ? f.runs / s.kernel_height : f.runs;  // runs of a row of taps, or all
   for (long from = 0; from < f.runs; from += together) {
-    const long runs = f.runs - from < together ? f.runs - from : together;
+    const long end = f.runs - from < together ? f.runs : from + together;
     for (long i = first; i < last; ++i) {
       const strip part = split.at(height, i);
       const float* a = in.x + part.image * in.at.image + part.row * down + part.column * f.pixel;
       const bool pair = split.paired && part.rows > split.width;
       const float* second = pair ? a + down : a + (part.rows + 1) / 2 * f.pixel;
-      split.run(part.rows, a, second, f.pixel, f.column, in.offsets + from, runs, f.run,
-                panel + from * f.run * tile_columns, sums + (i - first) * strip_rows * tile_columns, from > 0);
+      float* to = sums + (i - first) * strip_rows * tile_columns;
+      const auto add = [&](long run, long past, bool accumulate) {
+        split.run(part.rows, a, second, f.pixel, f.column, in.offsets + run, past - run, f.run,
+                  panel + run * f.run * tile_columns, to, accumulate);
+      };
+      if (!leaves_out) {
+        add(from, end, from > 0);
+        continue;
+      }
+      const long y = part.row * s.stride_height - s.pad_height, x = part.column * s.stride_width - s.pad_width;
+      const long columns = (pair ? split.width : part.rows) - 1;
+      const tap_range rows(y, y + pair * s.stride_height, s.kernel_height, s.dilation_height, s.height);
+      const tap_range across = in_row > 1 ? tap_range(x, x + columns * s.stride_width, in_row, s.dilation_width, s.width)
+                                          : tap_range(0, 0, 1, 1, 1);
+      const bool whole = across.last - across.first == in_row;
+      const long begin = rows.first * in_row + across.first;  // of the runs that are added, the first
+      for (long row = rows.first; row < rows.last; row = whole ? rows.last : row + 1) {
+        const long run = row * in_row + across.first;
+        const long past = whole ? rows.last * in_row : row * in_row + across.last;
+        const long low = run < from ? from : run, high = past < end ? past : end;
+        if (low < high) add(low, high, low > begin);
+      }
     }
   }
 }
