@@ -16,6 +16,7 @@ from rushlight.core.symbolic import SymInt
 from rushlight.inductor.sizes import Size, hint
 
 LONGEST_TURNED = 4096  # depth of a product that is calculated in one part: `depth_block` of gemm.h
+THIN_OUTPUTS, THIN_DEPTH = 4, 4096  # of convolutions: `thin_outputs` and `thin_depth` of image.h
 FEWER = 0.7  # the part of the traffic that passes of rows must stay below to be preferred to all rows at once
 
 
@@ -87,9 +88,11 @@ def turned(rows: Size, columns: Size, depth: Size) -> bool:
 
 
 def direct_convolution(rows: int, width: int, taps: int, channels: int, outputs: int) -> float:
-    """The convolution as one product of its pixels, which are `rows` rows of `width`."""
-    pixels = rows * -(-width // core().strip) * core().strip
-    work = 2 * pixels * taps * channels * _whole_panels(outputs)
+    """The convolution as one product of its pixels, which are `rows` rows of `width`; to a few output channels, `is_thin` in
+    image.h, its lanes go along the channels of the input."""
+    thin = outputs <= THIN_OUTPUTS and channels % (core().panel // 2) == 0 and taps * channels <= THIN_DEPTH
+    pixels = rows * (width if thin else -(-width // core().strip) * core().strip)
+    work = 2 * pixels * taps * channels * (2 * outputs if thin else _whole_panels(outputs))
     return max(work / core().flops, _reading(4 * taps * channels * outputs))
 
 

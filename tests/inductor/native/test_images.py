@@ -78,6 +78,22 @@ def test_direct_with_taps_in_the_border_alone(kernels, last, size, kernel, paddi
     run_direct(kernels, channels_last(x) if last else x, random(9, size[1], *kernel, seed=1), stride, padding, dilation)
 
 
+THIN = [
+    ((2, 16, 9, 13), (3, 3), (1, 1), (1, 1), (1, 1)), ((1, 48, 20, 31), (5, 2), (2, 3), (2, 0), (1, 1)),
+    ((1, 16, 8, 9), (3, 3), (1, 2), (12, 12), (12, 5)), ((3, 32, 3, 2), (7, 7), (1, 1), (3, 3), (1, 1)),
+    ((1, 16, 6, 40), (1, 3), (1, 1), (9, 9), (1, 2)), ((1, 16, 4, 5), (1, 1), (3, 2), (2, 1), (1, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3, 4])
+@pytest.mark.parametrize("size, kernel, stride, padding, dilation", THIN)
+def test_direct_of_few_outputs(kernels, outputs, size, kernel, stride, padding, dilation):
+    weight = random(outputs, size[1], *kernel, seed=1)
+    run_direct(kernels, channels_last(random(*size)), weight, stride, padding, dilation)
+    part = channels_last(random(size[0], size[1] + 5, *size[2:]))[:, 3 : 3 + size[1]]
+    run_direct(kernels, part, weight, stride, padding, dilation)
+
+
 def test_direct_of_a_part_of_an_image(kernels):
     """Neither channels nor columns lie side by side, and channels lie in a wider image."""
     run_direct(kernels, random(2, 6, 20, 30)[:, ::2, 3:17, 2:28:2], random(16, 3, 3, 3, seed=1), padding=(1, 1))

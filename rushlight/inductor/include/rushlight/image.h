@@ -5,11 +5,13 @@
 //
 // Weights are packed once into panels of NR output channels (pack_filter). A is the input where it lies (a copy with a
 // border of zeros where there is padding): the products that belong together over a run of K lie evenly in memory, and a
-// table gives the place of each run. Winograd's algorithm for 3 x 3 kernels is in winograd.h.
+// table gives the place of each run. To a few output channels the lanes go along K instead. Winograd's algorithm for 3 x 3
+// kernels is in winograd.h.
 #pragma once
 
 #include <rushlight/conv.h>
 #include <rushlight/epilogue.h>
+#include <rushlight/reduce.h>
 
 namespace rl {
 
@@ -24,6 +26,7 @@ enum class filter_order { taps_outside, channels_outside };
 
 constexpr int strip_rows = tile_rows == 12 ? 14 : 6;  // output pixels of a tile
 constexpr long panel_part_bytes = 1 << 18;            // of a panel that stay in the second-level cache
+constexpr long thin_outputs = 4, thin_depth = 4096;   // channels and K of convolutions whose lanes go along K, at most
 
 // ---- packing -------------------------------------------------------------------------------------------------------
 
@@ -232,13 +235,20 @@ struct filter_input {
   const long* offsets;
 };
 
-// The taps [first, last) of one dimension that some position of [begin, end] puts into an image of `size`; one at least.
+// The taps [first, last) of one dimension that some position of [begin, end] puts into an image of `size`; none if first is
+// not below last.
 struct tap_range {
   long first, last;
 
   RL_INLINE tap_range(long begin, long end, long taps, long dilation, long size)
       : first(end < 0 ? (dilation - 1 - end) / dilation : 0), last(begin < size ? (size - 1 - begin) / dilation + 1 : 0) {
     if (last > taps) last = taps;
+  }
+
+  RL_INLINE long count() const { return first < last ? last - first : 0; }
+
+  // Where nothing would be added, one tap, which reads zeros from a border.
+  RL_INLINE void keep_one() {
     if (first >= last) first = 0, last = 1;
   }
 };
@@ -271,9 +281,11 @@ RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const 
       }
       const long y = part.row * s.stride_height - s.pad_height, x = part.column * s.stride_width - s.pad_width;
       const long columns = (pair ? split.width : part.rows) - 1;
-      const tap_range rows(y, y + pair * s.stride_height, s.kernel_height, s.dilation_height, s.height);
-      const tap_range across = in_row > 1 ? tap_range(x, x + columns * s.stride_width, in_row, s.dilation_width, s.width)
-                                          : tap_range(0, 0, 1, 1, 1);
+      tap_range rows(y, y + pair * s.stride_height, s.kernel_height, s.dilation_height, s.height);
+      tap_range across = in_row > 1 ? tap_range(x, x + columns * s.stride_width, in_row, s.dilation_width, s.width)
+                                    : tap_range(0, 0, 1, 1, 1);
+      rows.keep_one();
+      across.keep_one();
       const bool whole = across.last - across.first == in_row;
       const long begin = rows.first * in_row + across.first;  // of the runs that are added, the first
       for (long row = rows.first; row < rows.last; row = whole ? rows.last : row + 1) {
@@ -286,8 +298,72 @@ RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const 
   }
 }
 
+// to[pixel][output] = the sum over `rows` times `across` runs of A, `down` and `right` apart, times weights, whose runs lie side
+// by side, and whose rows and outputs lie `weights_down` and `depth` apart.
+template <int Pixels, int Outputs>
+__attribute__((noinline)) void thin_tile(const float* a, long pixel, long rows, long down, long across, long right, long run,
+                                         const float* weights, long weights_down, long depth, float* to) {
+  vec<float> sum[Pixels][Outputs] = {};
+  for (long y = 0; y < rows; ++y, a += down, weights += weights_down)
+    for (long x = 0; x < across; ++x) {
+      const float *from = a + x * right, *by = weights + x * run;
+      for (long k = 0; k < run; k += lanes) {
+        vec<float> weight[Outputs];
+        RL_UNROLL for (int o = 0; o < Outputs; ++o) weight[o] = vector_lane{}.load(by + o * depth + k);
+        RL_UNROLL for (int p = 0; p < Pixels; ++p) {
+          const vec<float> value = vector_lane{}.load(from + p * pixel + k);
+          RL_UNROLL for (int o = 0; o < Outputs; ++o) sum[p][o] += value * weight[o];
+        }
+      }
+    }
+  RL_UNROLL for (int p = 0; p < Pixels; ++p)
+    RL_UNROLL for (int o = 0; o < Outputs; ++o) to[p * tile_columns + o] = rl::across<rl::sum>(sum[p][o]);
+}
+
+// Whether lanes go along K: output channels would fill half of a vector at most. Then no border is needed.
+inline bool is_thin(const conv_shape& s, const image_strides& at) {
+  return s.outputs <= thin_outputs && at.channel == 1 && s.channels % lanes == 0 && s.depth() <= thin_depth;
+}
+
+// The convolution to `Outputs` channels.
+template <int Outputs>
+__attribute__((noinline)) void thin_images(const float* images, const image_strides& at, const float* panel,
+                                           const conv_shape& s, epilogue emit) {
+  constexpr int pixels = Outputs == 1 ? 8 : 12 / Outputs;  // as many sums as fit into registers
+  const long depth = s.depth(), height = s.out_height(), width = s.out_width(), weights_down = s.kernel_width * s.channels;
+  const long down = s.dilation_height * at.row, right = s.dilation_width * at.column, pixel = s.stride_width * at.column;
+  const bool joined = right == s.channels;  // the taps of a row are one run
+  alignas(64) float weights[Outputs * thin_depth], sums[pixels * tile_columns];
+  for (long k = 0; k < depth; ++k)
+    for (int o = 0; o < Outputs; ++o) weights[o * depth + k] = panel[k * tile_columns + o];
+  for (const long row : shared(s.images * height)) {
+    const long top = row % height * s.stride_height - s.pad_height;
+    const tap_range rows(top, top, s.kernel_height, s.dilation_height, s.height);
+    const float* a = images + row / height * at.image + (top + rows.first * s.dilation_height) * at.row;
+    for (long x = 0, done; x < width; x += done) {
+      const long left = x * s.stride_width - s.pad_width, end = left + (pixels - 1) * s.stride_width;
+      const tap_range none_after(end, end, s.kernel_width, s.dilation_width, s.width);
+      const bool whole = left >= 0 && none_after.count() == s.kernel_width && x + pixels <= width;
+      const tap_range columns(left, left, s.kernel_width, s.dilation_width, s.width);
+      const long count = columns.count();
+      done = whole ? pixels : 1;
+      (whole ? thin_tile<pixels, Outputs> : thin_tile<1, Outputs>)(
+          a + (left + columns.first * s.dilation_width) * at.column, pixel, count ? rows.count() : 0, down, joined ? 1 : count,
+          right, joined ? count * s.channels : s.channels,
+          weights + rows.first * weights_down + columns.first * s.channels, weights_down, depth, sums);
+      emit(sums, row * width + x, done, 0, Outputs);
+    }
+  }
+}
+
 RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch,
                              epilogue emit) {
+  if (is_thin(s, at)) {
+    static_assert(thin_outputs == 4);
+    const auto thin = s.outputs == 1 ? thin_images<1> : s.outputs == 2 ? thin_images<2> : s.outputs == 3 ? thin_images<3>
+                                                                                                         : thin_images<4>;
+    return thin(x, at, packed, s, emit);
+  }
   const strip_split split(s.out_width());
   const long chunk = images_at_once(s), panels = (s.outputs + tile_columns - 1) / tile_columns;
   float* padded = (float*)scratch;
@@ -311,9 +387,9 @@ RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* pack
       pad_images(in.x, own, s, images, last, padded);
       in.x = padded;
     }
+    const long pixels = begin * height * width;
     const long strips = images * split.of_image(height);
     const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
-    const long pixels = begin * height * width;
     for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread keeps its panel cached
       const long channel = task / groups * tile_columns, first = task % groups * group;
       const long end = first + group < strips ? first + group : strips;
