@@ -9,7 +9,7 @@ import rushlight as torch
 from rushlight.aot.functionalize import functionalize
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.graph import GraphLowering
-from rushlight.inductor.ir import TemplateBuffer
+from rushlight.inductor.ir import ComputedBuffer, TemplateBuffer, contiguous_layout
 from rushlight.inductor.lowering import FALLBACKS
 from rushlight.nn import functional as F
 from rushlight.ops.registry import aten
@@ -130,3 +130,18 @@ def test_images_whose_channels_or_pixels_move_stay_channels_last(move, images):
     templates = [buffer for buffer in GraphLowering(module).run().buffers if isinstance(buffer, TemplateBuffer)]
     assert templates[-1].kind == "direct_convolution" and templates[-1].operands["input"].strides[1] == 1
     np.testing.assert_allclose(torch.compile(function)(x, first).numpy(), function(x, first).numpy(), rtol=1e-4, atol=1e-3)
+
+
+def test_what_no_convolution_made_keeps_its_order():
+    def function(query, rows):
+        heads = F.gelu(F.scaled_dot_product_attention(query, query, query).transpose(1, 2).reshape(2, 16, 256))
+        turned = (rows @ rows.mT).transpose(1, 2).sin()
+        return heads, turned.softmax(-1)
+
+    with torch.no_grad():
+        module = capture(function, (torch.zeros(2, 4, 16, 64), torch.zeros(2, 9, 16))).module
+    functionalize(module)
+    buffers = GraphLowering(module).run().buffers
+    loops = [buffer for buffer in buffers if isinstance(buffer, ComputedBuffer) and len(buffer.layout.size) == 3]
+    assert {buffer.layout.size for buffer in loops} >= {(2, 16, 256), (2, 9, 9)}
+    assert all(buffer.layout == contiguous_layout(buffer.layout.dtype, buffer.layout.size) for buffer in loops)

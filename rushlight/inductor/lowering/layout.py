@@ -27,6 +27,10 @@ from rushlight.inductor.sizes import Size, row_major, stride_along
 
 CHANNELS_LAST = (0, 2, 3, 1)
 ROW_RANK, IMAGE_RANK, VOLUME_RANK = 3, 4, 5
+# Templates whose images lie channels-last; of products, those that calculate convolutions.
+CONVOLUTIONS = frozenset({
+    "gemm", "direct_convolution", "winograd", "depthwise", "grouped", "convolution_input", "depthwise_input", "grouped_input",
+})  # fmt: skip
 
 
 def in_memory_order(loop: Pointwise, buffers: Mapping[str, Buffer]) -> tuple[Pointwise, FixedLayout]:
@@ -67,9 +71,9 @@ def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool
 
 
 def _is_made_by_convolution(buffer: Buffer) -> bool:
-    """Whether a buffer is a template's image, or a loop's that has its order."""
+    """Whether a buffer holds a convolution's results channels-last, or is a loop's that has their order."""
     if isinstance(buffer, TemplateBuffer):
-        return len(buffer.layout.size) == IMAGE_RANK
+        return buffer.kind in CONVOLUTIONS and len(buffer.layout.size) == IMAGE_RANK
     return isinstance(buffer, ComputedBuffer) and buffer.layout != contiguous_layout(buffer.layout.dtype, buffer.layout.size)
 
 
