@@ -30,7 +30,7 @@ from rushlight.utils.pytree import tree_flatten
 
 if TYPE_CHECKING:
     from rushlight.compiler.kept_graphs import KeptGraph
-    from rushlight.compiler.passes import Pipelines
+    from rushlight.compiler.passes import Pass
     from rushlight.fx.proxy_tensor import Capture
 
 training, graph_passes, proxy_tensor = map(LazyModule, (
@@ -43,7 +43,7 @@ _PLACEMENTS = 8  # a graph whose inputs lie in memory in more ways than this run
 
 def compile_to_aten(
     module: GraphModule, inputs: list[Tensor], build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
-    passes: Callable[[], Pipelines], kept: KeptPlans | None = None,
+    passes: Callable[[], list[Pass]], kept: KeptPlans | None = None,
 ) -> Callable:  # fmt: skip
     """What runs `module` by way of aten operators, with its gradients where they are needed; `module.forward` if that fails.
 
@@ -140,7 +140,7 @@ class AtenGraph:
 
     def __init__(
         self, captured: Callable[[], GraphModule], build: Builder, names: Callable[[], dict[TensorImpl, str]], log: StageLog,
-        passes: Callable[[], Pipelines], opened: Opened | None = None, kept: KeptPlans | None = None,
+        passes: Callable[[], list[Pass]], opened: Opened | None = None, kept: KeptPlans | None = None,
     ):  # fmt: skip
         self._captured = captured
         self.passes = passes
@@ -233,7 +233,7 @@ class AtenGraph:
     def _trace(self, inputs: list[Tensor]) -> Capture:
         with set_grad_enabled(state.grad_enabled):  # the graph may switch it
             captured = proxy_tensor.capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
-        for graph_pass in self.passes().inference:
+        for graph_pass in self.passes():
             graph_pass(captured.module)
         return captured
 

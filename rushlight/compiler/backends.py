@@ -29,7 +29,7 @@ from rushlight.inductor.compile_fx import Options, compile_fx
 from rushlight.inductor.sizes import UnsupportedSize
 
 if TYPE_CHECKING:
-    from rushlight.compiler.passes import Pipelines
+    from rushlight.compiler.passes import Pass
 
 Backend = Callable[[GraphModule, list[Tensor]], Callable]
 
@@ -139,7 +139,7 @@ def name_of_backend(backend: str | Backend) -> str:
     return backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
 
 
-def _native_parts(settings: Settings, log: StageLog) -> tuple[Builder, Callable[[], Pipelines]]:
+def _native_parts(settings: Settings, log: StageLog) -> tuple[Builder, Callable[[], list[Pass]]]:
     """How "inductor" builds a graph of aten operators, and the passes before that."""
     return (lambda aten, _: native(aten, settings, log)), (lambda: passes.for_fusion(settings.fallback_random))
 
@@ -166,7 +166,7 @@ def make_backend(
         build, of_fusion = _native_parts(settings, log)
         return lambda module, inputs: compile_to_aten(module, inputs, build, names, log, of_fusion, kept_plans(settings))
     if backend == "aot_eager":
-        return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log, lambda: passes.BY_OPERATOR)
+        return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log, lambda: passes.PIPELINE)
     chosen = backend if callable(backend) else _registered.get(backend, eager)
 
     def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:

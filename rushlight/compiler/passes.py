@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from rushlight.aot.decompose import decompose
 from rushlight.aot.decompositions import TRAINING
@@ -43,31 +42,16 @@ def name_open_sizes(module: GraphModule) -> None:
     name_symbols(module.graph)
 
 
-PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_dead_code, check]
-
-
 def decompose_training(module: GraphModule) -> None:
     """Write operators of training with ones that a backend fuses. Guarantees: the same results, up to rounding."""
     decompose(module, TRAINING)
 
 
-# The same for joint graphs, which go on to the partitioner.
-JOINT_PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_dead_code, check]
+# For graphs without gradients and for joint ones, which go on to the partitioner. Backends that run operators one by one draw
+# random numbers as eager does.
+PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_dead_code, check]
 
 
-@dataclass(frozen=True)
-class Pipelines:
-    """The passes for graphs without gradients, and those for joint graphs."""
-
-    inference: list[Pass]
-    joint: list[Pass]
-
-
-# For backends that run operators one by one: they draw random numbers as eager does.
-BY_OPERATOR = Pipelines(PIPELINE, JOINT_PIPELINE)
-
-
-def for_fusion(fallback_random: bool) -> Pipelines:
+def for_fusion(fallback_random: bool) -> list[Pass]:
     """For a backend that fuses operators; with `fallback_random`, random numbers are drawn as in eager."""
-    random = [] if fallback_random else [seed_random]
-    return Pipelines([decompose_training, *random, *PIPELINE], [decompose_training, *random, *JOINT_PIPELINE])
+    return [decompose_training, *([] if fallback_random else [seed_random]), *PIPELINE]

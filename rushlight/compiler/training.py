@@ -25,7 +25,7 @@ class TrainingGraph(AtenGraph):
     def _make(self, inputs: list[Tensor]) -> Made:
         self.log("graph", lambda: self.module.print_readable(print_output=False))
         joint = trace_joint(self.module, inputs, self._attributes, self.opened)
-        for graph_pass in self.passes().joint:
+        for graph_pass in self.passes():
             graph_pass(joint.module)
         reason = joint.module.meta.get("keep_eager")
         if reason:

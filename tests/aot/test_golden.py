@@ -11,7 +11,7 @@ import rushlight as torch
 from rushlight.aot.joint import trace_joint
 from rushlight.aot.partition import min_cut_partition
 from rushlight.compiler.open_inputs import open_inputs
-from rushlight.compiler.passes import BY_OPERATOR
+from rushlight.compiler.passes import PIPELINE
 from tests.aot.golden.programs import normalise, perceptron, rectified, views
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -36,7 +36,7 @@ def stages(name: str) -> dict[str, str]:
 
     def backend(module, tensors):
         joint = trace_joint(module, tensors, {}, open_inputs(module))
-        for graph_pass in BY_OPERATOR.joint:
+        for graph_pass in PIPELINE:
             graph_pass(joint.module)
         parts = min_cut_partition(joint)
         found["joint"] = joint.module.print_readable(print_output=False)
