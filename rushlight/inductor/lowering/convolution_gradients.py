@@ -34,7 +34,7 @@ def convolution_backward(
     grad, source, filters = (graph.realize(in_float32(graph, box)) for box in (grad_output, input, weight))
     to_input = to_weight = to_bias = None
     if output_mask[0] and transposed:
-        to_input = plain_convolution(graph, grad, filters, stride, padding, dilation, groups)
+        to_input = plain_convolution(graph, grad, filters, None, stride, padding, dilation, groups)
         to_input = to_input.view(source.size, lambda index: index) if any(_further(output_padding, stride)) else to_input
     elif output_mask[0]:
         to_input = input_gradient(graph, grad, filters, source.size, geometry)
@@ -68,7 +68,7 @@ def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geom
     border = [spread * (kernel - 1) - pad for kernel, pad, spread in ways]
     if all(step == 1 for step in geometry.stride) and min(border) >= 0:
         flipped, ones = _flipped(weight, geometry.groups), geometry.stride
-        return plain_convolution(graph, grad, flipped, ones, border, geometry.dilation, geometry.groups)
+        return plain_convolution(graph, grad, flipped, None, ones, border, geometry.dilation, geometry.groups)
     missing = []
     for extent, out, rest, step, pad in zip(
         size[2:], grad.size[2:], border, geometry.stride, geometry.padding, strict=True

@@ -25,7 +25,6 @@ from rushlight.inductor.ir import (
 )
 from rushlight.inductor.sizes import Size, row_major, stride_along
 
-CHANNELS_LAST = (0, 2, 3, 1)
 ROW_RANK, IMAGE_RANK, VOLUME_RANK = 3, 4, 5
 # Templates whose images lie channels-last; of products, those that calculate convolutions.
 CONVOLUTIONS = frozenset({
@@ -38,12 +37,17 @@ def in_memory_order(loop: Pointwise, buffers: Mapping[str, Buffer]) -> tuple[Poi
     rank = len(loop.ranges)
     if rank not in (ROW_RANK, IMAGE_RANK, VOLUME_RANK) or not _reads_channels_last(loop, buffers):
         return loop, contiguous_layout(loop.dtype, loop.ranges)
-    order = (0, *range(2, rank), 1)
+    order = channels_last(rank)
     ranges = tuple(loop.ranges[dim] for dim in order)
     steps = row_major(ranges)
     stride = tuple(steps[order.index(dim)] for dim in range(rank))
     ordered = replace(loop, ranges=ranges, variables=tuple(loop.variables[dim] for dim in order))
     return ordered, FixedLayout(loop.dtype, loop.ranges, stride)
+
+
+def channels_last(rank: int) -> tuple[int, ...]:
+    """The dimensions of rows, images or volumes, the outermost first, where channels lie side by side."""
+    return (0, *range(2, rank), 1)
 
 
 def _reads_channels_last(loop: Pointwise, buffers: Mapping[str, Buffer]) -> bool:

@@ -12,7 +12,7 @@ from rushlight.inductor.ir import ComputedBuffer, Constant, Pointwise, Value, co
 from rushlight.inductor.lowering.builder import call, cast
 from rushlight.inductor.lowering.convolutions import as_channels_first, as_channels_last, lies_channels_last
 from rushlight.inductor.lowering.indexing import indexed_size
-from rushlight.inductor.lowering.layout import CHANNELS_LAST, IMAGE_RANK
+from rushlight.inductor.lowering.layout import IMAGE_RANK, channels_last
 from rushlight.inductor.lowering.pointwise import add, where
 from rushlight.inductor.lowering.products import in_type
 from rushlight.inductor.lowering.registry import lowering
@@ -92,7 +92,7 @@ def scatter(graph, self, dim, index, src):
 def scatter_add(graph, self, dim, index, src):
     if len(self.size) == IMAGE_RANK and lies_channels_last(graph, src):
         moved = (as_channels_last(box) for box in (self, index, src))
-        return as_channels_first(_scatter_add(graph, CHANNELS_LAST.index(wrap_dim(dim, IMAGE_RANK)), *moved))
+        return as_channels_first(_scatter_add(graph, channels_last(IMAGE_RANK).index(wrap_dim(dim, IMAGE_RANK)), *moved))
     return _scatter_add(graph, dim, self, index, src)
 
 

@@ -30,25 +30,23 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
     kind = input.dtype
     if kind is not float32:
         input, weight, bias = (box if box is None else in_float32(graph, box) for box in (input, weight, bias))
-    if transposed:
-        made = transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups)
-    elif len(weight.size) < 5:
-        plain = _of_rows if len(weight.size) == 3 else convolution
-        return in_type(graph, plain(graph, input, weight, bias, stride, padding, dilation, groups), kind)
-    else:
-        made = _of_volumes(graph, input, weight, stride, padding, dilation, groups)
-    if bias is not None:
-        made = add(graph, made, bias.reshape((1, made.size[1], *[1] * (len(made.size) - 2))))
-    return in_type(graph, made, kind)
+    if not transposed:
+        return in_type(graph, plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups), kind)
+    made = transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups)
+    return in_type(graph, _biased(graph, made, bias), kind)
 
 
-def plain_convolution(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
-    """A convolution without bias, of as many dimensions as there are."""
+def plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
+    """A convolution of as many dimensions as there are."""
     if len(weight.size) == 3:
-        return _of_rows(graph, input, weight, None, stride, padding, dilation, groups)
+        return _of_rows(graph, input, weight, bias, stride, padding, dilation, groups)
     if len(weight.size) == 5:
-        return _of_volumes(graph, input, weight, stride, padding, dilation, groups)
-    return convolution(graph, input, weight, None, stride, padding, dilation, groups)
+        return _biased(graph, _of_volumes(graph, input, weight, stride, padding, dilation, groups), bias)
+    return convolution(graph, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _biased(graph, made: TensorBox, bias: TensorBox | None) -> TensorBox:
+    return made if bias is None else add(graph, made, bias.reshape((1, made.size[1], *[1] * (len(made.size) - 2))))
 
 
 def _of_rows(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
@@ -127,7 +125,7 @@ def transposed_convolution(graph, input, weight, stride, padding, dilation, outp
         input = constant_pad_nd(graph, input, [count for way in reversed(ways) for count in (0, way.missing)])
     filters = _interleaved_weight(graph, weight, ways, groups)
     ones = [1] * len(ways)
-    made = plain_convolution(graph, input, filters, ones, [way.taps - 1 for way in ways], ones, groups)
+    made = plain_convolution(graph, input, filters, None, ones, [way.taps - 1 for way in ways], ones, groups)
 
     def place(index):
         channel, spatial = index[1], []
