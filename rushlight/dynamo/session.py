@@ -33,7 +33,13 @@ from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue
 from rushlight.dynamo.values.sets import SetValue
 from rushlight.dynamo.values.symbolic import SymbolicValue
-from rushlight.dynamo.values.tensor import LibraryFunctionValue, TensorValue, is_library_function
+from rushlight.dynamo.values.tensor import (
+    LibraryFunctionValue,
+    TensorMethodValue,
+    TensorValue,
+    is_library_function,
+    is_tensor_method,
+)
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
 
@@ -178,6 +184,9 @@ class Session:
         if is_library_function(value):
             self._identity(source, value)
             return LibraryFunctionValue(value)
+        if is_tensor_method(value):
+            self._identity(source, value)
+            return TensorMethodValue(value)
         if isinstance(value, type):
             self._identity(source, value)
             return make_class_value(value, None)

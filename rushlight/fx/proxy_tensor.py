@@ -32,7 +32,7 @@ from rushlight.ops.modes import DispatchMode
 from rushlight.ops.registry import aten
 from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
 
-_CLONE = aten("clone")
+_CLONE, _DETACH = aten("clone"), aten("detach")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -107,14 +107,22 @@ class ProxyMode(DispatchMode):
         return self._constant(value) if node is None else node
 
     def _same_memory(self, impl: TensorImpl) -> Node | None:
-        """The node of what a fake tensor is another handle of: `.data` makes one without calling an operator."""
+        """The node of what a tensor is another handle of: `.data` makes one without calling an operator. That of an input or
+        a parameter is written down as what it is, another tensor, which does not require grad."""
+        others = self.nodes if impl.fake else {} if impl in self.names else self.names
         place = (impl.dtype, impl.storage_offset, impl.sizes, impl.strides)
-        for other, node in reversed(self.nodes.items()) if impl.fake else ():
-            if other.storage is impl.storage and node.op == "call_function":
-                if (other.dtype, other.storage_offset, other.sizes, other.strides) == place:
-                    self.nodes[impl] = node
-                    return node
+        for other in reversed(others):
+            if other.storage is impl.storage and (other.dtype, other.storage_offset, other.sizes, other.strides) == place:
+                node = self.argument(wrap(other))
+                self.nodes[impl] = node if node.op == "call_function" else self._detached(node, wrap(impl))
+                return self.nodes[impl]
         return None
+
+    def _detached(self, node: Node, result: Tensor) -> Node:
+        detached = self.graph.create_node("call_function", _DETACH, (node,), name="detach")
+        detached.meta["stack_trace"] = self._locate()
+        detached.meta["val"] = self.fakes.from_tensor(result)
+        return detached
 
     def _constant(self, tensor: Tensor) -> Node:
         if tensor._impl.fake:

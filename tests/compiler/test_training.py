@@ -254,6 +254,9 @@ DATA = {
     "kept for the backward": lambda a: (lambda b: (b.data.mul_(3), b * 2))(a.exp()),
     "parts": lambda a: (lambda b: (b.data[1:].mul_(2), b * b.data))(a.exp()),
     "read before": lambda a: (lambda b, c: (c * 2, c.add_(1), b))(*(lambda b: (b, b.data))(a * 2)),
+    "an argument": lambda a: (a.data.mul_(2), a * a)[1],
+    "an argument, kept for the backward": lambda a: (a * a, a.data.mul_(2))[0],
+    "an argument's, returned": lambda a: (a * a.data, a.data),
 }
 
 

@@ -86,10 +86,18 @@ def data_of_a_result(a):
     return b.data + 1, b.detach() + 1
 
 
-@program(x)
+@one(x)
 def data_of_an_argument(a):
     a.data.add_(1)
     return a + 1, a.data * 2
+
+
+@one()
+def data_of_parameters():
+    average = [torch.ones_like(parameter) for parameter in LINEAR.parameters()]
+    for kept, parameter in zip(average, LINEAR.parameters(), strict=True):
+        kept.data.mul_(0.9).add_(parameter.data, alpha=0.1)
+    return average, LINEAR.weight.data.requires_grad
 
 
 @program()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
+from rushlight._C import BinaryMethod
 from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
@@ -93,8 +94,6 @@ class TensorValue(Value):
             return from_python(getattr(self.fake, name))
         if name == "grad" and self.source is not None:
             return self._gradient(tx)
-        if name == "data" and self.source is not None:
-            raise GraphBreak("attribute 'data' of a tensor from outside")
         if name in _GRAPH_ATTRIBUTES:
             return tx.call_in_graph("call_function", getattr, [self, ConstantValue(name)], {})
         if name == "__class__":
@@ -154,8 +153,10 @@ class TensorValue(Value):
             raise GraphBreak(f"attribute {name!r}, which the program gave a tensor")
         if name in _NEEDS_VALUES:
             raise GraphBreak(f"Tensor.{name}() needs the tensor's value", "keep the value in a tensor, or call it outside")
-        if name in _OF_THE_OBJECT:
+        if name in _OF_THE_OBJECT and not self._requires_as_asked(name, args, kwargs):
             raise GraphBreak(f"Tensor.{name}() acts on the tensor as an object", "call it outside of the compiled part")
+        if name == "requires_grad_":
+            return self
         if name in _VIEWS_IN_PLACE:
             return self._become(tx, name, args, kwargs)
         if name == "is_inference" and not args:
@@ -165,6 +166,11 @@ class TensorValue(Value):
         if name in _KNOWN_METHODS and not any(isinstance(value, TensorValue) for value in args):
             return fold(lambda *a, **k: getattr(self.fake, name)(*a, **k), *args, **kwargs)
         return tx.call_in_graph("call_method", name, [self, *args], kwargs)
+
+    def _requires_as_asked(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> bool:
+        """Whether a call is one of `requires_grad_` that changes nothing."""
+        asked = [*args, *kwargs.values()] or [ConstantValue(True)]
+        return name == "requires_grad_" and asked[0].is_constant() and asked[0].constant() is self.fake.requires_grad
 
     def item(self, tx: Translator, key: Value) -> Value:
         return tx.call_in_graph("call_function", operator.getitem, [self, key], {})
@@ -198,6 +204,22 @@ class LibraryFunctionValue(FixedValue):
         return f"torch.{getattr(self.value, '__name__', self.value)}"
 
 
+class TensorMethodValue(FixedValue):
+    """A method that is reached by the class: `Tensor.add`, `Tensor.__mul__`."""
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if not args or not isinstance(args[0], TensorValue):
+            raise GraphBreak(f"a call of {self} with these arguments")
+        return args[0].method(tx, _METHODS[id(self.value)], args[1:], kwargs)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        return tx.wrap_constant_attribute(self.value, name)
+
+    def __str__(self) -> str:
+        return f"Tensor.{_METHODS[id(self.value)]}"
+
+
+_METHODS = {id(value): name for name, value in vars(Tensor).items() if isinstance(value, FunctionType | BinaryMethod)}
 _OPERATORS = (OpOverload, OpOverloadPacket)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType)
 # Namespaces whose functions are called as their operators: `linalg_norm`.
@@ -220,6 +242,11 @@ def is_library_function(value: object) -> bool:
     if isinstance(value, _FUNCTIONS):
         return _is_public(value) or id(value) in ALLOWED_IN_GRAPH
     return isinstance(value, _OPERATORS) or id(value) in ALLOWED_IN_GRAPH
+
+
+def is_tensor_method(value: object) -> bool:
+    """Whether a callable is a method of Tensor."""
+    return id(value) in _METHODS
 
 
 def wrap_result(tx: Translator, node: Node, result: Any) -> Value:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from rushlight.core.dtype import dtype, float64, get_default_dtype, int64
+from rushlight.core.dtype import dtype, float32, float64, get_default_dtype, int64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
@@ -80,7 +80,7 @@ def _evenly_spaced(start: Number, end: Number, steps: int, kind: dtype, where) -
     else:
         step = (end - start) / (steps - 1)
     position = aten.arange.start_step(0, steps, 1, dtype=int64, device=where)
-    exact = float64 if kind.is_integral else kind
+    exact = float32 if kind.is_integral else kind
     rising = position.to(exact) * step + start
     falling = (steps - 1 - position).to(exact) * -step + end
     return aten.where.self(position < steps // 2, rising, falling).to(kind)
@@ -98,10 +98,10 @@ def _define_ranges(overload: str, start_type: str, end_type: str) -> None:
     def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=None, pin_memory=None):
         first, last = _bounds("logspace", start, end, steps)
         kind = _kind_of_range(first, last, dtype)
-        if kind.is_integral:
-            powers = _evenly_spaced(float(first), float(last), steps, float64, device)
+        if kind.is_integral and steps > 1:
+            powers = _evenly_spaced(int(first), int(last), steps, float32, device).to(float64)
             return aten.pow.Scalar(float(base), powers).to(kind)
-        powers = _evenly_spaced(first, last, steps, kind, device)
+        powers = _evenly_spaced(first, last, steps, float64 if kind.is_integral else kind, device)
         return aten.pow.Scalar(float(base), powers).to(kind)
 
 
@@ -121,10 +121,23 @@ def _triangle(name: str, row: int, col: int, offset: int, kind: dtype | None, wh
     kind = kind or int64
     if kind.name not in ("int32", "int64"):
         raise NotImplementedError(f"\"{name}\" not implemented for '{kind.scalar_name}'")
-    rows = aten.unsqueeze.default(aten.arange.start_step(0, row, 1, device=where), 1)
-    columns = aten.arange.start_step(0, col, 1, device=where)
-    inside = columns - rows <= offset if name == "tril_indices" else columns - rows >= offset
-    return aten.contiguous.default(aten.t.default(aten.nonzero.default(inside))).to(kind)
+    low = name == "tril_indices"
+    below = _below(row, col, offset + low)
+    count = below if low else row * col - below
+    # Of each row, where the indices begin and how many there are up to its end.
+    edges = aten.clamp.default(aten.arange.start(offset + low, offset + low + row, device=where), 0, col)
+    first, counts = (aten.zeros_like.default(edges), edges) if low else (edges, col - edges)
+    ends = aten.cumsum.default(counts, 0)
+    position = aten.arange.default(count, device=where)
+    rows = aten.searchsorted.Tensor(ends, position, right=True)
+    columns = position + aten.index_select.default(first - ends + counts, 0, rows)
+    return aten.stack.default([rows, columns]).to(kind)
+
+
+def _below(row: int, col: int, offset: int) -> int:
+    """How many places of a matrix have a column that is less than their row + offset."""
+    begin, full = (min(max(edge, 0), row) for edge in (-offset, col - offset))  # the rows with none, and before those with all
+    return (begin + full - 1 + 2 * offset) * (full - begin) // 2 + (row - full) * col
 
 
 @composite(f"tril_indices{_TRIANGLE}")

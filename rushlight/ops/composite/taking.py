@@ -69,7 +69,14 @@ def put_(self, index, source, accumulate=False):
 def nonzero_static(self, *, size, fill_value=-1):
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {size}")
-    found = aten.slice.Tensor(aten.nonzero.default(self), 0, 0, size)
-    made = aten.full.default((size, self.dim()), fill_value, dtype=int64, device=self.device)
-    aten.copy_.default(aten.slice.Tensor(made, 0, 0, found.size(0)), found)
-    return made
+    if not self.numel():
+        return aten.full.default((size, self.dim()), fill_value, dtype=int64, device=self.device)
+    ranks = aten.cumsum.default(aten.reshape.default(self, (-1,)) != 0, 0)
+    wanted = aten.arange.start(1, size + 1, device=self.device)
+    place = aten.searchsorted.Tensor(ranks, wanted)  # the first element up to which so many are not zero
+    is_there = wanted <= aten.select.int(ranks, 0, -1)
+    columns, step = [], self.numel()
+    for length in self.shape:
+        step //= length
+        columns.append(aten.where.ScalarOther(is_there, place // step % length, fill_value))
+    return aten.stack.default(columns, 1) if columns else aten.empty.memory_format((size, 0), dtype=int64, device=self.device)
