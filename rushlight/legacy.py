@@ -106,7 +106,7 @@ def to_dlpack(input: Tensor) -> Any:
 
 
 def unravel_index(indices: Tensor, shape: int | tuple[int, ...]) -> tuple[Tensor, ...]:
-    """The coordinates of flat indices into a row-major tensor of `shape`: a tensor like `indices` per dimension.
+    """The coordinates of flat indices into a row-major tensor of `shape`: an int64 tensor per dimension.
 
     Raises TypeError for indices that are no integers, ValueError for negative sizes.
     """
@@ -115,7 +115,7 @@ def unravel_index(indices: Tensor, shape: int | tuple[int, ...]) -> tuple[Tensor
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if any(size < 0 for size in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    found, rest = [], indices
+    found, rest = [], indices.to(dtypes.int64)
     for size in reversed(sizes):
         found.append(aten.remainder(rest, size))
         rest = aten.floor_divide(rest, size)

@@ -173,7 +173,7 @@ def _variance(input: Tensor, dim: Dims, unbiased, correction, keepdim: bool, dty
     squares = deviation * (deviation.conj() if kind.is_complex else deviation)
     total = aten.sum.dim_IntList(squares, listed(dim), keepdim)
     degrees = aten.clamp.default(counts(input, mask, dim, keepdim) - correction, 0)
-    return (total.real if kind.is_complex else total) / degrees
+    return ((total.real if kind.is_complex else total) / degrees).to(kind)
 
 
 def var(

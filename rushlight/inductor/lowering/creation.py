@@ -6,7 +6,7 @@ from rushlight.core.dtype import int64, of_number
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.lowering.builder import call, cast, index_value, number_value
 from rushlight.inductor.lowering.registry import lowering
-from rushlight.ops.meta.creation import arange_dtype, arange_length
+from rushlight.ops.meta.creation import arange_dtype, arange_length, arange_numbers
 
 
 @lowering("full")
@@ -24,6 +24,7 @@ def empty(graph, size, *, dtype=None, layout=None, device=None, pin_memory=None,
 @lowering("arange.start_step")
 def arange(graph, start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
     kind = arange_dtype((start, end, step), dtype)
+    start, end, step = arange_numbers((start, end, step), kind)
     count = arange_length(start, end, step)
 
     def inner(index):

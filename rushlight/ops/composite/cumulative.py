@@ -135,7 +135,7 @@ def _check_coordinates(self: Tensor, coordinates: Tensor, dim: int) -> None:
 
 def _gradients(self: Tensor, spacing: Sequence, dim: Sequence[int] | int | None, edge_order: int) -> tuple[Tensor, ...]:
     dims = range(self.dim()) if dim is None else wrap_dims((dim,) if isinstance(dim, int) else dim, self.dim())
-    if self.dtype.name in ("uint8", "int8", "int16") or self.dtype is bool_:
+    if self.dtype.name == "uint8" or self.dtype is bool_:
         raise RuntimeError(f"torch.gradient does not support {self.dtype} tensors; convert to a floating dtype")
     _check_gradient(self, spacing, dims, edge_order)
     return tuple(_gradient_along(self, step, axis, edge_order) for step, axis in zip(spacing, dims, strict=True))

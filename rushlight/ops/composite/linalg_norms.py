@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from rushlight.core.dtype import dtype as torch_dtype
-from rushlight.core.dtype import promote_types
+from rushlight.core.dtype import float32, promote_types
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -60,6 +60,8 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     _check_dtype("linalg.vector_norm", self, dtype)
     _check_not_empty(self, ord, dim)
     value = self if dtype is None else self.to(dtype)
+    if value.dtype.is_floating_point and value.dtype.itemsize < 4:  # powers of halves leave their range
+        return vector_norm(value.to(float32), ord, dim, keepdim).to(value.dtype)
     if value.is_complex():
         value = aten.abs.default(value)
     if ord == 2:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from itertools import combinations, combinations_with_replacement
 
-from rushlight.core.dtype import int64
+from rushlight.core.dtype import bool_, int64
 from rushlight.core.strides import broadcast_shapes, wrap_dim, wrap_dims
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.linalg_common import aten, conjugate
 from rushlight.ops.composite.pointwise import with_inplace
 from rushlight.ops.construct import tensor
 from rushlight.ops.meta.linalg_checks import check_inexact
+from rushlight.ops.meta.products import check_bmm
 from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import composite
 
@@ -164,8 +165,8 @@ def tensordot(self, other, dims_self, dims_other):
             )
     narrow = [i for i, j in zip(first, second, strict=True) if self.size(i) != 1 and other.size(j) == 1]
     wide = [j for i, j in zip(first, second, strict=True) if self.size(i) == 1 and other.size(j) != 1]
-    self = aten.sum.dim_IntList(self, narrow, True) if narrow else self
-    other = aten.sum.dim_IntList(other, wide, True) if wide else other
+    self = aten.sum.dim_IntList(self, narrow, True, dtype=self.dtype) if narrow else self
+    other = aten.sum.dim_IntList(other, wide, True, dtype=other.dtype) if wide else other
     kept = [axis for axis in range(self.dim()) if axis not in first]
     others = [axis for axis in range(other.dim()) if axis not in second]
     count = math.prod(self.size(axis) for axis in first)
@@ -176,11 +177,15 @@ def tensordot(self, other, dims_self, dims_other):
 
 
 def _scaled_sum(self: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
-    """beta * self + alpha * product, where `self` broadcasts to the product. With beta 0, NaN in `self` has no effect."""
+    """beta * self + alpha * product, where `self` broadcasts to the product. With beta 0, NaN in `self` has no effect. Among
+    integers both factors are integers, among booleans booleans."""
     if broadcast_shapes(self.shape, product.shape) != tuple(product.shape):
         raise RuntimeError(
             f"The expanded size of the tensor {list(self.shape)} must match that of the product, {list(product.shape)}"
         )
+    if product.dtype.is_integral:
+        kind = bool if product.dtype is bool_ else int
+        beta, alpha = kind(beta), kind(alpha)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product
@@ -189,7 +194,9 @@ def _scaled_sum(self: Tensor, product: Tensor, beta: float, alpha: float) -> Ten
 
 @with_inplace("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
 def addbmm(self, batch1, batch2, *, beta=1, alpha=1):
-    return _scaled_sum(self, aten.sum.dim_IntList(aten.bmm.default(batch1, batch2), [0]), beta, alpha)
+    check_bmm(batch1, batch2)
+    rows = aten.flatten.using_ints(aten.transpose.int(batch1, 0, 1), 1)  # one product of what lies side by side
+    return _scaled_sum(self, aten.mm.default(rows, aten.flatten.using_ints(batch2, 0, 1)), beta, alpha)
 
 
 @with_inplace("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")

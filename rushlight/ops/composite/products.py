@@ -67,7 +67,7 @@ def dot(self, tensor):
             f"inconsistent tensor size, expected tensor [{self.size(0)}] and src [{tensor.size(0)}] to have the same number "
             f"of elements, but got {self.size(0)} and {tensor.size(0)} elements respectively"
         )
-    return aten.sum.dim_IntList(aten.mul.Tensor(self, tensor), None)
+    return aten.sum.dim_IntList(aten.mul.Tensor(self, tensor), None, dtype=self.dtype)
 
 
 @composite("mv(Tensor self, Tensor vec) -> Tensor")

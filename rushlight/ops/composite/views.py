@@ -205,7 +205,7 @@ def sum_to_size(self, size):
     if extra < 0 or any(want not in (1, have) for want, have in zip(size, self.shape[extra:], strict=True)):
         raise RuntimeError(f"size {{{list(size)}}} is not expandable to size {{{list(self.shape)}}}.")
     dims = [*range(extra), *(extra + d for d, want in enumerate(size) if want == 1 and self.size(extra + d) != 1)]
-    reduced = aten.sum.dim_IntList(self, dims, True) if dims else self
+    reduced = aten.sum.dim_IntList(self, dims, True) if dims or not size else self
     return aten.view.default(reduced, size) if extra else reduced
 
 

@@ -15,7 +15,7 @@ from rushlight.core.tensor_impl import TensorImpl, empty_impl
 from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import convert, empty, number
 from rushlight.ops.meta.checks import check_operands, check_writable
-from rushlight.ops.meta.creation import arange_dtype, arange_length, check_sizes, format_strides
+from rushlight.ops.meta.creation import arange_dtype, arange_length, arange_numbers, check_sizes, format_strides
 from rushlight.ops.registry import aten, cpu
 
 
@@ -48,6 +48,7 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
 def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
     start, end, step = (value.item() if isinstance(value, Tensor) else value for value in (start, end, step))
     kind = arange_dtype((start, end, step), dtype)
+    start, end, step = arange_numbers((start, end, step), kind)
     count = arange_length(start, end, step)
     exact = np.float64 if kind.is_floating_point else np.int64
     made = empty((count,), kind)

@@ -13,8 +13,8 @@ from rushlight.ops.cpu import native
 from rushlight.ops.cpu.adaptive_pooling import lies_last, scatter_planes
 from rushlight.ops.cpu.common import empty, operand
 from rushlight.ops.cpu.results import contiguous
-from rushlight.ops.meta.checks import kept_format_strides, require_floating
-from rushlight.ops.meta.pooling import Window, check_divisor, check_pool_backward, make_windows, pooled_sizes
+from rushlight.ops.meta.checks import kept_format_strides
+from rushlight.ops.meta.pooling import Window, check_divisor, check_pool_backward, make_windows, pooled_sizes, require_poolable
 from rushlight.ops.registry import cpu
 
 Windows = tuple[Window, Window]
@@ -127,7 +127,7 @@ def avg_pool2d(
     self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):  # fmt: skip
     check_divisor(divisor_override)
-    require_floating("avg_pool2d", self)
+    require_poolable("avg_pool2d", self)
     windows = make_windows(self, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d")
     sizes = pooled_sizes(self, windows)
     x = _padded(operand(self, self.dtype), windows, 0)
@@ -135,7 +135,11 @@ def avg_pool2d(
     with np.errstate(all="ignore"):
         for _, _, met in _positions(windows):
             total += x[met]
-        total /= np.asarray(_divisors(windows, count_include_pad, divisor_override), x.dtype)
+        divisors = np.asarray(_divisors(windows, count_include_pad, divisor_override), x.dtype)
+        if x.dtype.kind == "f":
+            total /= divisors
+        else:
+            total = np.abs(total) // np.abs(divisors) * np.sign(total) * np.sign(divisors)  # towards zero
     return _store(total, self)
 
 

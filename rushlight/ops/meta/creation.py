@@ -74,9 +74,15 @@ def arange_dtype(values, given: dtype | None) -> dtype:
     return given or (get_default_dtype() if any(isinstance(value, float) for value in values) else int64)
 
 
+def arange_numbers(values, kind: dtype) -> list:
+    """Start, end and step as `arange` counts with them: for int64 without their fractions."""
+    return [int(value) if kind is int64 and isinstance(value, float) and math.isfinite(value) else value for value in values]
+
+
 @meta("arange.start_step")
 def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
-    return empty((arange_length(start, end, step),), arange_dtype((start, end, step), dtype))
+    kind = arange_dtype((start, end, step), dtype)
+    return empty((arange_length(*arange_numbers((start, end, step), kind)),), kind)
 
 
 @meta("randperm")

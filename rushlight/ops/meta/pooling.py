@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rushlight.core.dtype import int64
 from rushlight.core.tensor import Tensor
-from rushlight.ops.meta.checks import dims_of, kept_format_strides, require_floating
+from rushlight.ops.meta.checks import dims_of, kept_format_strides, not_implemented
 from rushlight.ops.meta.common import empty
 from rushlight.ops.registry import meta
 
@@ -138,12 +138,18 @@ def check_divisor(divisor_override: int | None) -> None:
         raise RuntimeError("avg_pool2d: divisor must be not zero")
 
 
+def require_poolable(name: str, tensor: Tensor) -> None:
+    """NotImplementedError unless means over windows are defined for the dtype: floating ones, and int64."""
+    if not tensor.dtype.is_floating_point and tensor.dtype is not int64:
+        raise not_implemented(name, tensor.dtype)
+
+
 @meta("avg_pool2d")
 def avg_pool2d(
     self, kernel_size, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
 ):  # fmt: skip
     check_divisor(divisor_override)
-    require_floating("avg_pool2d", self)
+    require_poolable("avg_pool2d", self)
     sizes = pooled_sizes(self, make_windows(self, kernel_size, stride, padding, 1, ceil_mode, "avg_pool2d"))
     return empty(sizes, self.dtype, kept_format_strides(sizes, self))
 

@@ -9,10 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from rushlight.core.dtype import float32, float64, int64
+from rushlight.core.dtype import float64, int64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import arange, aten
-from rushlight.ops.composite.network.upsampling import _output_sizes, _ratio, from_factors
+from rushlight.ops.composite.network.upsampling import (
+    _output_sizes,
+    _ratio,
+    check_weighted,
+    exact_type,
+    from_factors,
+    in_fixed_point,
+    to_bytes,
+)
 from rushlight.ops.registry import composite
 
 _BLOCK = 64
@@ -35,21 +43,24 @@ def _taps(x: Tensor, size: int, output: int, ratio: float, kernel: Callable, rad
     There are as many taps as the widest filter has; those that lie behind an output's filter weigh nothing.
     """
     stretch = max(ratio, 1.0)
-    exact = float64 if x.dtype is float64 else float32
+    exact = exact_type(x)
     centre = ((arange(x, output).to(exact) + 0.5) * ratio).unsqueeze(1)
     first = (centre - radius * stretch + 0.5).trunc().clamp(min=0)
     behind = (centre + radius * stretch + 0.5).trunc().clamp(max=size)
     source = first + arange(x, min(2 * math.ceil(radius * stretch) + 1, size)).to(exact)
     weights = kernel(((source - centre + 0.5) * (1.0 / stretch)).abs()).masked_fill(source >= behind, 0)
-    return source.clamp(max=size - 1).to(int64), (weights / weights.sum(1, True)).to(x.dtype)
+    return source.clamp(max=size - 1).to(int64), weights / weights.sum(1, True)
 
 
 def _along(x: Tensor, dim: int, output: int, ratio: float, kernel: Callable, radius: int) -> Tensor:
     """Resize one of the last two dimensions."""
-    size = x.shape[dim]
+    size, is_bytes = x.shape[dim], x.dtype is uint8
     places, weights = _taps(x, size, output, ratio, kernel, radius)
+    if is_bytes:
+        x = x.to(float64)
+        weights, unit = in_fixed_point(weights)
     nothing = aten.zeros.default([output, size], dtype=x.dtype, device=x.device)
-    matrix = aten.scatter_add.default(nothing, 1, places, weights)
+    matrix = aten.scatter_add.default(nothing, 1, places, weights.to(x.dtype))
     parts = []
     for first in range(0, output, _BLOCK):
         last = min(first + _BLOCK, output)
@@ -57,11 +68,15 @@ def _along(x: Tensor, dim: int, output: int, ratio: float, kernel: Callable, rad
         low, high = max(int((first + 0.5) * ratio - reach), 0), min(int((last - 0.5) * ratio + reach) + 1, size)
         block, met = matrix[first:last, low:high], aten.slice.Tensor(x, dim, low, high)
         parts.append(block.matmul(met) if dim == 2 else met.matmul(block.t()))
-    return parts[0] if len(parts) == 1 else aten.cat.default(parts, dim)
+    whole = parts[0] if len(parts) == 1 else aten.cat.default(parts, dim)
+    return to_bytes(whole, unit).to(uint8) if is_bytes else whole
 
 
 def _resize(x: Tensor, output_size, align_corners: bool, scales: tuple, kernel: Callable, radius: int) -> Tensor:
+    check_weighted(x, 2)
     for dim, output, scale in zip((3, 2), reversed(_output_sizes(x, output_size, 2)), reversed(scales), strict=True):
+        if x.dtype is uint8 and x.shape[dim] == output:
+            continue
         x = _along(x, dim, output, _ratio(x, x.shape[dim], output, scale, align_corners), kernel, radius)
     return x
 

@@ -37,7 +37,8 @@ def bilinear(input1, input2, weight, bias=None):
     out, first, second = weight.shape
     left = input1.reshape([-1, first]).mm(weight.permute([1, 0, 2]).reshape([first, out * second]))
     right = input2.reshape([-1, 1, second])
-    result = (left.view([-1, out, second]) * right).sum([-1]).view([*input1.shape[:-1], out])
+    products = left.view([-1, out, second]) * right
+    result = products.sum([-1], dtype=products.dtype).view([*input1.shape[:-1], out])
     return result if bias is None else result + bias
 
 

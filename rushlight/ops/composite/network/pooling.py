@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.dtype import iinfo, int64
 from rushlight.ops.composite.network.common import arange, aten, select_windows, spread, window_count
+from rushlight.ops.meta.pooling import require_poolable
 from rushlight.ops.registry import composite
 
 
@@ -135,7 +137,8 @@ def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
     _check_padding(kernel, borders)
     _check_volume(self, "max_pool3d")
     counts = _counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)
-    values, chosen = _gather_windows(self, counts, kernel, steps, borders, gaps, -math.inf).max(-1)
+    lowest = -math.inf if self.dtype.is_floating_point else iinfo(self.dtype).min
+    values, chosen = _gather_windows(self, counts, kernel, steps, borders, gaps, lowest).max(-1)
     places = arange(self, math.prod(self.shape[-3:])).view(self.shape[-3:])
     places = _gather_windows(places, counts, kernel, steps, borders, gaps, 0).expand([*chosen.shape, -1])
     return values, places.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
@@ -179,11 +182,14 @@ def avg_pool3d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_i
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     counts = _counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)
+    require_poolable("avg_pool3d", self)
     total = _gather_windows(self, counts, kernel, steps, borders, gaps, 0).sum(-1)
+    rounding = "trunc" if self.dtype is int64 else None
     if divisor_override:
-        return total / divisor_override
+        return aten.div.Tensor_mode(total, divisor_override, rounding_mode=rounding)
     counted = self.detach().new_ones(self.shape[-3:])
     if count_include_pad:
         padded = aten.constant_pad_nd.default(counted, [side for pad in reversed(borders) for side in (pad, pad)], 1)
-        return total / _gather_windows(padded, counts, kernel, steps, [0, 0, 0], gaps, 0).sum(-1)
-    return total / _gather_windows(counted, counts, kernel, steps, borders, gaps, 0).sum(-1)
+        counted, borders = padded, [0, 0, 0]
+    sizes = _gather_windows(counted, counts, kernel, steps, borders, gaps, 0).sum(-1)
+    return aten.div.Tensor_mode(total, sizes, rounding_mode=rounding)

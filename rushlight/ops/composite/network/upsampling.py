@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from rushlight.core.dtype import float32, float64, int64
+from rushlight.core.dtype import dtype, float32, float64, int64, uint8
+from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import arange, spread
+from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -61,9 +63,14 @@ def _nearest(given, output_size, scales, exact: bool):
 
 def _source_coordinates(x, size: int, output: int, scale: float | None, align_corners: bool):
     """Where the centre of each output lies among the inputs, as floats of at least 32 bits."""
-    index = arange(x, output).to(float64 if x.dtype is float64 else float32)
+    index = arange(x, output).to(exact_type(x))
     ratio = _ratio(x, size, output, scale, align_corners)
     return index * ratio if align_corners else (index + 0.5) * ratio - 0.5
+
+
+def exact_type(x: Tensor) -> dtype:
+    """The dtype in which coordinates and weights are calculated."""
+    return float64 if x.dtype in (float64, uint8) else float32
 
 
 def _linear_taps(coordinates, size: int):
@@ -90,7 +97,44 @@ def _cubic_outer(x):
     return ((CUBIC * x - 5 * CUBIC) * x + 8 * CUBIC) * x - 4 * CUBIC
 
 
+def check_weighted(x: Tensor, dims: int) -> None:
+    """NotImplementedError for a dtype that has no weighted sums: of integers, images of bytes have."""
+    if x.dtype.is_integral and not (x.dtype is uint8 and dims == 2):
+        raise not_implemented("interpolate", x.dtype)
+
+
+def in_fixed_point(weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Weights of one dimension as 16-bit integers, in float64, which holds sums of bytes by them exactly, and what one is
+    multiplied by: the largest power of two with which all fit, at most 2 ** 22."""
+    unit = aten.exp2.default(aten.log2.default(32767.5 / weights.max()).floor().clamp(max=22))
+    scaled = weights * unit
+    return (scaled.abs() + 0.5).floor() * scaled.sign(), unit
+
+
+def to_bytes(sums: Tensor, unit: Tensor) -> Tensor:
+    """Sums of bytes by weights in fixed point, rounded to bytes again."""
+    return (sums / unit + 0.5).floor().clamp(0, 255)
+
+
+def _interpolate_bytes(given: Tensor, output_size, scales, align_corners: bool, taps: Callable) -> Tensor:
+    """`_interpolate` of images of bytes: columns first, and bytes between the two passes, too."""
+    x, sizes = given.to(float64), _output_sizes(given, output_size, 2)
+    for dim, output, scale in zip((3, 2), reversed(sizes), reversed(scales), strict=True):
+        size = x.shape[dim]
+        if size == output:
+            continue
+        places, weights = zip(*taps(_source_coordinates(given, size, output, scale, align_corners), size), strict=True)
+        weights, unit = in_fixed_point(aten.stack.default(weights))
+        shape = [-1, 1] if dim == 2 else [-1]
+        parts = [x.index_select(dim, place) * by.view(shape) for place, by in zip(places, weights.unbind(), strict=True)]
+        x = to_bytes(sum(parts[1:], parts[0]), unit)
+    return x.to(uint8)
+
+
 def _interpolate(given, output_size, scales, align_corners: bool, taps: Callable):
+    check_weighted(given, len(scales))
+    if given.dtype is uint8:
+        return _interpolate_bytes(given, output_size, scales, align_corners, taps)
     x = given
     for index, output in enumerate(_output_sizes(x, output_size, len(scales))):
         dim = 2 + index
