@@ -7,12 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def parse_arguments(description: str, clean: Path) -> argparse.Namespace:
-    """`names` to check, none for all, and `write`, whether to add the clean ones to the file `clean`."""
+def argument_parser(description: str, clean: Path) -> argparse.ArgumentParser:
+    """A parser of `names` to check, none for all, and `write`, whether to add the clean ones to the file `clean`."""
     parser = argparse.ArgumentParser(description=description.split("\n")[0])
     parser.add_argument("names", nargs="*", help="torch's names, of operators without or with the variant; all by default")
     parser.add_argument("--write", action="store_true", help=f"add the clean ones to {clean.name}")
-    return parser.parse_args()
+    return parser
+
+
+def parse_arguments(description: str, clean: Path) -> argparse.Namespace:
+    """What `argument_parser` finds on the command line."""
+    return argument_parser(description, clean).parse_args()
 
 
 def chosen_operators(known: dict, names: list[str]) -> dict:

@@ -1,8 +1,9 @@
-"""Torch's own operator samples (OpInfo) run against Rushlight: every float32 operator of the CPU, forward and gradients.
+"""Torch's own operator samples (OpInfo) run against Rushlight: every operator of the CPU, forward and gradients.
 
     python -m tests.yardsticks.operators                  # all operators: a summary
     python -m tests.yardsticks.operators add mul          # some, by OpInfo's names
-    python -m tests.yardsticks.operators --write          # and add those that are clean now to clean_operators.txt
+    python -m tests.yardsticks.operators --dtype int64    # samples of another dtype than float32
+    python -m tests.yardsticks.operators --write          # and add those that are clean now to clean_operators.txt (float32)
 
 An operator is clean when all its samples agree in structure, shape, dtype, value and, where torch supports it, gradient.
 Random and uninitialised outputs are compared by shape and dtype. Needs torch and expecttest.
@@ -21,7 +22,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import rushlight
-from tests.yardsticks.command_line import add_to_list, chosen_operators, parse_arguments
+from tests.yardsticks.command_line import add_to_list, argument_parser, chosen_operators
 from tests.yardsticks.conversion import Converter, Unconvertible, as_array, counterpart, tensors_in
 
 CLEAN = Path(__file__).with_name("clean_operators.txt")
@@ -38,24 +39,24 @@ def full_name(op) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
-def operators() -> dict:
-    """The OpInfos of operators that take float32 on the CPU, by full name."""
-    return {full_name(op): op for op in op_db if torch.float32 in op.supported_dtypes("cpu")}
+def operators(kind: torch.dtype = torch.float32) -> dict:
+    """The OpInfos of operators that take a dtype on the CPU, by full name."""
+    return {full_name(op): op for op in op_db if kind in op.supported_dtypes("cpu")}
 
 
-def check(op) -> collections.Counter:
+def check(op, kind: torch.dtype = torch.float32) -> collections.Counter:
     """What the samples of an operator come to: counts by kind of outcome; other kinds than those of FINE name a difference."""
     function = counterpart(op)
     if function is None:
         return collections.Counter(["missing"])
-    gradients = op.supports_autograd and torch.float32 in op.supported_backward_dtypes("cpu")
+    gradients = op.supports_autograd and kind in op.supported_backward_dtypes("cpu")
     torch.manual_seed(0)
     np.random.seed(0)
     random.seed(0)
     outcomes = collections.Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for sample in op.sample_inputs("cpu", torch.float32, requires_grad=gradients):
+        for sample in op.sample_inputs("cpu", kind, requires_grad=gradients):
             outcomes.update(_outcomes(op, function, sample, gradients))
     return outcomes
 
@@ -126,13 +127,13 @@ def compare(expected: object, actual: object, relative: float, absolute: float, 
 
 def _gradient_outcomes(op, sample, expected, actual, leaves: list) -> list[str]:
     try:
-        wanted = _gradients(torch, sample.output_process_fn_grad(expected), [pair[0] for pair in leaves])
+        wanted = weighted_gradients(torch, sample.output_process_fn_grad(expected), [pair[0] for pair in leaves])
     except Exception:
         return ["oracle error"]
     if wanted is None:
         return []
     try:
-        got = _gradients(rushlight, sample.output_process_fn_grad(actual), [pair[1] for pair in leaves])
+        got = weighted_gradients(rushlight, sample.output_process_fn_grad(actual), [pair[1] for pair in leaves])
     except Exception as error:
         return ["gradient " + _described(error)]
     if got is None:
@@ -144,7 +145,7 @@ def _gradient_outcomes(op, sample, expected, actual, leaves: list) -> list[str]:
     return ["gradient ok"]
 
 
-def _gradients(library, outputs: object, leaves: list) -> tuple | None:
+def weighted_gradients(library, outputs: object, leaves: list) -> tuple | None:
     """Gradients of a weighted sum of the outputs, the weights drawn from a fixed seed."""
     outputs = [value for value in tensors_in(outputs, library.Tensor) if isinstance(value, library.Tensor) and value.requires_grad]
     if not outputs:
@@ -167,18 +168,21 @@ def _gradients_agree(want, have, relative: float, absolute: float) -> bool:
 
 def main() -> int:
     """Check the operators named on the command line, or all; print what differs and how many are clean."""
-    options = parse_arguments(__doc__, CLEAN)
+    parser = argument_parser(__doc__, CLEAN)
+    parser.add_argument("--dtype", default="float32", help="of the samples: a name of torch's")
+    options = parser.parse_args()
+    kind = getattr(torch, options.dtype)
     torch.set_num_threads(1)
-    chosen = chosen_operators(operators(), options.names)
+    chosen = chosen_operators(operators(kind), options.names)
     clean = []
     for name, op in chosen.items():
-        outcomes = check(op)
+        outcomes = check(op, kind)
         if is_clean(outcomes):
             clean.append(name)
         else:
             print(f"{name}: " + ", ".join(f"{count} {kind}" for kind, count in outcomes.items()))
     print(f"{len(clean)} of {len(chosen)} operators are clean")
-    if options.write:
+    if options.write and kind is torch.float32:
         add_to_list(CLEAN, clean)
     return 0
 
