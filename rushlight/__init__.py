@@ -133,13 +133,13 @@ from rushlight.amp.autocast_mode import (  # noqa: E402
 from rushlight.autograd import is_anomaly_check_nan_enabled, is_anomaly_enabled  # noqa: E402
 from rushlight.autograd.geometry import resize_as_  # noqa: E402
 from rushlight.core.printing import set_printoptions  # noqa: E402
-from rushlight.ops import library, return_types  # noqa: E402
+from rushlight.ops import return_types  # noqa: E402
 from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_dynamo", "aot", "backends", "compiler", "cpu", "cuda", "distributions", "fft", "func", "fx", "inductor", "jit", "linalg",
-    "masked", "multiprocessing", "nn", "optim", "overrides", "serialization", "signal", "special", "testing", "utils",
+    "_dynamo", "aot", "backends", "compiler", "cpu", "cuda", "distributions", "fft", "func", "fx", "inductor", "jit", "library",
+    "linalg", "masked", "multiprocessing", "nn", "optim", "overrides", "serialization", "signal", "special", "testing", "utils",
     "version",
 )  # fmt: skip
 _FUNCTIONS = {

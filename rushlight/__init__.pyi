@@ -137,7 +137,6 @@ from rushlight.autograd import is_anomaly_check_nan_enabled as is_anomaly_check_
 from rushlight.autograd import is_anomaly_enabled as is_anomaly_enabled
 from rushlight.autograd.geometry import resize_as_ as resize_as_
 from rushlight.core.printing import set_printoptions as set_printoptions
-from rushlight.ops import library as library
 from rushlight.ops import return_types as return_types
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
 from rushlight import _dynamo as _dynamo
@@ -152,6 +151,7 @@ from rushlight import func as func
 from rushlight import fx as fx
 from rushlight import inductor as inductor
 from rushlight import jit as jit
+from rushlight import library as library
 from rushlight import linalg as linalg
 from rushlight import masked as masked
 from rushlight import multiprocessing as multiprocessing

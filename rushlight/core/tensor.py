@@ -205,9 +205,9 @@ class Tensor(_C.TensorBase):
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The elements as a NumPy array over the same memory.
 
-        Raises RuntimeError for a tensor that requires grad, unless `force` (which detaches).
+        Raises RuntimeError for a tensor that requires grad where autograd records, unless `force` (which detaches).
         """
-        if self.requires_grad and not force:
+        if self.requires_grad and state.grad_enabled and not force:
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )

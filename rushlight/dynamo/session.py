@@ -42,6 +42,7 @@ from rushlight.dynamo.values.tensor import (
 )
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.ops.library import OperatorHandle
 
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
@@ -184,6 +185,9 @@ class Session:
         if is_library_function(value):
             self._identity(source, value)
             return LibraryFunctionValue(value)
+        if isinstance(value, OperatorHandle):
+            self._identity(source, value)
+            return LibraryFunctionValue(value._opoverload)
         if is_tensor_method(value):
             self._identity(source, value)
             return TensorMethodValue(value)

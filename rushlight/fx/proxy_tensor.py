@@ -85,17 +85,22 @@ class ProxyMode(DispatchMode):
             return result
         if isinstance(result, tuple):
             node.meta["val"] = result
-            for index, value in enumerate(result):
-                if isinstance(value, Tensor):
-                    self._record_item(node, index, value)
+            self._record_items(node, result)
         elif isinstance(result, Tensor):
             self.track(result, node)
         return result
 
-    def _record_item(self, node: Node, index: int, value: Tensor) -> None:
-        item = self.graph.create_node("call_function", operator.getitem, (node, index), name=f"{node.name}_{index}")
-        item.meta["stack_trace"] = node.meta["stack_trace"]
-        self.track(value, item)
+    def _record_items(self, node: Node, result: tuple | list) -> None:
+        for index, value in enumerate(result):
+            if not isinstance(value, Tensor | list):
+                continue
+            item = self.graph.create_node("call_function", operator.getitem, (node, index), name=f"{node.name}_{index}")
+            item.meta["stack_trace"] = node.meta["stack_trace"]
+            if isinstance(value, Tensor):
+                self.track(value, item)
+            else:
+                item.meta["val"] = value
+                self._record_items(item, value)
 
     def argument(self, value: object) -> object:
         """What stands for `value` in a node's arguments: a node for a tensor or a symbolic integer, anything else itself."""

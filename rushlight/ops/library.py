@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import partial
 
@@ -27,6 +26,16 @@ _changed: list[str] = []  # operators of the project, and keys, for which kernel
 def has_foreign_kernels() -> bool:
     """Whether operators of the project do, or did, something else than it says, because kernels were registered for them."""
     return bool(_changed)
+
+
+class OperatorHandle:
+    """Something of Python's that stands for an operator: to call it is to call the operator."""
+
+    def __init__(self, op: OpOverload) -> None:
+        self._opoverload = op
+
+    def __call__(self, *args, **kwargs):
+        return self._opoverload(*args, **kwargs)
 
 
 class Library:
@@ -91,19 +100,3 @@ def _key(name: str) -> DispatchKey:
         return DispatchKey[name]
     except KeyError:
         raise ValueError(f"unknown dispatch key {name!r}; keys are {', '.join(key.name for key in DispatchKey)}") from None
-
-
-def custom_op(name: str, fn: Callable | None = None, /, *, schema: str, device_types: str = "cpu") -> Callable:
-    """Make `fn` the operator `name` ("namespace::op") with the argument part `schema` ("(Tensor x) -> Tensor").
-
-    Usable as a decorator. Add a shape rule with `Library(...).impl(name, fn, "Meta")` to have it captured.
-    """
-
-    def register(function: Callable) -> OpOverload:
-        namespace, _, short = name.partition("::")
-        op = namespaces.add(define(namespace, str(parse_schema(short + schema))))
-        op.register(DispatchKey.CPU, Kernel(function))
-        op.__doc__ = inspect.getdoc(function) or op.__doc__
-        return op
-
-    return register if fn is None else register(fn)

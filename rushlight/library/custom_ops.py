@@ -1,0 +1,309 @@
+"""Operators made of Python functions. What compiles treats a call as one node and does not look inside.
+
+    @torch.library.custom_op("mylib::scaled", mutates_args=())
+    def scaled(x: Tensor, by: float) -> Tensor:
+        return torch.from_numpy(x.numpy() * by)
+
+    @scaled.register_fake
+    def _(x, by):
+        return torch.empty_like(x)
+
+Stage: between the user's program and the dispatcher. A kernel for the CPU runs the function; one for Meta runs the rule for
+shapes, also where tensors are fake; one for Autograd, if an argument requires grad, records a Function.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from rushlight.autograd.function import Function, FunctionCtx
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import DataDependentError
+from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.library.names import split_name
+from rushlight.library.schemas import infer_schema
+from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator
+from rushlight.ops.library import OperatorHandle
+from rushlight.ops.packet import namespaces
+from rushlight.ops.schema import parse_schema
+
+fake_tensor = LazyModule("rushlight.fx.fake_tensor")
+
+
+class CustomOpDef(OperatorHandle):
+    """An operator made of a function, and its rules. It is also `torch.ops.namespace.name`."""
+
+    def __init__(self, op: OpOverload, function: Callable) -> None:
+        super().__init__(op)
+        self._namespace, self._name = op.namespace, op._opname
+        self._init_fn = function
+        self._backward: Callable | None = None
+        self._setup_context: Callable | None = None
+        self.__doc__ = inspect.getdoc(function)
+        self.__name__ = self._name
+        op.__doc__ = self.__doc__ or op.__doc__
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef({self._opoverload.name})>"
+
+    @property
+    def _qualname(self) -> str:
+        return self._opoverload.name
+
+    def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable | None = None, /) -> Callable:
+        """Run `fn` on tensors of these devices; None means all. Those that this library does not have are left out."""
+
+        def register(function: Callable) -> Callable:
+            kinds = ("cpu",) if device_types is None else (device_types,) if isinstance(device_types, str) else device_types
+            if "cpu" in kinds:
+                self._opoverload.register(DispatchKey.CPU, Kernel(self._checked(function)))
+            return function
+
+        return register if fn is None else register(fn)
+
+    def register_fake(self, fn: Callable, /) -> Callable:
+        """Let `fn`, called with tensors that have no data, make results of the right shapes, dtypes and strides."""
+
+        def shaped(*args, **kwargs):
+            is_faked = any(tensor._impl.fake for tensor in _tensors((*args, *kwargs.values())))
+            with fake_tensor.FakeTensorMode() if is_faked else nullcontext():
+                return fn(*args, **kwargs)
+
+        self._opoverload.register(DispatchKey.Meta, Kernel(shaped))
+        return fn
+
+    def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
+        """Differentiate by `backward(ctx, *grads)`, which returns a gradient, or None, per positional argument: for a list of
+        tensors, a list.
+
+        `setup_context(ctx, inputs, output)` keeps what it needs; where the operator has keyword-only arguments, it gets them
+        as `keyword_only_inputs`, too. RuntimeError for an operator that writes to its arguments.
+        """
+        if _written(self._opoverload):
+            raise RuntimeError(
+                f"Cannot register autograd formula for non-functional operator {self._opoverload} with schema "
+                f"{self._opoverload._schema}. Please create a functional operator and register an autograd formula for that."
+            )
+        self._backward, self._setup_context = backward, setup_context
+        self._opoverload.register(DispatchKey.Autograd, Kernel(self._recorded))
+
+    def _register_defaults(self) -> None:
+        """What holds until rules are registered: without results there is nothing to shape, and nothing is differentiated."""
+        self._opoverload.register(DispatchKey.Autograd, Kernel(self._recorded))
+        if not self._opoverload._schema.returns:
+            self.register_fake(lambda *args, **kwargs: None)
+        else:
+            self._opoverload.register(DispatchKey.Meta, Kernel(self._refuse))
+
+    def _refuse(self, *args, **kwargs):
+        raise DataDependentError(
+            f"There was no fake impl registered for {self}: what its results are like is not known before it has run. Please "
+            f"use `{self._name}.register_fake` to add one."
+        )
+
+    def _checked(self, function: Callable) -> Callable:
+        """The function as a kernel, whose results must be tensors of their own."""
+
+        def kernel(*args, **kwargs):
+            result = function(*args, **kwargs)
+            given = {id(tensor._impl.storage) for tensor in _tensors((*args, *kwargs.values()))}
+            for tensor in _tensors((result,)):
+                if id(tensor._impl.storage) in given and tensor._impl.storage.nbytes:
+                    raise RuntimeError(
+                        f"{self._opoverload.name}: a result of this custom operator shares its memory with an argument or with "
+                        "another result; return a clone of it"
+                    )
+                given.add(id(tensor._impl.storage))
+            return result
+
+        return kernel
+
+    def _recorded(self, *args, **kwargs):
+        if not state.grad_enabled or not any(tensor.requires_grad for tensor in _tensors((*args, *kwargs.values()))):
+            with ExcludeKeys(AUTOGRAD_BITS):
+                return self._opoverload(*args, **kwargs)
+        if _written(self._opoverload):
+            return self._write(args, kwargs)
+        stack = self._opoverload.normalize(args, kwargs)
+        count = self._opoverload._schema.positional_count
+        names = [argument.name for argument in self._opoverload._schema.arguments]
+        call = _Call(self, stack[:count], dict(zip(names[count:], stack[count:], strict=True)))
+        found = _Recorded.apply(call, *_tensors(call.inputs))
+        found = found if isinstance(found, tuple) else (found,)
+        return _filled(_places(call.output), iter(found))
+
+    def _write(self, args: tuple, kwargs: dict):
+        stack = self._opoverload.normalize(args, kwargs)
+        for tensor in _tensors([stack[position] for position in _written(self._opoverload)]):
+            if tensor.requires_grad:
+                raise RuntimeError(
+                    f"{self._opoverload.name}: a custom operator has no derivative with respect to a tensor that it writes to, "
+                    "and one was given that requires grad; detach it"
+                )
+        with ExcludeKeys(AUTOGRAD_BITS), no_grad():
+            return self._opoverload(*args, **kwargs)
+
+
+@dataclass
+class _Call:
+    """A call that is recorded: the positional arguments, those by keyword, and the result once it is there."""
+
+    definition: CustomOpDef
+    inputs: Sequence
+    keywords: dict
+    output: object = None
+
+
+class _Recorded(Function):
+    """The call of an operator; its tensors, also those in lists, are the arguments after the first."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, call: _Call, *tensors: Tensor):
+        definition = call.definition
+        with ExcludeKeys(AUTOGRAD_BITS):
+            call.output = definition._opoverload(*call.inputs, **call.keywords)
+        if definition._setup_context is not None:
+            more = {"keyword_only_inputs": call.keywords} if call.keywords else {}
+            definition._setup_context(ctx=ctx, inputs=tuple(call.inputs), output=call.output, **more)
+        ctx._definition, ctx._inputs, ctx._output = definition, [_places(value) for value in call.inputs], _places(call.output)
+        return tuple(_tensors((call.output,)))
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, *grads: Tensor):
+        definition, inputs, output = ctx._definition, ctx._inputs, ctx._output
+        if definition._backward is None:
+            raise RuntimeError(
+                f"Trying to backward through {definition._opoverload} but no autograd formula was registered. Please use "
+                "register_autograd to add one."
+            )
+        needed = iter(ctx.needs_input_grad[1:])
+        ctx.needs_input_grad = tuple(_filled(value, needed) if _count(value) else False for value in inputs)
+        given = _filled(output, iter(grads))
+        found = definition._backward(ctx, *(given if isinstance(output, tuple) else (given,)))
+        found = found if isinstance(found, tuple) else (found,)
+        if len(found) != len(inputs):
+            raise RuntimeError(
+                f"{definition._opoverload}: its backward returned {len(found)} gradients, expected one, or None, for each of "
+                f"its {len(inputs)} positional arguments"
+            )
+        flat = []
+        for value, grad in zip(inputs, found, strict=True):
+            if value is _TENSOR:
+                flat.append(grad)
+            else:
+                flat.extend([None] * _count(value) if grad is None else list(grad)[: _count(value)])
+        return None, *flat
+
+
+def _tensors(values: Iterable) -> list[Tensor]:
+    """The tensors among arguments or results, and in lists of them, in order."""
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found.extend(_tensors(value))
+    return found
+
+
+_TENSOR = object()
+
+
+def _places(value: object) -> object:
+    """An argument or result with `_TENSOR` in place of each tensor: how it is built, without keeping any."""
+    if isinstance(value, Tensor):
+        return _TENSOR
+    return type(value)([_places(item) for item in value]) if isinstance(value, list | tuple) else value
+
+
+def _count(places: object) -> int:
+    return sum(map(_count, places)) if isinstance(places, list | tuple) else places is _TENSOR
+
+
+def _filled(places: object, values: Iterator) -> object:
+    """What `_places` made, with the next of `values` in each place."""
+    if places is _TENSOR:
+        return next(values)
+    return type(places)([_filled(item, values) for item in places]) if isinstance(places, list | tuple) else places
+
+
+def _written(op: OpOverload) -> list[int]:
+    """The positions of the arguments that an operator writes to."""
+    return [index for index, argument in enumerate(op._schema.arguments) if "!" in argument.alias]
+
+
+def custom_op(
+    name: str,
+    fn: Callable | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    device_types: str | Sequence[str] | None = None,
+    schema: str | None = None,
+) -> Callable:
+    """Make `fn` the operator "namespace::name". A decorator without it.
+
+    The schema is read off the annotations of `fn`, unless `schema` says it: "(Tensor x) -> Tensor". `mutates_args` names the
+    arguments that `fn` writes to. Results must not share memory with arguments. ValueError for annotations that make no
+    schema, RuntimeError where the operator exists.
+    """
+
+    def register(function: Callable) -> CustomOpDef:
+        namespace, short = split_name(name)
+        text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
+        op = namespaces.add(define(namespace, str(parse_schema(short + text))))
+        made = CustomOpDef(op, function)
+        made._register_defaults()
+        made.register_kernel(device_types, function)
+        _definitions[op.name] = made
+        return made
+
+    return register if fn is None else register(fn)
+
+
+_definitions: dict[str, CustomOpDef] = {}
+
+
+def _definition(op: str | OpOverload | CustomOpDef) -> CustomOpDef:
+    """What an operator's rules belong to; made for one that was defined otherwise."""
+    if isinstance(op, CustomOpDef):
+        return op
+    found = op if isinstance(op, OpOverload) else find_operator(*_name_and_overload(op))
+    if found.name not in _definitions:
+        if found.namespace == "aten":
+            raise RuntimeError(f"{found} belongs to Rushlight; rules can be registered for operators from outside")
+        _definitions[found.name] = CustomOpDef(found, found)
+    return _definitions[found.name]
+
+
+def _name_and_overload(name: str) -> tuple[str, str]:
+    namespace, short = split_name(name)
+    plain, _, overload = short.partition(".")
+    return f"{namespace}::{plain}", overload
+
+
+def register_fake(op: str | OpOverload | CustomOpDef, func: Callable | None = None, /, *, lib: object = None) -> Callable:
+    """`CustomOpDef.register_fake` for an operator given by name, as "namespace::name", or as an object."""
+    register = _definition(op).register_fake
+    return register if func is None else register(func)
+
+
+def register_kernel(
+    op: str | OpOverload | CustomOpDef, device_types: str | Sequence[str] | None, func: Callable | None = None, /, *,
+    lib: object = None,
+) -> Callable:  # fmt: skip
+    """`CustomOpDef.register_kernel` for an operator given by name, as "namespace::name", or as an object."""
+    return _definition(op).register_kernel(device_types, func)
+
+
+def register_autograd(
+    op: str | OpOverload | CustomOpDef, backward: Callable, /, *, setup_context: Callable | None = None, lib: object = None
+) -> None:
+    """`CustomOpDef.register_autograd` for an operator given by name, as "namespace::name", or as an object."""
+    _definition(op).register_autograd(backward, setup_context=setup_context)

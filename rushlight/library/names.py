@@ -1,0 +1,43 @@
+"""Defining operators, and registering kernels for them, by their qualified names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.ops.library import Library
+
+_libraries: list[Library] = []  # what they define stays for as long as the process runs
+_KEYS = {"cpu": "CPU", "default": "CompositeExplicitAutograd", "meta": "Meta"}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """The namespace and the rest of "namespace::name"; ValueError where one is missing."""
+    namespace, _, short = name.partition("::")
+    if not namespace or not short:
+        raise ValueError(f"expected the name of an operator as 'namespace::name', got {name!r}")
+    return namespace, short
+
+
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Sequence = ()) -> None:
+    """Add the operator "namespace::name" of `schema`, "(Tensor x) -> Tensor", which has no kernels yet."""
+    namespace, short = split_name(qualname)
+    if lib is None:
+        lib = Library(namespace, "FRAGMENT")
+        _libraries.append(lib)
+    lib.define(short + schema)
+
+
+def impl(
+    qualname: str, types: str | Sequence[str], func: Callable | None = None, *, lib: Library | None = None
+) -> Callable | None:
+    """Register `func` for an operator on devices ("cpu", or "default" for all) or at dispatch keys. A decorator without it."""
+
+    def register(function: Callable) -> None:
+        namespace, _ = split_name(qualname)
+        library = lib or Library(namespace, "FRAGMENT")
+        if lib is None:
+            _libraries.append(library)
+        for kind in (types,) if isinstance(types, str) else types:
+            library.impl(qualname, function, _KEYS.get(kind, kind))
+
+    return register if func is None else register(func)
