@@ -7,7 +7,7 @@ is an ordinary handle whose TensorImpl claims the CPU and dispatches to Meta.
 from __future__ import annotations
 
 from rushlight.core.device import CPU, META
-from rushlight.core.dispatch_key import AUTOGRAD_BITS, META_KEYS
+from rushlight.core.dispatch_key import AUTOGRAD_BITS, META_KEYS, DispatchKey
 from rushlight.core.dtype import bool_, uint8
 from rushlight.core.storage import StorageImpl, without_data
 from rushlight.core.tensor import Tensor, wrap
@@ -61,10 +61,17 @@ class FakeTensorMode(DispatchMode):
                 f"{op} needs the values of a tensor, which are not known while a program is captured. "
                 "Keep the value in a tensor, or leave this part out of the compiled function."
             )
+        foreign = op.kernels.get(DispatchKey.Meta) if op.namespace != "aten" else None
+        if foreign is not None:
+            with ExcludeKeys(AUTOGRAD_BITS), self:  # a rule of users, which may call any operators
+                return _map_tensors(self._as_fake, foreign.bind(op, META_KEYS)(*args, **kwargs))
         if op._names_device:
             kwargs["device"] = META
         with ExcludeKeys(AUTOGRAD_BITS):
             return _map_tensors(_claim_cpu, op(*args, **kwargs))
+
+    def _as_fake(self, tensor: Tensor) -> Tensor:
+        return _claim_cpu(tensor) if tensor._impl.device == META else self.from_tensor(tensor)
 
 
 def _needs_values(op: OpOverload, args: tuple) -> bool:

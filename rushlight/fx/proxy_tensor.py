@@ -83,7 +83,7 @@ class ProxyMode(DispatchMode):
             self.track(self.fakes.from_tensor(result), node)
             self.nodes[result._impl] = node
             return result
-        if isinstance(result, tuple):
+        if isinstance(result, tuple | list):
             node.meta["val"] = result
             self._record_items(node, result)
         elif isinstance(result, Tensor):

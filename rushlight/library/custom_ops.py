@@ -16,13 +16,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 from rushlight.autograd.function import Function, FunctionCtx
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey
-from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError
 from rushlight.core.thread_state import ExcludeKeys, state
@@ -32,8 +30,6 @@ from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator
 from rushlight.ops.library import OperatorHandle
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
-
-fake_tensor = LazyModule("rushlight.fx.fake_tensor")
 
 
 class CustomOpDef(OperatorHandle):
@@ -69,13 +65,7 @@ class CustomOpDef(OperatorHandle):
 
     def register_fake(self, fn: Callable, /) -> Callable:
         """Let `fn`, called with tensors that have no data, make results of the right shapes, dtypes and strides."""
-
-        def shaped(*args, **kwargs):
-            is_faked = any(tensor._impl.fake for tensor in _tensors((*args, *kwargs.values())))
-            with fake_tensor.FakeTensorMode() if is_faked else nullcontext():
-                return fn(*args, **kwargs)
-
-        self._opoverload.register(DispatchKey.Meta, Kernel(shaped))
+        self._opoverload.register(DispatchKey.Meta, Kernel(fn))
         return fn
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:

@@ -201,6 +201,31 @@ def test_rules_by_name():
     assert x.grad.tolist() == [2.0] * 3
 
 
+def test_rules_in_a_library():
+    """Rules at the key Meta may call operators that know nothing of fake tensors."""
+    library = torch.library.Library("test_custom_library", "DEF")
+    library.define("wide(Tensor x, int n) -> Tensor[]")
+    library.impl("wide", lambda x, n: [x.repeat(n), x + n], "CPU")
+    library.impl("wide", lambda x, n: [torch.empty(x.shape[0] * n), torch.empty_like(x)], "Meta")
+    library.define("constant(int n) -> Tensor")
+    library.impl("constant", torch.ones, "CPU")
+    library.impl("constant", torch.empty, "Meta")
+    ops = torch.ops.test_custom_library
+
+    def function(x):
+        wide, moved = ops.wide(x, 2)
+        return wide[: x.shape[0]] * moved + ops.constant(3)
+
+    try:
+        x = torch.arange(3.0)
+        library.impl("constant", torch.ones, "CompositeExplicitAutograd")
+        for dynamic in (False, True):
+            found, _ = compiled(function, x, dynamic=dynamic)
+            torch.testing.assert_close(found, x * (x + 2) + 1)
+    finally:
+        library._destroy()
+
+
 def test_names_and_rules_that_are_not_there():
     with pytest.raises(ValueError, match="expected the name of an operator as 'namespace::name', got 'lonely'"):
         torch.library.custom_op("lonely", lambda: None, mutates_args=())
