@@ -58,14 +58,14 @@ class CustomOpDef(OperatorHandle):
         def register(function: Callable) -> Callable:
             kinds = ("cpu",) if device_types is None else (device_types,) if isinstance(device_types, str) else device_types
             if "cpu" in kinds:
-                self._opoverload.register(DispatchKey.CPU, Kernel(self._checked(function)))
+                self._opoverload.register(DispatchKey.CPU, Kernel(self._counting(self._checked(function))))
             return function
 
         return register if fn is None else register(fn)
 
     def register_fake(self, fn: Callable, /) -> Callable:
         """Let `fn`, called with tensors that have no data, make results of the right shapes, dtypes and strides."""
-        self._opoverload.register(DispatchKey.Meta, Kernel(fn))
+        self._opoverload.register(DispatchKey.Meta, Kernel(self._counting(fn)))
         return fn
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
@@ -75,7 +75,7 @@ class CustomOpDef(OperatorHandle):
         `setup_context(ctx, inputs, output)` keeps what it needs; where the operator has keyword-only arguments, it gets them
         as `keyword_only_inputs`, too. RuntimeError for an operator that writes to its arguments.
         """
-        if _written(self._opoverload):
+        if written_positions(self._opoverload):
             raise RuntimeError(
                 f"Cannot register autograd formula for non-functional operator {self._opoverload} with schema "
                 f"{self._opoverload._schema}. Please create a functional operator and register an autograd formula for that."
@@ -102,8 +102,8 @@ class CustomOpDef(OperatorHandle):
 
         def kernel(*args, **kwargs):
             result = function(*args, **kwargs)
-            given = {id(tensor._impl.storage) for tensor in _tensors((*args, *kwargs.values()))}
-            for tensor in _tensors((result,)):
+            given = {id(tensor._impl.storage) for tensor in tensors_in((*args, *kwargs.values()))}
+            for tensor in tensors_in((result,)):
                 if id(tensor._impl.storage) in given and tensor._impl.storage.nbytes:
                     raise RuntimeError(
                         f"{self._opoverload.name}: a result of this custom operator shares its memory with an argument or with "
@@ -114,23 +114,39 @@ class CustomOpDef(OperatorHandle):
 
         return kernel
 
+    def _counting(self, function: Callable) -> Callable:
+        """The function, with the versions of what it writes to going up: it may write where no operator sees it."""
+        written = written_positions(self._opoverload)
+        if not written:
+            return function
+
+        def kernel(*args, **kwargs):
+            result = function(*args, **kwargs)
+            stack = self._opoverload.normalize(args, kwargs)
+            for tensor in tensors_in([stack[position] for position in written]):
+                if not tensor._impl.inference:
+                    tensor._impl.version.value += 1
+            return result
+
+        return kernel
+
     def _recorded(self, *args, **kwargs):
-        if not state.grad_enabled or not any(tensor.requires_grad for tensor in _tensors((*args, *kwargs.values()))):
+        if not state.grad_enabled or not any(tensor.requires_grad for tensor in tensors_in((*args, *kwargs.values()))):
             with ExcludeKeys(AUTOGRAD_BITS):
                 return self._opoverload(*args, **kwargs)
-        if _written(self._opoverload):
+        if written_positions(self._opoverload):
             return self._write(args, kwargs)
         stack = self._opoverload.normalize(args, kwargs)
         count = self._opoverload._schema.positional_count
         names = [argument.name for argument in self._opoverload._schema.arguments]
         call = _Call(self, stack[:count], dict(zip(names[count:], stack[count:], strict=True)))
-        found = _Recorded.apply(call, *_tensors(call.inputs))
+        found = _Recorded.apply(call, *tensors_in(call.inputs))
         found = found if isinstance(found, tuple) else (found,)
-        return _filled(_places(call.output), iter(found))
+        return filled(places_of(call.output), iter(found))
 
     def _write(self, args: tuple, kwargs: dict):
         stack = self._opoverload.normalize(args, kwargs)
-        for tensor in _tensors([stack[position] for position in _written(self._opoverload)]):
+        for tensor in tensors_in([stack[position] for position in written_positions(self._opoverload)]):
             if tensor.requires_grad:
                 raise RuntimeError(
                     f"{self._opoverload.name}: a custom operator has no derivative with respect to a tensor that it writes to, "
@@ -155,14 +171,16 @@ class _Recorded(Function):
 
     @staticmethod
     def forward(ctx: FunctionCtx, call: _Call, *tensors: Tensor):
-        definition = call.definition
+        definition, needed = call.definition, iter(ctx.needs_input_grad[1:])
+        ctx._definition, ctx._inputs = definition, list(map(places_of, call.inputs))
+        ctx.needs_input_grad = tuple(filled(value, needed) if _count(value) else False for value in ctx._inputs)
         with ExcludeKeys(AUTOGRAD_BITS):
             call.output = definition._opoverload(*call.inputs, **call.keywords)
         if definition._setup_context is not None:
             more = {"keyword_only_inputs": call.keywords} if call.keywords else {}
             definition._setup_context(ctx=ctx, inputs=tuple(call.inputs), output=call.output, **more)
-        ctx._definition, ctx._inputs, ctx._output = definition, [_places(value) for value in call.inputs], _places(call.output)
-        return tuple(_tensors((call.output,)))
+        ctx._output = places_of(call.output)
+        return tuple(tensors_in((call.output,)))
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grads: Tensor):
@@ -172,9 +190,7 @@ class _Recorded(Function):
                 f"Trying to backward through {definition._opoverload} but no autograd formula was registered. Please use "
                 "register_autograd to add one."
             )
-        needed = iter(ctx.needs_input_grad[1:])
-        ctx.needs_input_grad = tuple(_filled(value, needed) if _count(value) else False for value in inputs)
-        given = _filled(output, iter(grads))
+        given = filled(output, iter(grads))
         found = definition._backward(ctx, *(given if isinstance(output, tuple) else (given,)))
         found = found if isinstance(found, tuple) else (found,)
         if len(found) != len(inputs):
@@ -191,39 +207,39 @@ class _Recorded(Function):
         return None, *flat
 
 
-def _tensors(values: Iterable) -> list[Tensor]:
+def tensors_in(values: Iterable) -> list[Tensor]:
     """The tensors among arguments or results, and in lists of them, in order."""
     found = []
     for value in values:
         if isinstance(value, Tensor):
             found.append(value)
         elif isinstance(value, list | tuple):
-            found.extend(_tensors(value))
+            found.extend(tensors_in(value))
     return found
 
 
 _TENSOR = object()
 
 
-def _places(value: object) -> object:
+def places_of(value: object) -> object:
     """An argument or result with `_TENSOR` in place of each tensor: how it is built, without keeping any."""
     if isinstance(value, Tensor):
         return _TENSOR
-    return type(value)([_places(item) for item in value]) if isinstance(value, list | tuple) else value
+    return type(value)([places_of(item) for item in value]) if isinstance(value, list | tuple) else value
 
 
 def _count(places: object) -> int:
     return sum(map(_count, places)) if isinstance(places, list | tuple) else places is _TENSOR
 
 
-def _filled(places: object, values: Iterator) -> object:
-    """What `_places` made, with the next of `values` in each place."""
+def filled(places: object, values: Iterator) -> object:
+    """What `places_of` made, with the next of `values` in each place."""
     if places is _TENSOR:
         return next(values)
-    return type(places)([_filled(item, values) for item in places]) if isinstance(places, list | tuple) else places
+    return type(places)([filled(item, values) for item in places]) if isinstance(places, list | tuple) else places
 
 
-def _written(op: OpOverload) -> list[int]:
+def written_positions(op: OpOverload) -> list[int]:
     """The positions of the arguments that an operator writes to."""
     return [index for index, argument in enumerate(op._schema.arguments) if "!" in argument.alias]
 

@@ -13,6 +13,7 @@ import rushlight as torch
 from rushlight import Tensor
 from rushlight.dynamo.guarded_code import Unsupported
 from rushlight.fx import GraphModule
+from rushlight.library.checks import OpCheckError
 
 counter = itertools.count()
 
@@ -84,8 +85,10 @@ def test_gradients(scaled):
 
     for run in (function, torch.compile(function, fullgraph=True)):
         x = torch.arange(4.0, requires_grad=True)
-        run(x).sum().backward()
-        torch.testing.assert_close(x.grad, 3 * (x.cos() * x + x.sin()).detach())
+        found = run(x).sum()
+        for times in (1, 2):
+            found.backward(retain_graph=True)
+            torch.testing.assert_close(x.grad, times * 3 * (x.cos() * x + x.sin()).detach())
 
 
 def test_lists_and_keywords():
@@ -143,7 +146,26 @@ def test_writes():
         raised.register_autograd(lambda ctx, grad: None)
     with pytest.raises(RuntimeError, match="no derivative with respect to a tensor that it writes to"):
         raised(torch.ones(3, requires_grad=True), y)
+    version = x._version
     raised(x, torch.ones(3, requires_grad=True))
+    assert x._version == version + 1
+
+
+def test_writes_to_parameters_are_noticed():
+    @torch.library.custom_op(fresh("doubled"), mutates_args=("x",))
+    def doubled(x: Tensor) -> None:
+        x.numpy()[...] *= 2
+
+    layer, x = torch.nn.Linear(8, 8), torch.randn(2, 8)
+    run = torch.compile(layer)
+    with torch.no_grad():
+        for _ in range(3):
+            doubled(layer.weight)
+            torch.testing.assert_close(run(x), layer(x))
+        step = torch.compile(lambda: doubled(layer.weight), fullgraph=True)
+        for _ in range(3):
+            step()
+            torch.testing.assert_close(run(x), layer(x))
 
 
 def test_without_a_rule_for_shapes():
@@ -222,6 +244,41 @@ def test_rules_in_a_library():
         for dynamic in (False, True):
             found, _ = compiled(function, x, dynamic=dynamic)
             torch.testing.assert_close(found, x * (x + 2) + 1)
+    finally:
+        library._destroy()
+
+
+def test_checks_of_an_operator(scaled):
+    x = torch.randn(3, 4, requires_grad=True)
+    assert set(torch.library.opcheck(scaled, (x, 2.0)).values()) == {"SUCCESS"}
+    assert len(torch.library.opcheck(scaled, (x,), {"by": 2.0}, test_utils="test_schema")) == 1
+    with pytest.raises(ValueError, match="there is no test other; tests are test_schema, "):
+        torch.library.opcheck(scaled, (x, 2.0), test_utils=["other"])
+
+
+def faulty():
+    library = torch.library.Library("test_faulty", "FRAGMENT")
+    rule = lambda x: torch.empty_like(x)  # noqa: E731
+    return library, {
+        "writes": (lambda x: x.add_(1).clone(), rule, "test_schema failed with RuntimeError: the operator wrote to argument x"),
+        "shares": (lambda x: x.view(-1), lambda x: x.new_empty(12), "test_schema failed .* a result shares its memory"),
+        "unknown": (lambda x: x.detach() * 2, rule, "test_autograd_registration failed .* no autograd formula"),
+        "shaped": (lambda x: x.detach()[:2] * 1, rule, "test_faketensor failed .* shape .*3, 4.* for result 0, .*2, 4"),
+        "strides": (lambda x: x.detach().t().contiguous().t(), rule, "test_faketensor failed .* stride"),
+    }
+
+
+@pytest.mark.parametrize("name", faulty()[1])
+def test_faults_that_checks_find(name):
+    library, cases = faulty()
+    kernel, rule, message = cases[name]
+    library.define(f"{name}(Tensor x) -> Tensor")
+    library.impl(name, kernel, "CPU")
+    library.impl(name, rule, "Meta")
+    try:
+        with pytest.raises(OpCheckError, match=message):
+            x = torch.randn(3, 4, requires_grad=name == "unknown")
+            torch.library.opcheck(getattr(torch.ops.test_faulty, name), (x,))
     finally:
         library._destroy()
 
