@@ -15,6 +15,7 @@ from collections.abc import Callable
 from rushlight.aot.memory import INVERSES, WrittenMemory, is_write, written_arguments
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.layout import contiguous_format
+from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.fx.fake_tensor import FakeTensorMode
@@ -210,13 +211,22 @@ class _Functionalizer:
         """`node` in memory order as `wanted`, so that the same views can be taken of it."""
         value = node.meta["val"]
         if value.is_contiguous() and wanted.is_contiguous():
-            return node
+            return self._emit(aten("view"), node, list(value.shape)) if _has_odd_strides(value, wanted) else node
         order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), dim))
         moved = value.permute(order) if value.dim() else value
         if moved.is_contiguous():
             return node
         packed = self._emit(aten("clone"), self._emit(aten("permute"), node, order), memory_format=contiguous_format)
         return self._emit(aten("permute"), packed, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _has_odd_strides(value: Tensor, wanted: Tensor) -> bool:
+    """Whether strides of dimensions of size 1, on which the layout of an operator's result may depend, differ from `wanted`,
+    where they are those of a new tensor."""
+    plain = contiguous_strides(tuple(value.shape))
+    strides = [places[1:] for places in zip(value.shape, value.stride(), wanted.stride(), plain, strict=True)
+               if all(type(number) is int for number in places) and places[0] == 1]  # fmt: skip
+    return any(have != want for have, want, _ in strides) and all(want == new for _, want, new in strides)
 
 
 def _fake(node: Node) -> object:

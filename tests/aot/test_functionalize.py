@@ -165,3 +165,17 @@ def test_views_that_are_only_read_need_no_inverse():
 
     assert check(function, x(1, 4)) == ["mul", "add", "expand", "mul", "expand"]
     assert "copy_" in check(lambda a: (a.expand(3, 4), a.mul_(2)), x(1, 4))
+
+
+def test_new_contents_have_the_strides_of_the_old_ones():
+    """Also where a dimension has size 1: the layout of a result may depend on them."""
+
+    def function(x, column):
+        y = x + 0
+        y.permute(2, 0, 1).fill_(2)
+        return y, column * y
+
+    inputs = torch.ones(1, 1, 4), torch.ones(8, 4)[:, :1]
+    module, names = passed(function, *inputs)
+    assert names == ["full", "permute", "view", "mul"]
+    assert [x.stride() for x in Interpreter(module).run(*inputs)] == [x.stride() for x in function(*inputs)]
