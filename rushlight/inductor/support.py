@@ -65,9 +65,10 @@ def _only_first_used(node: Node) -> bool:
 
 
 def _convolution(node: Node) -> bool:
-    """Whether a convolution is of images; others are rewritten for known sizes, to no more than MOST_TAPS images."""
+    """Whether a convolution is of images; others are rewritten for known sizes, to no more than MOST_TAPS images. None is of no
+    channels."""
     source, weight = _value(node, "input"), _value(node, "weight")
-    if not _small_float_result(node) or _first(node).numel() == 0:
+    if not _small_float_result(node) or 0 in (_first(node).numel(), source.numel(), weight.numel()):
         return False
     if source.dim() == 4 and not _argument(node, "transposed"):
         return True

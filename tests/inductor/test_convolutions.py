@@ -146,3 +146,11 @@ def test_what_no_convolution_made_keeps_its_order():
     loops = [buffer for buffer in buffers if isinstance(buffer, ComputedBuffer) and len(buffer.layout.size) == 3]
     assert {buffer.layout.size for buffer in loops} >= {(2, 16, 256), (2, 9, 9)}
     assert all(buffer.layout == contiguous_layout(buffer.layout.dtype, buffer.layout.size) for buffer in loops)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_of_no_channels_there_is_the_bias(rank):
+    x, weight = torch.randn(2, 0, *[4] * rank), torch.randn(3, 0, *[2] * rank)
+    _check(f"conv{rank}d", x, weight, torch.randn(3), padding=1)
+    _check(f"conv{rank}d", x, weight, None)
