@@ -14,6 +14,7 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.library import OperatorHandle
 from rushlight.ops.packet import OpOverloadPacket
 from rushlight.testing import assert_close
+from rushlight.utils.pytree import tree_map
 
 
 class OpCheckError(Exception):
@@ -55,13 +56,13 @@ def opcheck(
     return found
 
 
-def _copies(value: object) -> object:
+def _copies(values: object) -> object:
     """Arguments of the same values in memory of their own."""
-    if isinstance(value, Tensor):
-        return value.detach().clone().requires_grad_(value.requires_grad)
-    if isinstance(value, dict):
-        return {name: _copies(item) for name, item in value.items()}
-    return type(value)([_copies(item) for item in value]) if isinstance(value, list | tuple) else value
+
+    def copied(value: object) -> object:
+        return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value
+
+    return tree_map(copied, values)
 
 
 def _check_schema(op: OpOverload, args: tuple, kwargs: dict, tolerances: dict) -> None:

@@ -30,6 +30,7 @@ from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator
 from rushlight.ops.library import OperatorHandle
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
+from rushlight.utils.pytree import tree_flatten, tree_map
 
 
 class CustomOpDef(OperatorHandle):
@@ -37,8 +38,7 @@ class CustomOpDef(OperatorHandle):
 
     def __init__(self, op: OpOverload, function: Callable) -> None:
         super().__init__(op)
-        self._namespace, self._name = op.namespace, op._opname
-        self._init_fn = function
+        self._name = op._opname
         self._backward: Callable | None = None
         self._setup_context: Callable | None = None
         self.__doc__ = inspect.getdoc(function)
@@ -47,10 +47,6 @@ class CustomOpDef(OperatorHandle):
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._opoverload.name})>"
-
-    @property
-    def _qualname(self) -> str:
-        return self._opoverload.name
 
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable | None = None, /) -> Callable:
         """Run `fn` on tensors of these devices; None means all. Those that this library does not have are left out."""
@@ -75,7 +71,7 @@ class CustomOpDef(OperatorHandle):
         `setup_context(ctx, inputs, output)` keeps what it needs; where the operator has keyword-only arguments, it gets them
         as `keyword_only_inputs`, too. RuntimeError for an operator that writes to its arguments.
         """
-        if written_positions(self._opoverload):
+        if self._opoverload.is_mutable:
             raise RuntimeError(
                 f"Cannot register autograd formula for non-functional operator {self._opoverload} with schema "
                 f"{self._opoverload._schema}. Please create a functional operator and register an autograd formula for that."
@@ -134,7 +130,7 @@ class CustomOpDef(OperatorHandle):
         if not state.grad_enabled or not any(tensor.requires_grad for tensor in tensors_in((*args, *kwargs.values()))):
             with ExcludeKeys(AUTOGRAD_BITS):
                 return self._opoverload(*args, **kwargs)
-        if written_positions(self._opoverload):
+        if self._opoverload.is_mutable:
             return self._write(args, kwargs)
         stack = self._opoverload.normalize(args, kwargs)
         count = self._opoverload._schema.positional_count
@@ -207,15 +203,9 @@ class _Recorded(Function):
         return None, *flat
 
 
-def tensors_in(values: Iterable) -> list[Tensor]:
+def tensors_in(values: Sequence) -> list[Tensor]:
     """The tensors among arguments or results, and in lists of them, in order."""
-    found = []
-    for value in values:
-        if isinstance(value, Tensor):
-            found.append(value)
-        elif isinstance(value, list | tuple):
-            found.extend(tensors_in(value))
-    return found
+    return [leaf for leaf in tree_flatten(values)[0] if isinstance(leaf, Tensor)]
 
 
 _TENSOR = object()
@@ -223,25 +213,21 @@ _TENSOR = object()
 
 def places_of(value: object) -> object:
     """An argument or result with `_TENSOR` in place of each tensor: how it is built, without keeping any."""
-    if isinstance(value, Tensor):
-        return _TENSOR
-    return type(value)([places_of(item) for item in value]) if isinstance(value, list | tuple) else value
+    return tree_map(lambda leaf: _TENSOR if isinstance(leaf, Tensor) else leaf, value)
 
 
 def _count(places: object) -> int:
-    return sum(map(_count, places)) if isinstance(places, list | tuple) else places is _TENSOR
+    return sum(leaf is _TENSOR for leaf in tree_flatten(places)[0])
 
 
 def filled(places: object, values: Iterator) -> object:
     """What `places_of` made, with the next of `values` in each place."""
-    if places is _TENSOR:
-        return next(values)
-    return type(places)([filled(item, values) for item in places]) if isinstance(places, list | tuple) else places
+    return tree_map(lambda leaf: next(values) if leaf is _TENSOR else leaf, places)
 
 
 def written_positions(op: OpOverload) -> list[int]:
     """The positions of the arguments that an operator writes to."""
-    return [index for index, argument in enumerate(op._schema.arguments) if "!" in argument.alias]
+    return [index for index, argument in enumerate(op._schema.arguments) if argument.is_write]
 
 
 def custom_op(

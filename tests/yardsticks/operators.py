@@ -180,7 +180,7 @@ def main() -> int:
         if is_clean(outcomes):
             clean.append(name)
         else:
-            print(f"{name}: " + ", ".join(f"{count} {kind}" for kind, count in outcomes.items()))
+            print(f"{name}: " + ", ".join(f"{count} {what}" for what, count in outcomes.items()))
     print(f"{len(clean)} of {len(chosen)} operators are clean")
     if options.write and kind is torch.float32:
         add_to_list(CLEAN, clean)
