@@ -218,7 +218,9 @@ template <class T> void step(const RlRprop& o, const RlParameter& given, int64_t
   });
 }
 
-template <class O> void step_of(const void* options, const RlParameter& parameter, int64_t first, int64_t last) {
+// Flat, or a formula of a lane is called for each vector and reads what it has captured from memory.
+template <class O>
+__attribute__((flatten)) void step_of(const void* options, const RlParameter& parameter, int64_t first, int64_t last) {
   if (parameter.dtype == RL_FLOAT64) step<double>(*(const O*)options, parameter, first, last);
   else step<float>(*(const O*)options, parameter, first, last);
 }

@@ -13,7 +13,7 @@ from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
 from rushlight.inductor.codegen.packing import OWN_PANELS, WIDEST_PANEL, PackedOperand, texts
 from rushlight.inductor.codegen.types import size_text
-from rushlight.inductor.costs import turned
+from rushlight.inductor.costs import packs_columns, turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, row_variables
 from rushlight.inductor.sizes import Size, as_size
@@ -49,14 +49,15 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         template = self.template
         a, b = template.operands["a"], template.operands["b"]
         depth, constant = template.parameters["depth"], template.parameters["packed_once"]
-        if not constant and not template.parameters.get("rows_at_once") and _stays_in_cache(template.rows, depth):
+        by_columns = a.strides[0] == 1 and a.strides[1] != 1
+        in_place = _stays_in_cache(template.rows, depth) and not (by_columns and packs_columns(template.rows, template.columns))
+        if not constant and not template.parameters.get("rows_at_once") and in_place:
             return self._gemm_by_panels()
         address = self.pointer_to(a)
         strides = "_".join(map(str, b.strides))
         arguments = texts(*b.strides, depth, template.columns)
         stored = self.element_type(b.buffer)
         name = f"packed_{b.buffer}_{b.offset}_{strides}"
-        by_columns = a.strides[0] == 1 and a.strides[1] != 1
         by_panels = constant and not by_columns
         packed = PackedOperand(name, b, depth, template.columns, constant, "rl::pack_b", arguments, stored, by_panels)
         lines = self.pack(packed)
