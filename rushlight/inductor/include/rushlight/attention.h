@@ -7,8 +7,8 @@
 // Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
 #pragma once
 
+#include <rushlight/gemm.h>
 #include <rushlight/math.h>
-#include <rushlight/tile.h>
 
 namespace rl {
 
@@ -26,28 +26,33 @@ template <class T> struct attention_mask {
 using no_mask = attention_mask<void>;
 template <> struct attention_mask<void> {};
 
-constexpr int attention_rows = tile_rows == 12 ? 8 : 4;  // divides the usual head sizes
 constexpr long key_block = 128;
+constexpr long tasks_of_thread = 4;  // of which each thread should have at least as many
+
+// Panels of NR queries that take a block of keys from one copy of it.
+template <int D> constexpr int query_panels = D <= 128 ? 4 : 1;
 
 // scores[s][0..NR) for `keys` keys: K rows times the packed queries.
 RL_INLINE void attention_scores(const float* k, const head_strides& at, long keys, const float* queries, long depth,
                                 float* scores) {
-  long s = 0;
-  for (; s + attention_rows <= keys; s += attention_rows)
-    tile<attention_rows>(k + s * at.row, at.row, at.column, queries, depth, scores + s * tile_columns, false);
-  for (; s < keys; ++s) tile<1>(k + s * at.row, at.row, at.column, queries, depth, scores + s * tile_columns, false);
+  const row_cut<float> cut(keys);
+  for (long i = 0; i < cut.count; ++i)
+    cut.run(cut.at(i), k, at.row, at.column, queries, depth, scores + cut.at(i).first * tile_columns, false);
 }
 
 // result[d][0..NR) (+)= V^T times the weights.
-template <int D>
-RL_INLINE void attention_values(const float* v, const head_strides& at, long keys, const float* weights, float* result,
+RL_INLINE void attention_values(const row_cut<float>& cut, const float* v, const head_strides& at, long keys,
+                                const float* weights, float* result, bool accumulate) {
+  for (long i = 0; i < cut.count; ++i)
+    cut.run(cut.at(i), v, at.column, at.row, weights, keys, result + cut.at(i).first * tile_columns, accumulate);
+}
+
+// The same of values that pack_row_blocks has packed, key_block apart.
+RL_INLINE void attention_values(const row_cut<float>& cut, const float* packed, long keys, const float* weights, float* result,
                                 bool accumulate) {
-  constexpr int rest = D % attention_rows;
-  for (int d = 0; d < D - rest; d += attention_rows)
-    tile<attention_rows>(v + d * at.column, at.column, at.row, weights, keys, result + d * tile_columns, accumulate);
-  if constexpr (rest != 0)
-    tile<rest>(v + (D - rest) * at.column, at.column, at.row, weights, keys, result + (D - rest) * tile_columns,
-               accumulate);
+  for (long i = 0; i < cut.count; ++i)
+    cut.run({0, cut.at(i).rows}, packed + i * tile_rows * key_block, 1, tile_rows, weights, keys,
+            result + cut.at(i).first * tile_columns, accumulate);
 }
 
 // Applies the mask's part for `keys` keys and `queries` queries, `data` being its first element.
@@ -148,32 +153,69 @@ template <class T> struct heads_of {
   }
 };
 
-// NR queries, of which `queries` exist, against all keys of one head.
+// What a thread holds while panels of queries pass over the keys of a head.
+template <int D> struct attending {
+  static constexpr int panels = query_panels<D>;
+  alignas(64) float queries[panels][D * tile_columns], results[panels][D * tile_columns];
+  alignas(64) float scores[key_block * tile_columns];
+  alignas(64) float keys[panels > 1 ? key_block * D : 1], values[panels > 1 ? key_block * (D + tile_rows) : 1];
+  softmax_state states[panels];
+
+  RL_INLINE void start(const float* q, const head_strides& at, long panel, long count, float scale) {
+    const vector_lane lane;
+    pack_panel(q + panel * tile_columns * at.row, at.column, at.row, D, count, queries[panel]);
+    for (long i = 0; i < D * tile_columns; i += lanes)
+      lane.store(queries[panel] + i, lane.load(queries[panel] + i) * scale);
+    const vec<float> lowest = splat<vec<float>>(-infinity);
+    states[panel] = {{lowest, lowest}, {}};
+  }
+
+  // Brings a block's keys and values together, whose rows may lie so that they fall on few places of the caches.
+  RL_INLINE void pack(const float* k, const head_strides& k_at, const float* v, const head_strides& v_at, long count,
+                      const row_cut<float>& cut) {
+    for (long s = 0; s < count; ++s)
+      for_each(D, [&](auto lane, long d) { lane.store(keys + s * D + d, lane.load(k + s * k_at.row + d)); });
+    pack_row_blocks(cut, 0, cut.count, v, v_at.row, count, values, key_block);
+  }
+};
+
+// `queries` queries, at most those of the panels that an `attending` has, against all keys of one head.
 template <int D, class Mask>
 RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float>& k, const heads_of<const float>& v,
                       const heads_of<float>& out, float* lse, long batch, long head, long query, long queries,
                       long keys, float scale, bool causal, const Mask& mask) {
-  const vector_lane lane;
-  alignas(64) float packed[D * tile_columns], result[D * tile_columns], scores[key_block * tile_columns];
-  pack_panel(q(batch, head, query), q.at.column, q.at.row, D, queries, packed);
-  for (long i = 0; i < D * tile_columns; i += lanes) lane.store(packed + i, lane.load(packed + i) * scale);
+  attending<D> at;
+  const row_cut<float> cut(D);
+  const long panels = (queries + tile_columns - 1) / tile_columns;
+  const bool packs = panels > 1 && k.at.column == 1 && v.at.column == 1;
+  const auto width = [&](long panel) { return smallest(queries - panel * tile_columns, (long)tile_columns); };
+  for (long p = 0; p < panels; ++p) at.start(q(batch, head, query), q.at, p, width(p), scale);
 
-  const vec<float> lowest = splat<vec<float>>(-infinity);
-  softmax_state state = {{lowest, lowest}, {}};
   const long end = causal && query + queries < keys ? query + queries : keys;
   for (long first = 0; first < end; first += key_block) {
-    const long count = end - first < key_block ? end - first : key_block;
-    attention_scores(k(batch, head, first), k.at, count, packed, D, scores);
-    if constexpr (!same<Mask, no_mask>) {
-      const long offset = batch * mask.batch + head * mask.head + query * mask.row + first * mask.column;
-      apply_mask(mask.data + offset, mask.row, mask.column, count, queries, scores);
+    const long block = smallest(end - first, key_block);
+    const float *block_k = k(batch, head, first), *block_v = v(batch, head, first);
+    if (packs) at.pack(block_k, k.at, block_v, v.at, block, cut);
+    for (long p = 0; p < panels; ++p) {
+      const long row = query + p * tile_columns, count = causal ? smallest(block, row + width(p) - first) : block;
+      if (count <= 0) continue;
+      if (packs) attention_scores(at.keys, {0, 0, D, 1}, count, at.queries[p], D, at.scores);
+      else attention_scores(block_k, k.at, count, at.queries[p], D, at.scores);
+      if constexpr (!same<Mask, no_mask>) {
+        const long offset = batch * mask.batch + head * mask.head + row * mask.row + first * mask.column;
+        apply_mask(mask.data + offset, mask.row, mask.column, count, width(p), at.scores);
+      }
+      if (causal && first + count > row) apply_causal(first, count, row, at.scores);
+      fold_softmax<D>(at.states[p], at.scores, count, at.results[p], first == 0);
+      if (packs) attention_values(cut, at.values, count, at.scores, at.results[p], first > 0);
+      else attention_values(cut, block_v, v.at, count, at.scores, at.results[p], first > 0);
     }
-    if (causal && first + count > query) apply_causal(first, count, query, scores);
-    fold_softmax<D>(state, scores, count, result, first == 0);
-    attention_values<D>(v(batch, head, first), v.at, count, scores, result, first > 0);
   }
-  if (end == 0) __builtin_memset(result, 0, sizeof result);
-  finish_attention<D>(state, result, queries, out(batch, head, query), out.at, lse);
+  for (long p = 0; p < panels; ++p) {
+    const long row = p * tile_columns;
+    if (end == 0) __builtin_memset(at.results[p], 0, sizeof at.results[p]);
+    finish_attention<D>(at.states[p], at.results[p], width(p), out(batch, head, query + row), out.at, lse ? lse + row : lse);
+  }
 }
 
 // out[b, h, l, :] for q [B, H, L, D], k and v [B, H, S, D], all by element strides; lse [B, H, L], contiguous, or null.
@@ -183,12 +225,14 @@ template <int D, class Mask = no_mask>
 void attention(const float* q, head_strides q_at, const float* k, head_strides k_at, const float* v, head_strides v_at,
                float* out, head_strides out_at, float* lse, long batches, long heads, long rows, long keys, float scale,
                bool causal, Mask mask = {}) {
-  const long chunks = (rows + tile_columns - 1) / tile_columns;
+  const long panels = (rows + tile_columns - 1) / tile_columns;
+  const long together = largest(1L, smallest((long)query_panels<D>, batches * heads * panels / (tasks_of_thread * thread_count())));
+  const long step = together * tile_columns, chunks = (rows + step - 1) / step;
   for (const long task : shared(batches * heads * chunks)) {
-    const long b = task / chunks / heads, h = task / chunks % heads, step = task % chunks;
+    const long b = task / chunks / heads, h = task / chunks % heads, place = task % chunks;
     // Causal work grows with the row: taking chunks from both ends in turn gives the threads equal shares.
-    const long chunk = !causal ? step : step % 2 ? chunks - 1 - step / 2 : step / 2;
-    const long row = chunk * tile_columns, count = rows - row < tile_columns ? rows - row : tile_columns;
+    const long chunk = !causal ? place : place % 2 ? chunks - 1 - place / 2 : place / 2;
+    const long row = chunk * step, count = smallest(rows - row, step);
     float* row_lse = lse ? lse + (b * heads + h) * rows + row : nullptr;
     attend<D>(heads_of<const float>{q, q_at}, heads_of<const float>{k, k_at}, heads_of<const float>{v, v_at},
               heads_of<float>{out, out_at}, row_lse, b, h, row, count, keys, scale, causal, mask);

@@ -24,13 +24,12 @@ constexpr long attention_backward_scratch_bytes(long keys, long depth) {
 template <int D>
 RL_INLINE void add_products(const float* block, long queries, const float* rows, long first, long keys, long all_keys,
                             float* sums) {
+  const row_cut<float> cut(keys);
   for (long panel = 0; panel < head_panels(D); ++panel) {
     const float* b = rows + panel * tile_columns * tile_columns;
     float* c = sums + (panel * all_keys + first) * tile_columns;
-    long s = 0;
-    for (; s + attention_rows <= keys; s += attention_rows)
-      tile<attention_rows>(block + s * tile_columns, tile_columns, 1, b, queries, c + s * tile_columns, true);
-    for (; s < keys; ++s) tile<1>(block + s * tile_columns, tile_columns, 1, b, queries, c + s * tile_columns, true);
+    for (long i = 0; i < cut.count; ++i)
+      cut.run(cut.at(i), block, tile_columns, 1, b, queries, c + cut.at(i).first * tile_columns, true);
   }
 }
 
@@ -64,6 +63,7 @@ template <int D, class Mask>
 RL_INLINE void attend_backward(const head_gradients& at, long batch, long head, long query, long queries, long keys,
                                float scale, bool causal, const Mask& mask, float* sums_k, float* sums_v) {
   const vector_lane lane;
+  const row_cut<float> cut(D);
   constexpr long rows_floats = head_panels(D) * tile_columns * tile_columns;
   alignas(64) float q[D * tile_columns], grad[D * tile_columns], result[D * tile_columns];
   alignas(64) float q_rows[rows_floats], grad_rows[rows_floats];
@@ -103,7 +103,7 @@ RL_INLINE void attend_backward(const head_gradients& at, long batch, long head, 
       }
     add_products<D>(weights, queries, grad_rows, first, count, keys, sums_v);
     add_products<D>(change, queries, q_rows, first, count, keys, sums_k);
-    attention_values<D>(at.k(batch, head, first), at.k.at, count, change, result, first > 0);
+    attention_values(cut, at.k(batch, head, first), at.k.at, count, change, result, first > 0);
   }
   if (end == 0) __builtin_memset(result, 0, sizeof result);
   float* out = at.grad_q(batch, head, query);
