@@ -1,10 +1,10 @@
 // Fused scaled-dot-product attention, forward, fp32: softmax(scale * Q K^T + mask) V, without the L x S matrix.
 //
-// Queries lie across the lanes: a task takes NR queries (packed once, transposed) and multiplies a block of keys with
-// them by the tile of tile.h, so that the scores of a key are one row of NR floats, and the softmax runs down the rows
-// without any sum across lanes. The weights so left are just the packed panel that the second product, V^T times
-// weights, needs. K and V are read where they lie. Blocks of keys are folded one after the other (online softmax,
-// Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
+// Queries lie across the lanes: a task takes panels of NR queries (packed once, transposed) and multiplies a block of keys
+// with one of them by the tile of tile.h, so that the scores of a key are one row of NR floats, and the softmax runs down
+// the rows without any sum across lanes. The weights so left are just the packed panel that the second product, V^T times
+// weights, needs. For one panel K and V are read where they lie; several share a copy of each block. Blocks of keys are
+// folded one after the other (online softmax, Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
 #pragma once
 
 #include <rushlight/gemm.h>
@@ -15,6 +15,15 @@ namespace rl {
 // Element strides of a [B, H, rows, D] tensor.
 struct head_strides {
   long batch, head, row, column;
+};
+
+// One operand, and the pointer to one row of one head.
+template <class T> struct heads_of {
+  T* data;
+  head_strides at;
+  RL_INLINE T* operator()(long batch, long head, long row) const {
+    return data + batch * at.batch + head * at.head + row * at.row;
+  }
 };
 
 // A mask of shape [B, H, L, S] by strides, zero where it is broadcast: float is added to the scores, bool says which
@@ -31,6 +40,18 @@ constexpr long tasks_of_thread = 4;  // of which each thread should have at leas
 
 // Panels of NR queries that take a block of keys from one copy of it.
 template <int D> constexpr int query_panels = D <= 128 ? 4 : 1;
+
+// Rows of a head one behind the other. Apart, they may fall on few places of the caches: rows of all heads are often a
+// multiple of 1024 bytes long.
+template <int D>
+RL_INLINE heads_of<const float> pack_head(const float* from, const head_strides& at, long rows, float* to) {
+  for (long row = 0; row < rows; ++row)
+    for_each(D, [&](auto lane, long d) {
+      const float* place = from + row * at.row + d * at.column;
+      lane.store(to + row * D + d, at.column == 1 ? lane.load(place) : lane.load_strided(place, at.column));
+    });
+  return {to, {0, 0, D, 1}};
+}
 
 // scores[s][0..NR) for `keys` keys: K rows times the packed queries.
 RL_INLINE void attention_scores(const float* k, const head_strides& at, long keys, const float* queries, long depth,
@@ -144,15 +165,6 @@ RL_INLINE void finish_attention(const softmax_state& state, float* result, long 
   }
 }
 
-// One operand, and the pointer to one row of one head.
-template <class T> struct heads_of {
-  T* data;
-  head_strides at;
-  RL_INLINE T* operator()(long batch, long head, long row) const {
-    return data + batch * at.batch + head * at.head + row * at.row;
-  }
-};
-
 // What a thread holds while panels of queries pass over the keys of a head.
 template <int D> struct attending {
   static constexpr int panels = query_panels<D>;
@@ -169,14 +181,6 @@ template <int D> struct attending {
     const vec<float> lowest = splat<vec<float>>(-infinity);
     states[panel] = {{lowest, lowest}, {}};
   }
-
-  // Brings a block's keys and values together, whose rows may lie so that they fall on few places of the caches.
-  RL_INLINE void pack(const float* k, const head_strides& k_at, const float* v, const head_strides& v_at, long count,
-                      const row_cut<float>& cut) {
-    for (long s = 0; s < count; ++s)
-      for_each(D, [&](auto lane, long d) { lane.store(keys + s * D + d, lane.load(k + s * k_at.row + d)); });
-    pack_row_blocks(cut, 0, cut.count, v, v_at.row, count, values, key_block);
-  }
 };
 
 // `queries` queries, at most those of the panels that an `attending` has, against all keys of one head.
@@ -187,7 +191,7 @@ RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float
   attending<D> at;
   const row_cut<float> cut(D);
   const long panels = (queries + tile_columns - 1) / tile_columns;
-  const bool packs = panels > 1 && k.at.column == 1 && v.at.column == 1;
+  const bool packs = panels > 1 && v.at.column == 1;
   const auto width = [&](long panel) { return smallest(queries - panel * tile_columns, (long)tile_columns); };
   for (long p = 0; p < panels; ++p) at.start(q(batch, head, query), q.at, p, width(p), scale);
 
@@ -195,7 +199,10 @@ RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float
   for (long first = 0; first < end; first += key_block) {
     const long block = smallest(end - first, key_block);
     const float *block_k = k(batch, head, first), *block_v = v(batch, head, first);
-    if (packs) at.pack(block_k, k.at, block_v, v.at, block, cut);
+    if (packs) {
+      pack_head<D>(block_k, k.at, block, at.keys);
+      pack_row_blocks(cut, 0, cut.count, block_v, v.at.row, block, at.values, key_block);
+    }
     for (long p = 0; p < panels; ++p) {
       const long row = query + p * tile_columns, count = causal ? smallest(block, row + width(p) - first) : block;
       if (count <= 0) continue;

@@ -17,7 +17,7 @@ constexpr long head_floats(long keys, long depth) { return head_panels(depth) * 
 
 // Bytes of scratch that a thread of attention_backward needs.
 constexpr long attention_backward_scratch_bytes(long keys, long depth) {
-  return 2 * head_floats(keys, depth) * (long)sizeof(float);
+  return 2 * (head_floats(keys, depth) + keys * depth) * (long)sizeof(float);
 }
 
 // sums[s][0..D) += the sum over i < queries of block[s][i] * rows[i][0..D), for `keys` keys from `first` on.
@@ -122,13 +122,16 @@ template <int D, class Mask = no_mask>
 void attention_backward(const head_gradients& at, long batches, long heads, long rows, long keys, float scale, bool causal,
                         void* scratch, Mask mask = {}) {
   float* sums_k = (float*)((char*)scratch + thread_index() * attention_backward_scratch_bytes(keys, D));
-  float* sums_v = sums_k + head_floats(keys, D);
+  float *sums_v = sums_k + head_floats(keys, D), *packed = sums_v + head_floats(keys, D);
   for (const long task : shared(batches * heads)) {
     const long b = task / heads, h = task % heads;
-    __builtin_memset(sums_k, 0, attention_backward_scratch_bytes(keys, D));
+    __builtin_memset(sums_k, 0, 2 * head_floats(keys, D) * sizeof(float));
+    head_gradients head = at;
+    head.k = pack_head<D>(at.k(b, h, 0), at.k.at, keys, packed);
+    head.v = pack_head<D>(at.v(b, h, 0), at.v.at, keys, packed + keys * D);
     for (long row = 0; row < rows; row += tile_columns) {
       const long count = rows - row < tile_columns ? rows - row : tile_columns;
-      attend_backward<D>(at, b, h, row, count, keys, scale, causal, mask, sums_k, sums_v);
+      attend_backward<D>(head, b, h, row, count, keys, scale, causal, mask, sums_k, sums_v);
     }
     store_head<D>(sums_k, keys, at.grad_k(b, h, 0), at.grad_k.at);
     store_head<D>(sums_v, keys, at.grad_v(b, h, 0), at.grad_v.at);
