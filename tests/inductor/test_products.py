@@ -47,7 +47,11 @@ def text_of(rows, depth, columns, by_columns=False, right_by_columns=False):
 
 def test_text_of_rows_that_stay_in_the_cache():
     assert "rl::gemm_by_panels(64L, in0, 784L, 1L, in1, 512L, 1L, 512L, 784L, scratch," in text_of(64, 784, 512)
-    assert "rl::gemm_by_panels(512L, in0, 1L, 512L, in1, 784L, 1L, 784L, 64L, scratch," in text_of(512, 64, 784, True)
+    assert "rl::gemm_by_panels(128L, in0, 1L, 128L, in1, 96L, 1L, 96L, 64L, scratch," in text_of(128, 64, 96, True)
+
+
+def test_text_of_rows_by_columns_of_a_large_result():
+    assert "rl::gemm_columns(512L, in0, 512L, panels, 784L, 64L, scratch," in text_of(512, 64, 784, True)
 
 
 def test_text_of_many_columns_that_lie_one_after_the_other():

@@ -90,8 +90,11 @@ def test_gemm_turned(kernels, rows, columns, depth, by_columns):
     np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=0, atol=tolerance(depth))
 
 
-@pytest.mark.parametrize("rows, columns, depth", [(1, 5, 8), (7, 33, 20), (30, 64, 32), (13, 40, 3), (2, 3, 2100)])
-def test_bgemm(kernels, rows, columns, depth):
+@pytest.mark.parametrize(
+    "rows, columns, depth", [(1, 5, 8), (7, 33, 20), (30, 64, 32), (13, 40, 3), (2, 3, 2100), (230, 70, 130), (1100, 70, 130)]
+)
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_bgemm(kernels, rows, columns, depth, is_shared):
     batches = 5
     # Both operands transposed and plain, that is with unit stride along either dimension.
     for a_swap, b_swap in itertools.product([False, True], repeat=2):
@@ -101,6 +104,8 @@ def test_bgemm(kernels, rows, columns, depth):
             if b_swap
             else random(batches, depth, columns, seed=1)
         )
+        if is_shared:
+            b = np.broadcast_to(b[:1], b.shape)
         out = np.full((batches, rows, columns), np.nan, np.float32)
         space = scratch(kernels.call("bgemm_bytes", depth, result=ctypes.c_long))
         kernels.call(

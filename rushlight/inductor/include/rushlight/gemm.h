@@ -210,21 +210,35 @@ template <class T> matrices(const T*, long, long, long) -> matrices<T>;
 // Bytes of scratch that a thread of bgemm needs for one panel.
 constexpr long bgemm_scratch_bytes(long depth) { return own_panel_bytes<float>(depth); }
 
+// Floats of rows that stay in a core's second-level cache while panels pass, and the part of the traffic that passes of rows
+// must stay below to be preferred to all rows at once.
+constexpr long kept_rows = lanes * 8192L;
+constexpr float fewer = 0.7f;
+
+// How many row blocks, of `blocks` that share their panels, should pass over all of these together.
+RL_INLINE long blocks_of_pass(long blocks, long panels, long depth) {
+  const long times = (blocks * tile_rows * depth + kept_rows - 1) / kept_rows;
+  const float apart = (float)(blocks * tile_rows + times * panels * tile_columns), together = (float)(panels * blocks * tile_rows);
+  return times > 1 && apart < fewer * together ? (blocks + times - 1) / times : blocks;
+}
+
 template <class S>
 __attribute__((noinline)) void multiply_batches(const row_cut<float>& cut, long batches, matrices<float> a, matrices<S> b,
                                                 long columns, long depth, void* scratch, epilogue emit) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = cut.count;
   const long limit = depth > depth_block ? group_limit : blocks;
+  const long sharing = b.batch == 0 ? batches * blocks : blocks, pass = blocks_of_pass(sharing, panels, depth);
   float* panel_data = (float*)((char*)scratch + thread_index() * bgemm_scratch_bytes(depth));
   const S* held = nullptr;
   for (shared work(panels * batches * blocks); work.next();)
     for (long at = work.first, count; at < work.last; at += count) {
-      const long first = at % blocks, batch = at / blocks % batches;
-      const long column = at / blocks / batches * tile_columns, left = columns - column;
-      count = smallest(blocks - first, limit, work.last - at);
+      const long apart = at / (panels * sharing), left = at % (panels * sharing), begin = left / (panels * pass) * pass;
+      const long size = smallest(sharing - begin, pass), place = left - begin * panels, column = place / size * tile_columns;
+      const long block = apart * sharing + begin + place % size, first = block % blocks, batch = block / blocks;
+      count = smallest(size - place % size, blocks - first, limit, work.last - at);
       const S* source = b(batch) + column * b.column;
       if (source != held) {
-        pack_panel(source, b.row, b.column, depth, left < tile_columns ? left : tile_columns, panel_data);
+        pack_panel(source, b.row, b.column, depth, smallest(columns - column, (long)tile_columns), panel_data);
         held = source;
       }
       multiply_group<float>(cut, first, first + count, a(batch), a.row, a.column, panel_data, {panel_data, 0, blocks}, column,
