@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import dtype, float32
 from rushlight.inductor.codegen.alike import merge
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
 from rushlight.inductor.codegen.segments import cuts_of
@@ -41,6 +41,8 @@ OPERATIONS = 8  # what an element of a loop is counted as, in floating-point ope
 MANY_ROWS = 64  # of which all threads have some
 STEPS_PER_LOOKUP = 2  # that are worth collecting what is looked up in vectors
 CHUNK = 4096  # elements of a flat loop that a thread takes at a time
+STREAMED_BYTES = 1 << 24  # of results which are stored past the caches: they would not stay there until they are read
+LINE = 16  # floats of a cache line
 
 
 @dataclass
@@ -104,6 +106,17 @@ class KernelWriter:
             self.kernel.parameters.append((kind, found))
             self.kernel.arguments.append(name)
         return found
+
+    def streams(self, name: str, domain: tuple[Size, Size]) -> bool:
+        """Whether a member, whose rows lie one after the other, is stored past the caches."""
+        rows, columns = domain
+        whole_lines = isinstance(rows, int) and isinstance(columns, int) and columns % LINE == 0
+        return whole_lines and self.element_type(name) is float32 and 4 * rows * columns >= STREAMED_BYTES
+
+    def store(self, name: str, domain: tuple[Size, Size], value: str) -> str:
+        """The statement that stores an element of a member."""
+        method = "stream" if self.streams(name, domain) else "store"
+        return f"lane.{method}({self.pointer(name, True)} + {to_cpp(element_index(domain))}, {value});"
 
     def stream(self, seed: Load, offset: int) -> str:
         """The name of a stream of random words."""
@@ -236,9 +249,19 @@ class LoopKernel(KernelWriter):
         for member in readers:
             others = [other for other in member.reads() if other != name and other not in self.after]
             fits = self.passes.get(member.name) == last and c_type(self.element_type(member.name)) == kind
-            if fits and not others and member.name in self.stored and member.name not in self.hosts.values():
+            free = member.name in self.stored and member.name not in self.hosts.values()
+            if fits and free and not others and not self._streams_from_stack(member.name):
                 return member.name
         return None
+
+    def streams(self, name: str, domain: tuple[Size, Size]) -> bool:
+        """Whether a member is stored past the caches: not where a row has been in use before."""
+        return name not in self.hosts.values() and super().streams(name, domain)
+
+    def _streams_from_stack(self, name: str) -> bool:
+        """Whether rows that a result is made of had better not lie where it will, which streams past the caches."""
+        columns = self.domain[1]
+        return isinstance(columns, int) and columns * _row_item(float32) <= STACK_BYTES // 4 and self.streams(name, self.domain)
 
     def _in_pass(self, number: int) -> list[ComputedBuffer]:
         found = []
@@ -308,8 +331,7 @@ class LoopKernel(KernelWriter):
             writer.lines.append(f"{accumulators[member.name]}.add(lane, {result}{index});")
             return
         if member.name in self.stored:
-            at = to_cpp(element_index(self.domain))
-            writer.lines.append(f"lane.store({self.pointer(member.name, True)} + {at}, {result});")
+            writer.lines.append(self.store(member.name, self.domain, result))
         if member.name in scratch:
             writer.lines.append(f"lane.store({scratch[member.name]} + r, {result});")
         writer.local[member.name] = result

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from rushlight.core.algebra import to_cpp
 from rushlight.core.dtype import float32, int8
 from rushlight.inductor.codegen.attentions import AttentionWriter
 from rushlight.inductor.codegen.convolutions import ConvolutionWriter
@@ -15,7 +14,7 @@ from rushlight.inductor.codegen.packing import OWN_PANELS, WIDEST_PANEL, PackedO
 from rushlight.inductor.codegen.types import size_text
 from rushlight.inductor.costs import packs_columns, turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
-from rushlight.inductor.scheduler import Group, body_in_domain, element_index, row_variables
+from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import Size, as_size
 
 CACHED_ROWS = 1 << 20  # elements of the rows of products; measured on one kind of processor
@@ -169,13 +168,12 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
         """What happens to each tile of results: the fused loops' bodies, and the stores of what is needed later."""
         writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
         writer.local[self.template.name] = "value"
-        at = to_cpp(element_index(self.group.domain))
         if self.template.name in self.stored:
-            writer.lines.append(f"lane.store({self.pointer(self.template.name, True)} + {at}, value);")
+            writer.lines.append(self.store(self.template.name, self.group.domain, "value"))
         for member in self.group.members[1:]:
             result = writer.write(body_in_domain(member, self.group.domain))
             if member.name in self.stored:
-                writer.lines.append(f"lane.store({self.pointer(member.name, True)} + {at}, {result});")
+                writer.lines.append(self.store(member.name, self.group.domain, result))
             writer.local[member.name] = result
         return writer.lines
 

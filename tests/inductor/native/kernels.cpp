@@ -358,3 +358,10 @@ extern "C" void philox_stream_uniform(long seed, long offset, float* out, long n
   philox_stream stream(seed, (uint32_t)offset);
   for_each(n, [&](auto lane, long i) { lane.store(out + i, stream.uniform(lane, i)); });
 }
+
+// ---- stores past the caches ----------------------------------------------------------------------------------------
+
+extern "C" void streamed(const float* in, float* out, long n) {
+  for_each(n, [&](auto lane, long i) { lane.stream(out + i, lane.load(in + i)); });
+  finish_streams();
+}

@@ -74,6 +74,7 @@ RL_KERNEL bool shared::next() {
     first = count * piece / pieces, last = count * (piece + 1) / pieces;
     return true;
   }
+  finish_streams();
 #pragma omp barrier
   return false;
 }

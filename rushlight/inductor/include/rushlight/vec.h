@@ -11,7 +11,7 @@
 // Both tags, rl::vector_lane and rl::scalar_lane, have
 //     load(p)  load_strided(p, stride)  load_reversed(p)  gather(p, index)  broadcast(x)  index(start)  index(start, step)
 //     load_at(i, place)  where place(i) is a pointer
-//     store(p, v)  store_strided(p, stride, v)
+//     store(p, v)  store_strided(p, stride, v)  stream(p, v)  to floats, past the caches
 // where v is vec<T> or T, indices are int64 lanes, and a loaded bool is a mask. rl::cast<To, From>(v) converts.
 //
 // <cmath> costs 0.15 s to parse, so these headers call __builtin_ functions instead and include nothing heavy.
@@ -317,6 +317,7 @@ struct scalar_lane {
     else *p = (T)v;
   }
   template <class T, class V> RL_INLINE void store_strided(T* p, long, V v) const { store(p, v); }
+  RL_INLINE void stream(float* p, float v) const { *p = v; }
   RL_INLINE int64_t index(long start, long = 1) const { return start; }
 };
 
@@ -379,6 +380,23 @@ struct vector_lane {
     store(block, v);
     RL_UNROLL for (int i = 0; i < lanes; ++i) p[i * stride] = block[i];
   }
+  // A store that does not read the line before, nor leave it in the caches: for results too large to stay there. Loops write
+  // all of a line at once, and end with finish_streams(). Addresses within a vector are stored to as usual.
+  RL_INLINE void stream(float* p, vec<float> v) const {
+    if ((uintptr_t)p % sizeof v != 0) return store(p, v);
+#if defined(__clang__)
+    __builtin_nontemporal_store(v, (vec<float>*)p);
+#elif defined(__AVX512F__) && RL_LANES == 16
+    __builtin_ia32_movntps512(p, v);
+#elif defined(__AVX__) && RL_LANES >= 8
+    using part = float __attribute__((vector_size(32)));
+    part parts[sizeof v / sizeof(part)];
+    __builtin_memcpy(parts, &v, sizeof v);
+    for (const part& each : parts) __builtin_ia32_movntps256(p + (&each - parts) * 8, each);
+#else
+    store(p, v);
+#endif
+  }
   RL_INLINE vec<int64_t> index(long start) const { return iota() + (int64_t)start; }
   RL_INLINE vec<int64_t> index(long start, long step) const { return iota() * (int64_t)step + (int64_t)start; }
 
@@ -403,6 +421,13 @@ struct vector_lane {
   }
   template <class T, class V> static RL_INLINE void put(T* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
 };
+
+// Makes what this thread has streamed visible, before it says that it is done.
+RL_INLINE void finish_streams() {
+#ifdef __SSE__
+  __builtin_ia32_sfence();
+#endif
+}
 
 // Calls f(vector_lane, i) for whole vectors and f(scalar_lane, i) for the rest of 0..n. A constant n costs no branch,
 // and no scalar code when it is a multiple of the lane count.
