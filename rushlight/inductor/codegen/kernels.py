@@ -107,7 +107,7 @@ class KernelWriter:
             self.kernel.arguments.append(name)
         return found
 
-    def streams(self, name: str, domain: tuple[Size, Size]) -> bool:
+    def stores_past_caches(self, name: str, domain: tuple[Size, Size]) -> bool:
         """Whether a member, whose rows lie one after the other, is stored past the caches."""
         rows, columns = domain
         whole_lines = isinstance(rows, int) and isinstance(columns, int) and columns % LINE == 0
@@ -115,7 +115,7 @@ class KernelWriter:
 
     def store(self, name: str, domain: tuple[Size, Size], value: str) -> str:
         """The statement that stores an element of a member."""
-        method = "stream" if self.streams(name, domain) else "store"
+        method = "stream" if self.stores_past_caches(name, domain) else "store"
         return f"lane.{method}({self.pointer(name, True)} + {to_cpp(element_index(domain))}, {value});"
 
     def stream(self, seed: Load, offset: int) -> str:
@@ -250,18 +250,19 @@ class LoopKernel(KernelWriter):
             others = [other for other in member.reads() if other != name and other not in self.after]
             fits = self.passes.get(member.name) == last and c_type(self.element_type(member.name)) == kind
             free = member.name in self.stored and member.name not in self.hosts.values()
-            if fits and free and not others and not self._streams_from_stack(member.name):
+            if fits and free and not others and not self._keeps_rows_on_stack(member.name):
                 return member.name
         return None
 
-    def streams(self, name: str, domain: tuple[Size, Size]) -> bool:
+    def stores_past_caches(self, name: str, domain: tuple[Size, Size]) -> bool:
         """Whether a member is stored past the caches: not where a row has been in use before."""
-        return name not in self.hosts.values() and super().streams(name, domain)
+        return name not in self.hosts.values() and super().stores_past_caches(name, domain)
 
-    def _streams_from_stack(self, name: str) -> bool:
-        """Whether rows that a result is made of had better not lie where it will, which streams past the caches."""
+    def _keeps_rows_on_stack(self, name: str) -> bool:
+        """Whether rows that a result is made of had better not lie where it will, so that it can be stored past the caches."""
         columns = self.domain[1]
-        return isinstance(columns, int) and columns * _row_item(float32) <= STACK_BYTES // 4 and self.streams(name, self.domain)
+        fits = isinstance(columns, int) and columns * _row_item(float32) <= STACK_BYTES // 4
+        return fits and self.stores_past_caches(name, self.domain)
 
     def _in_pass(self, number: int) -> list[ComputedBuffer]:
         found = []

@@ -211,7 +211,7 @@ template <class T> matrices(const T*, long, long, long) -> matrices<T>;
 constexpr long bgemm_scratch_bytes(long depth) { return own_panel_bytes<float>(depth); }
 
 // Floats of rows that stay in a core's second-level cache while panels pass, and the part of the traffic that passes of rows
-// must stay below to be preferred to all rows at once.
+// must stay below to be preferred to all rows at once: `kept` and FEWER of costs.py.
 constexpr long kept_rows = lanes * 8192L;
 constexpr float fewer = 0.7f;
 

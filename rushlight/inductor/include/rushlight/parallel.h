@@ -61,7 +61,9 @@ RL_KERNEL bool shared::next() {
   const int threads = thread_count(), thread = thread_index();
   if (threads == 1) {
     last = count;
-    return passed++ == 0 && count > 0;
+    if (passed++ == 0 && count > 0) return true;
+    finish_streams();
+    return false;
   }
   team_member& member = *team_member::current;
   if (number == 0) number = member.begin_loop();
