@@ -33,6 +33,15 @@ def test_orders_of_memory(rows, depth, columns, order):
         )
 
 
+def test_one_column_for_all():
+    """Threads come to the last panel, which is not full, and to others in any order."""
+    left, column = torch.randn(600, 90), torch.randn(90, 1)
+    with torch.no_grad():
+        compiled, wanted = torch.compile(lambda x, y: x @ y.expand(90, 17)), (left @ column).expand(600, 17)
+        for _ in range(100):
+            torch.testing.assert_close(compiled(left, column), wanted, rtol=1e-5, atol=1e-5)
+
+
 def text_of(rows, depth, columns, by_columns=False, right_by_columns=False):
     def function(left, right):
         return (left.t() if by_columns else left) @ (right.t() if right_by_columns else right)

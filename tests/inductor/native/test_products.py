@@ -177,16 +177,18 @@ def heads_of(batches, heads, rows, size, seed):
 
 
 @pytest.mark.parametrize("size", [32, 37])
-@pytest.mark.parametrize("rows, keys", [(1, 1), (1, 300), (5, 7), (33, 129), (128, 128), (70, 515)])
+@pytest.mark.parametrize("rows, keys", [(1, 1), (1, 7), (1, 300), (2, 129), (5, 7), (33, 129), (128, 128), (70, 515)])
 def test_attention(kernels, size, rows, keys):
     q, k, v = heads_of(2, 3, rows, size, 0), heads_of(2, 3, keys, size, 1), heads_of(2, 3, keys, size, 2)
     run_attention(kernels, q, k, v)
     run_attention(kernels, q, k, v, causal=True)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 45, 150), (2, 1, 1, 150), (1, 1, 45, 150), (1, 3, 45, 1), (1, 1, 1, 1)])
-def test_attention_masks_broadcast(kernels, shape):
-    q, k, v = heads_of(2, 3, 45, 32, 0), heads_of(2, 3, 150, 32, 1), heads_of(2, 3, 150, 32, 2)
+@pytest.mark.parametrize("rows", [45, 2])
+@pytest.mark.parametrize("shape", [(2, 3, None, 150), (2, 1, 1, 150), (1, 1, None, 150), (1, 3, None, 1), (1, 1, 1, 1)], ids=str)
+def test_attention_masks_broadcast(kernels, shape, rows):
+    shape = [rows if size is None else size for size in shape]
+    q, k, v = heads_of(2, 3, rows, 32, 0), heads_of(2, 3, 150, 32, 1), heads_of(2, 3, 150, 32, 2)
     run_attention(kernels, q, k, v, added=random(*shape, seed=3))
     run_attention(kernels, q, k, v, kept=random(*shape, seed=4) > -0.5)
     run_attention(kernels, q, k, v, kept=random(*shape, seed=4) > -0.5, causal=True)
@@ -208,9 +210,18 @@ def test_attention_of_strided_heads(kernels):
     run_attention(kernels, q, k, v[:, :, :50])
 
 
-def test_attention_passes_nan_on(kernels):
-    q, k, v = heads_of(1, 1, 40, 32, 0), heads_of(1, 1, 50, 32, 1), heads_of(1, 1, 50, 32, 2)
-    q[0, 0, 7, 3] = np.nan
+def test_attention_of_one_fully_masked_query_is_zero(kernels):
+    q, k, v = heads_of(1, 2, 1, 32, 0), heads_of(1, 2, 300, 32, 1), heads_of(1, 2, 300, 32, 2)
+    kept = np.zeros((1, 2, 1, 300), bool)
+    kept[:, 1, :, 290:] = True  # of which the first two blocks of keys have none
+    run_attention(kernels, q, k, v, kept=kept)
+    run_attention(kernels, q, k, v, added=np.where(kept, 0, -np.inf).astype(np.float32))
+
+
+@pytest.mark.parametrize("rows", [40, 1])
+def test_attention_passes_nan_on(kernels, rows):
+    q, k, v = heads_of(1, 2, rows, 32, 0), heads_of(1, 2, 50, 32, 1), heads_of(1, 2, 50, 32, 2)
+    q[0, 0, rows // 6, 3] = np.nan
     with np.errstate(invalid="ignore"):
         run_attention(kernels, q, k, v)
 

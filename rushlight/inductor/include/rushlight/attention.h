@@ -225,6 +225,86 @@ RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float
   }
 }
 
+// ---- few queries -----------------------------------------------------------------------------------------------------
+
+// A panel of so few queries, as steps of generation have them, would be nearly empty: each is taken by itself, the lanes
+// going along D, so that it costs little more than to read the keys and values.
+constexpr long few_queries = 2;
+
+// scores[s] = the product of a query, in vectors, with the row of key s; also behind `keys`, up to a whole vector.
+template <int D>
+RL_INLINE void scores_of_one(const float* query, const float* k, long row, long keys, float* scores) {
+  const vector_lane lane;
+  for (long s = 0; s < keys; s += lanes) {
+    vec<float> block[lanes];
+    RL_UNROLL for (int i = 0; i < lanes; ++i) {
+      const float* key = k + smallest(s + i, keys - 1) * row;
+      block[i] = lane.load(query) * lane.load(key);
+      RL_UNROLL for (int d = lanes; d < D; d += lanes) block[i] += lane.load(query + d) * lane.load(key + d);
+    }
+    transpose(block);
+    vec<float> total = block[0];
+    RL_UNROLL for (int i = 1; i < lanes; ++i) total += block[i];
+    lane.store(scores + s, total);
+  }
+}
+
+// result[0..D) = shrink * result + the weighted sum of the values' rows, some vectors at a time.
+template <int D>
+RL_INLINE void add_values_of_one(const float* weights, const float* v, long row, long keys, float shrink, float* result) {
+  constexpr int vectors = D / lanes, group = vectors < 8 ? vectors : 8;
+  const vector_lane lane;
+  for (int first = 0; first < vectors; first += group) {
+    vec<float> sum[group];
+    const float* value = v + first * lanes;
+    const int here = vectors - first < group ? vectors - first : group;
+    for (int d = 0; d < here; ++d) sum[d] = lane.load(result + (first + d) * lanes) * shrink;
+    if (here == group) {
+      for (long s = 0; s < keys; ++s, value += row)
+        RL_UNROLL for (int d = 0; d < group; ++d) sum[d] += lane.load(value + d * lanes) * weights[s];
+    } else {
+      for (long s = 0; s < keys; ++s, value += row)
+        for (int d = 0; d < here; ++d) sum[d] += lane.load(value + d * lanes) * weights[s];
+    }
+    for (int d = 0; d < here; ++d) lane.store(result + (first + d) * lanes, sum[d]);
+  }
+}
+
+template <class T> RL_INLINE void apply_mask_to_one(const T* data, long column, long keys, float* scores) {
+  for (long s = 0; s < keys; ++s) {
+    if constexpr (!same<T, bool>) scores[s] += cast<float, T>(scalar_lane{}.load(data + s * column));
+    else if (!data[s * column]) scores[s] = -infinity;
+  }
+}
+
+// One query against the first `keys` keys of its head, all with unit strides along D; `lse` as in attend.
+template <int D, class Mask>
+RL_INLINE void attend_one(const float* q, const float* k, long k_row, const float* v, long v_row, float* out, float* lse,
+                          long keys, float scale, const Mask& mask, long mask_offset) {
+  const vector_lane lane;
+  alignas(64) float query[D], result[D] = {}, scores[key_block];
+  for (int d = 0; d < D; d += lanes) lane.store(query + d, lane.load(q + d) * scale);
+  float top = -infinity, sum = 0.0f;
+  for (long first = 0; first < keys; first += key_block) {
+    const long count = smallest(keys - first, key_block);
+    scores_of_one<D>(query, k + first * k_row, k_row, count, scores);
+    if constexpr (!same<Mask, no_mask>)
+      apply_mask_to_one(mask.data + mask_offset + first * mask.column, mask.column, count, scores);
+    float highest = top;
+    for (long s = 0; s < count; ++s) highest = larger(scores[s], highest);
+    const float base = highest == -infinity ? 0.0f : highest, shrink = exp_nonpositive(top - base);
+    for_each(count, [&](auto to, long s) { to.store(scores + s, exp_nonpositive(to.load(scores + s) - base)); });
+    float added = 0.0f;
+    for (long s = 0; s < count; ++s) added += scores[s];
+    sum = sum * shrink + added;
+    top = highest;
+    add_values_of_one<D>(scores, v + first * v_row, v_row, count, shrink, result);
+  }
+  const float part = sum == 0.0f ? 0.0f : 1.0f / sum;
+  for (int d = 0; d < D; d += lanes) lane.store(out + d, lane.load(result + d) * part);
+  if (lse) *lse = sum == 0.0f ? 0.0f : top + __builtin_logf(sum);
+}
+
 // out[b, h, l, :] for q [B, H, L, D], k and v [B, H, S, D], all by element strides; lse [B, H, L], contiguous, or null.
 // Rows whose keys are all masked give 0 (and a log-sum-exp of 0), as torch's CPU kernel does. A causal mask is aligned
 // to the upper left. Called by all threads of a parallel region; ends with a barrier.
@@ -232,6 +312,20 @@ template <int D, class Mask = no_mask>
 void attention(const float* q, head_strides q_at, const float* k, head_strides k_at, const float* v, head_strides v_at,
                float* out, head_strides out_at, float* lse, long batches, long heads, long rows, long keys, float scale,
                bool causal, Mask mask = {}) {
+  const heads_of<const float> queries{q, q_at}, all_keys{k, k_at}, values{v, v_at};
+  if constexpr (D % lanes == 0) {
+    if (rows <= few_queries && q_at.column == 1 && k_at.column == 1 && v_at.column == 1 && out_at.column == 1) {
+      for (const long task : shared(batches * heads * rows)) {
+        const long b = task / rows / heads, h = task / rows % heads, row = task % rows;
+        long mask_offset = 0;
+        if constexpr (!same<Mask, no_mask>) mask_offset = b * mask.batch + h * mask.head + row * mask.row;
+        attend_one<D>(queries(b, h, row), all_keys(b, h, 0), k_at.row, values(b, h, 0), v_at.row,
+                      heads_of<float>{out, out_at}(b, h, row), lse ? lse + task : nullptr,
+                      causal ? smallest(keys, row + 1) : keys, scale, mask, mask_offset);
+      }
+      return;
+    }
+  }
   const long panels = (rows + tile_columns - 1) / tile_columns;
   const long together = largest(1L, smallest((long)query_panels<D>, batches * heads * panels / (tasks_of_thread * thread_count())));
   const long step = together * tile_columns, chunks = (rows + step - 1) / step;
@@ -241,8 +335,7 @@ void attention(const float* q, head_strides q_at, const float* k, head_strides k
     const long chunk = !causal ? place : place % 2 ? chunks - 1 - place / 2 : place / 2;
     const long row = chunk * step, count = smallest(rows - row, step);
     float* row_lse = lse ? lse + (b * heads + h) * rows + row : nullptr;
-    attend<D>(heads_of<const float>{q, q_at}, heads_of<const float>{k, k_at}, heads_of<const float>{v, v_at},
-              heads_of<float>{out, out_at}, row_lse, b, h, row, count, keys, scale, causal, mask);
+    attend<D>(queries, all_keys, values, heads_of<float>{out, out_at}, row_lse, b, h, row, count, keys, scale, causal, mask);
   }
 }
 

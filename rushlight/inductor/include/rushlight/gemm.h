@@ -230,6 +230,7 @@ __attribute__((noinline)) void multiply_batches(const row_cut<float>& cut, long 
   const long sharing = b.batch == 0 ? batches * blocks : blocks, pass = blocks_of_pass(sharing, panels, depth);
   float* panel_data = (float*)((char*)scratch + thread_index() * bgemm_scratch_bytes(depth));
   const S* held = nullptr;
+  long held_column = -1;  // a matrix may have one column for all, of which panels take more or fewer
   for (shared work(panels * batches * blocks); work.next();)
     for (long at = work.first, count; at < work.last; at += count) {
       const long apart = at / (panels * sharing), left = at % (panels * sharing), begin = left / (panels * pass) * pass;
@@ -237,9 +238,9 @@ __attribute__((noinline)) void multiply_batches(const row_cut<float>& cut, long 
       const long block = apart * sharing + begin + place % size, first = block % blocks, batch = block / blocks;
       count = smallest(size - place % size, blocks - first, limit, work.last - at);
       const S* source = b(batch) + column * b.column;
-      if (source != held) {
+      if (source != held || column != held_column) {
         pack_panel(source, b.row, b.column, depth, smallest(columns - column, (long)tile_columns), panel_data);
-        held = source;
+        held = source, held_column = column;
       }
       multiply_group<float>(cut, first, first + count, a(batch), a.row, a.column, panel_data, {panel_data, 0, blocks}, column,
                             columns, depth, batch * cut.rows, emit);
