@@ -122,3 +122,21 @@ def test_statistics_of_a_normalisation_have_their_own_type():
     results = torch.compile(lambda x, weight: torch.native_layer_norm(x, [8], weight, None, 1e-5), fullgraph=True)(x, weight)
     assert [result.dtype for result in results] == [torch.bfloat16, torch.float32, torch.float32]
     torch.testing.assert_close(results, torch.native_layer_norm(x, [8], weight, None, 1e-5))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_extrema_are_found_again_among_values_that_are_calculated_again(kind):
+    """What is kept is rounded, what is calculated again in the backward is compared with it as if it was."""
+    given = (torch.arange(45).reshape(9, 5) % 7 / 3).to(kind)
+
+    def function(x):
+        return torch.sinh(x).amax(1), torch.cosh(x).amin(0)
+
+    found = []
+    for call in (function, torch.compile(function)):
+        leaf = given.clone().requires_grad_()
+        first, second = call(leaf)
+        (first.sum() + second.sum()).backward()
+        found.append((first.detach(), second.detach(), leaf.grad))
+    for wanted, got in zip(*found, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=2e-2, atol=1e-2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import bool_, dtype, uint8
+from rushlight.core.dtype import bfloat16, bool_, dtype, float16, float32, uint8
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast
@@ -87,12 +87,21 @@ def _remainder(function: str):
     return rule
 
 
+def _rounded(graph: GraphBuilder, operand: object) -> object:
+    """A value as it would be stored: what is fused has more digits than its type."""
+    if not isinstance(operand, TensorBox) or operand.dtype not in (bfloat16, float16):
+        return operand
+    return graph.pointwise(
+        operand.size, operand.dtype, lambda index: cast(cast(operand.value(index), float32), operand.dtype)
+    )
+
+
 def _comparison(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
         if kind is bool_ and function not in ("eq", "ne"):
             kind = uint8  # true is -1 in vectors
-        return graph.elementwise(function, kind, bool_, self, other)
+        return graph.elementwise(function, kind, bool_, _rounded(graph, self), _rounded(graph, other))
 
     return rule
 
