@@ -80,3 +80,17 @@ def test_quotients_of_large_integers():
     small = edges[5:]
     check(function, small.repeat(7), small.repeat_interleave(7))
     check(function, *(torch.tensor([2**31 - 1, -(2**31), 5, -1, 1, -7, 3, 2**30], dtype=torch.int32).repeat(n) for n in (4, 4)))
+
+
+def test_what_is_no_whole_number_and_back():
+    """NaN and infinities become integers as in eager, also where the integers become numbers again at once."""
+    given = torch.tensor([float("nan"), float("inf"), -float("inf"), 3e9, -2.7] * 7)
+    kinds = (torch.int64, torch.int32, torch.int16, torch.uint8)
+
+    def function(x):
+        return [x.to(kind).to(back) for kind in kinds for back in (torch.float32, torch.float64)]
+
+    with torch.no_grad():
+        for tensor in (given, given.double()):
+            for got, wanted in zip(torch.compile(function)(tensor), function(tensor), strict=True):
+                assert torch.equal(got, wanted)

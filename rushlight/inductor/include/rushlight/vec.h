@@ -277,6 +277,14 @@ template <class V> RL_INLINE auto float_to_half(V v) {
   return (magnitude >= 0x47800000 ? special : finite) | sign;
 }
 
+// Compilers take a conversion to whole numbers and back for a rounding, which would keep NaN and what is out of range.
+template <class R, class V> RL_INLINE R to_integers(V v) {
+  R whole = convert_lanes<R>(v);
+  if constexpr (!is_vector<V>) asm("" : "+r"(whole));
+  else if constexpr (sizeof(element<R>) == 8) asm("" : "+m"(whole));  // which are converted one by one
+  return whole;
+}
+
 // Converts a loaded value of type From to type To, as a C cast would; float to small integers goes through int32.
 // To = bfloat16 or half rounds through that type and gives the float back. From = bool takes a mask.
 template <class To, class From, class V> RL_INLINE auto cast(V v) {
@@ -291,7 +299,9 @@ template <class To, class From, class V> RL_INLINE auto cast(V v) {
   } else if constexpr (same<To, half>) {
     return half_to_float(float_to_half(cast<float, From>(v)));
   } else if constexpr (is_floating<element<V>> && sizeof(To) < 4) {
-    return convert_lanes<R>(convert_lanes<like<V, int32_t>>(v));
+    return convert_lanes<R>(to_integers<like<V, int32_t>>(v));
+  } else if constexpr (is_floating<element<V>> && !is_floating<compute<To>>) {
+    return to_integers<R>(v);
   } else {
     return convert_lanes<R>(v);
   }
