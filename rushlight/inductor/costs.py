@@ -17,7 +17,6 @@ from rushlight.inductor.sizes import Size, hint
 
 LONGEST_TURNED = 4096  # depth of a product that is calculated in one part: `depth_block` of gemm.h
 THIN_OUTPUTS, THIN_DEPTH = 4, 4096  # of convolutions: `thin_outputs` and `thin_depth` of image.h
-LARGE_RESULT = 1 << 16  # elements of a product's result
 FEWER = 0.7  # the part of the traffic that passes of rows must stay below to be preferred to all rows at once
 
 
@@ -36,6 +35,8 @@ class Core:
     second_level: int  # floats in a core's cache
     nearby: int  # bytes of weights that other layers' may leave in the third-level cache
     strip: int  # pixels of a row that a direct convolution calculates in the time that fewer take
+    large_result: int = 1 << 16  # floats of a product, from which on a left operand by columns is packed
+    stays: int = 1 << 24  # bytes of a result from which on it does not stay in the caches until it is read
 
     @property
     def kept(self) -> int:
@@ -95,7 +96,7 @@ def packs_columns(rows: Size, columns: Size) -> bool:
     192 to 1024 rows and 32 to 512 columns on AVX2, packing took 0.57 to 0.97 of the time in nearly all larger than this, and
     up to 1.3 times as long in smaller ones.
     """
-    return isinstance(rows, int) and isinstance(columns, int) and rows * columns >= LARGE_RESULT
+    return isinstance(rows, int) and isinstance(columns, int) and rows * columns >= core().large_result
 
 
 def direct_convolution(rows: int, width: int, taps: int, channels: int, outputs: int) -> float:

@@ -121,6 +121,7 @@ class GraphLowering:
             raise NotImplementedError(f"no lowering for {node.target} ({node.format_node()})")
         builder = self.builder
         builder.origin, builder.lines, builder.consumers = node.name, source_line(node), len(node.users)
+        builder.items_used = frozenset(user.args[1] for user in node.users if user.target is operator.getitem)
         args, kwargs = map_arg(node.args, self.boxes.__getitem__), map_arg(node.kwargs, self.boxes.__getitem__)
         result = self._typed(node.meta["val"], rule(builder, *args, **kwargs))
         if len(node.users) > 1:

@@ -119,6 +119,8 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
         home = homes[buffer.name in constant]
         group = _join(buffer, home) or (_beside(buffer, home) if buffer.name in outputs else None)
         if group is None:
+            group = _at_the_same_time(buffer, groups)
+        if group is None:
             group = _new_group(buffer, len(groups))
             group.constant = buffer.name in constant
             groups.append(group)
@@ -205,6 +207,31 @@ def _beside(buffer: Buffer, home: dict[str, Group]) -> Group | None:
     if group is None or len(group.members) >= MAX_GROUP_MEMBERS or is_ordered(group.members[0]):
         return None
     return group if _append(buffer, group, (1, group.numel)) else None
+
+
+def _at_the_same_time(buffer: Buffer, groups: list[Group]) -> Group | None:
+    """The steps of an LSTM layer of the same sizes which nothing has read yet, as those of its other direction: each step waits
+    for the one before, so that threads had better take one layer each. The group moves behind what the buffer reads."""
+    if not _is_lstm(buffer):
+        return None
+    sizes = ("steps", "batch", "hidden")
+    read = buffer.reads()
+    for group in reversed(groups):
+        first = group.template
+        if first is not None and _is_lstm(first) and len(group.members) == 1 and not group.names & read:
+            if all(first.parameters[size] == buffer.parameters[size] for size in sizes):
+                groups.remove(group)
+                groups.append(group)
+                for order, moved in enumerate(groups):
+                    moved.order = order
+                group.members.append(buffer)
+                return group
+        read |= group.reads()
+    return None
+
+
+def _is_lstm(buffer: Buffer) -> bool:
+    return isinstance(buffer, TemplateBuffer) and buffer.kind == "lstm"
 
 
 def is_ordered(buffer: Buffer) -> bool:

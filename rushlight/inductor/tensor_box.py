@@ -5,13 +5,14 @@ A box stands on a realized buffer or on a loop that no buffer holds yet; views o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from rushlight.core.algebra import Expr, Var, as_expr, flatten_index, reindex_view
 from rushlight.core.dtype import dtype
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Buffer, Constant, Load, Pointwise, Value, substitute
-from rushlight.inductor.sizes import Size, as_sizes
+from rushlight.inductor.sizes import Size, as_size, as_sizes, row_major
 
 Index = Sequence[Expr]
 
@@ -68,6 +69,19 @@ class TensorBox:
         """The same elements in row-major order under other sizes."""
         have, want = as_sizes(self.size), as_sizes(size)
         return self if have == want else self.view(size, reindex_view(have, want))
+
+    def sections(self, sizes: Sequence[tuple[int | SymInt, ...]]) -> list[TensorBox]:
+        """Row-major tensors that lie one after the other in a flat one."""
+        made, start = [], as_size(0)
+        for size in sizes:
+            strides = row_major(as_sizes(size))
+
+            def at(index: Index, start: Size = start, strides: Sequence[Size] = strides) -> Index:
+                return [start + sum(place * stride for place, stride in zip(index, strides, strict=True))]
+
+            made.append(self.view(size, at))
+            start = as_size(start + as_size(math.prod(size)))
+        return made
 
     @property
     def is_realized(self) -> bool:

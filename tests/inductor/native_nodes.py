@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import rushlight as torch
 from rushlight.aot.functionalize import functionalize
+from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.graph import GraphLowering
 from rushlight.inductor.support import is_supported
+
+
+def functional_graph(function, *inputs) -> GraphModule:
+    """A function's graph without writes."""
+    with torch.no_grad():
+        module = capture(function, inputs).module
+    functionalize(module)
+    return module
+
+
+def writer_of(function, *inputs, threads: int = 2) -> ProgramWriter:
+    """What writes a function's program."""
+    return ProgramWriter(GraphLowering(functional_graph(function, *inputs)).run(), threads)
+
+
+def source_of(function, *inputs) -> str:
+    """The C++ text of a function's program, without comments, which have lines of the test's own file."""
+    return re.sub("//.*", "", writer_of(function, *inputs).write().source)
 
 
 def eager_nodes(function, *inputs) -> list[str]:
     """The calls in a function's graph that no native code does."""
-    with torch.no_grad():
-        module = capture(function, inputs).module
-    functionalize(module)
-    return [str(node.target) for node in module.graph.nodes if node.op == "call_function" and not is_supported(node)]
+    nodes = functional_graph(function, *inputs).graph.nodes
+    return [str(node.target) for node in nodes if node.op == "call_function" and not is_supported(node)]
 
 
 def check(function, *inputs, native: bool = True, **options):

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.graph import GraphLowering
 from rushlight.inductor.ir import ComputedBuffer, TemplateBuffer, contiguous_layout
 from rushlight.inductor.lowering import FALLBACKS
 from rushlight.nn import functional as F
 from rushlight.ops.registry import aten
+from tests.inductor.native_nodes import functional_graph
 
 # Sizes of the input; the kernel; stride, padding, dilation, output_padding (of transposed ones), groups.
 PLAIN = [
@@ -98,10 +97,7 @@ def test_depthwise_separable_model_with_frozen_weights(channels_last):
 
 def buffers_of(function, *inputs) -> list:
     """The buffers of a function's loops IR."""
-    with torch.no_grad():
-        module = capture(function, inputs).module
-    functionalize(module)
-    return GraphLowering(module).run().buffers
+    return GraphLowering(functional_graph(function, *inputs)).run().buffers
 
 
 def shuffled(x):

@@ -6,12 +6,9 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor import costs
 from rushlight.inductor.codegen.families import share
-from rushlight.inductor.codegen.program import ProgramWriter
-from rushlight.inductor.graph import GraphLowering
+from tests.inductor.native_nodes import writer_of
 
 ROWS = """\
 static void @(const float* in0, float* out0) {
@@ -114,9 +111,6 @@ def test_results_are_those_of_eager(dynamic, training):
 
 def test_layers_of_one_form_share_their_functions(monkeypatch):
     monkeypatch.setattr(costs, "core", lambda: costs.AVX2)
-    with torch.no_grad():
-        module = capture(Funnel().eval(), (torch.randn(3, 20, 40),)).module
-    functionalize(module)
-    program = ProgramWriter(GraphLowering(module).run(), 2).write()
+    program = writer_of(Funnel().eval(), torch.randn(3, 20, 40)).write()
     assert (program.source.count("\nstatic void kernel_"), len(program.calls)) == (8, 17)
     assert any(kernel.numbers for _, _, kernel in program.calls)

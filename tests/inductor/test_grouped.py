@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 
 import rushlight as torch
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.program import ProgramWriter
-from rushlight.inductor.graph import GraphLowering
 from rushlight.nn import functional as F
 from tests.inductor.differences import assert_frozen_model_agrees
+from tests.inductor.native_nodes import source_of
 
 # Size of the input; that of the weight; groups; stride, padding, dilation.
 CASES = [
@@ -88,10 +85,7 @@ def text_of(channels, groups):
     def function(x, weight):
         return F.conv2d(x, weight, None, 1, 1, groups=groups)
 
-    with torch.no_grad():
-        module = capture(function, (torch.zeros(1, channels, 8, 8), torch.zeros(channels, channels // groups, 3, 3))).module
-    functionalize(module)
-    return ProgramWriter(GraphLowering(module).run(), 2).write().source
+    return source_of(function, torch.zeros(1, channels, 8, 8), torch.zeros(channels, channels // groups, 3, 3))
 
 
 def test_text():

@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.program import ProgramWriter
-from rushlight.inductor.graph import GraphLowering
+from tests.inductor.native_nodes import source_of
 
 
 @pytest.mark.parametrize("order", ["rows", "left by columns", "right by columns", "both by columns"])
@@ -48,10 +45,7 @@ def text_of(rows, depth, columns, by_columns=False, right_by_columns=False):
 
     shape = (depth, rows) if by_columns else (rows, depth)
     right = (columns, depth) if right_by_columns else (depth, columns)
-    with torch.no_grad():
-        module = capture(function, (torch.zeros(shape), torch.zeros(right))).module
-    functionalize(module)
-    return ProgramWriter(GraphLowering(module).run(), 2).write().source
+    return source_of(function, torch.zeros(shape), torch.zeros(right))
 
 
 def test_text_of_rows_that_stay_in_the_cache():

@@ -7,10 +7,7 @@ import re
 import pytest
 
 import rushlight as torch
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.program import ProgramWriter
-from rushlight.inductor.graph import GraphLowering
+from tests.inductor.native_nodes import source_of
 
 
 def shares(e):
@@ -68,11 +65,7 @@ def written_to(x, y):
 
 def rows_of(function, *inputs) -> list[str]:
     """Where the kernels keep rows."""
-    with torch.no_grad():
-        module = capture(function, inputs).module
-    functionalize(module)
-    text = ProgramWriter(GraphLowering(module).run(), 2).write().source
-    return re.findall(r"float\*? (row\d+(?: = out\d|\[\d+L\]))", text)
+    return re.findall(r"float\*? (row\d+(?: = out\d|\[\d+L\]))", source_of(function, *inputs))
 
 
 PROGRAMS = [softmax, softmax_of_read_rows, two_results, read_again_later, sum_in_the_last_pass, sum_in_a_later_pass,

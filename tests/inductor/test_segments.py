@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.program import ProgramWriter
-from rushlight.inductor.graph import GraphLowering
 from rushlight.nn import functional as F
-from tests.inductor.native_nodes import check
+from tests.inductor.native_nodes import check, source_of
 
 SIZES = [(1, 1), (3, 5), (1, 16, 2), (40, 1, 7, 100), (5000, 3, 4096), (17,) * 30]
 
@@ -77,13 +73,6 @@ def test_open_sizes():
     for rows, first, second in ((3, 5, 7), (2, 70, 1), (9, 33, 600), (40, 200, 300)):
         x, y = torch.randn(rows, first), torch.randn(rows, second)
         torch.testing.assert_close(compiled(x, y), function(x, y))
-
-
-def source_of(function, *inputs) -> str:
-    with torch.no_grad():
-        module = capture(function, inputs).module
-    functionalize(module)
-    return ProgramWriter(GraphLowering(module).run(), 2).write().source
 
 
 def test_a_part_is_copied_without_a_test():

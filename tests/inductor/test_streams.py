@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 import rushlight as torch
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.kernels import STREAMED_BYTES
-from rushlight.inductor.codegen.program import ProgramWriter
-from rushlight.inductor.graph import GraphLowering
+from rushlight.inductor.costs import core
 from rushlight.nn import functional as F
-from tests.inductor.native_nodes import check
+from tests.inductor.native_nodes import check, source_of
 
 COLUMNS = 4096
-ROWS = STREAMED_BYTES // (4 * COLUMNS)
-
-
-def text_of(function, *inputs):
-    with torch.no_grad():
-        module = capture(function, inputs).module
-    functionalize(module)
-    return re.sub("//.*", "", ProgramWriter(GraphLowering(module).run(), 2).write().source)  # comments have this file's lines
+ROWS = core().stays // (4 * COLUMNS)
 
 
 def test_text_of_large_results():
-    assert "lane.stream(out0 + r + 4096L*x, tmp2);" in text_of(lambda x: x + 1, torch.zeros(ROWS, COLUMNS))
-    assert "lane.stream(" not in text_of(lambda x: x + 1, torch.zeros(ROWS - 1, COLUMNS))
-    assert "lane.stream(" not in text_of(lambda x: x > 1, torch.zeros(4 * ROWS, COLUMNS))
-    product = text_of(lambda x, y: (x @ y).relu(), torch.zeros(COLUMNS, 8), torch.zeros(8, ROWS))
+    assert "lane.stream(out0 + r + 4096L*x, tmp2);" in source_of(lambda x: x + 1, torch.zeros(ROWS, COLUMNS))
+    assert "lane.stream(" not in source_of(lambda x: x + 1, torch.zeros(ROWS - 1, COLUMNS))
+    assert "lane.stream(" not in source_of(lambda x: x > 1, torch.zeros(4 * ROWS, COLUMNS))
+    product = source_of(lambda x, y: (x @ y).relu(), torch.zeros(COLUMNS, 8), torch.zeros(8, ROWS))
     assert f"lane.stream(out0 + r + {ROWS}L*x, " in product
-    assert "lane.stream(" not in text_of(lambda x, y: x @ y, torch.zeros(COLUMNS, 8), torch.zeros(8, ROWS + 3))  # parts of lines
+    assert "lane.stream(" not in source_of(lambda x, y: x @ y, torch.zeros(COLUMNS, 8), torch.zeros(8, ROWS + 3))  # parts of lines
 
 
 def test_text_of_rows_that_wait_for_their_sum():
-    text = text_of(lambda x: x.softmax(-1), torch.zeros(ROWS, COLUMNS))
+    text = source_of(lambda x: x.softmax(-1), torch.zeros(ROWS, COLUMNS))
     assert "alignas(64) float row0[4096L];" in text
     assert "lane.stream(out0 + r + 4096L*x, " in text
-    small = text_of(lambda x: x.softmax(-1), torch.zeros(8, COLUMNS))
+    small = source_of(lambda x: x.softmax(-1), torch.zeros(8, COLUMNS))
     assert "float* row0 = out0 + 4096L*x;" in small
-    wide = text_of(lambda x: x.softmax(-1), torch.zeros(ROWS // 4, 8 * COLUMNS))  # rows too long for the stack
+    wide = source_of(lambda x: x.softmax(-1), torch.zeros(ROWS // 4, 8 * COLUMNS))  # rows too long for the stack
     assert "float* row0 = out0 + 32768L*x;" in wide
     assert "lane.stream(" not in wide
 

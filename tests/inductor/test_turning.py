@@ -5,10 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.program import ProgramWriter
-from rushlight.inductor.graph import GraphLowering
+from tests.inductor.native_nodes import source_of
 
 
 def agrees(function, *inputs):
@@ -45,9 +42,6 @@ def test_reads_without_a_stride_are_collected():
 
 
 def test_text():
-    with torch.no_grad():
-        module = capture(lambda a: a.t().contiguous() + 1, (torch.zeros(300, 40),)).module
-    functionalize(module)
-    text = ProgramWriter(GraphLowering(module).run(), 2).write().source
+    text = source_of(lambda a: a.t().contiguous() + 1, torch.zeros(300, 40))
     assert "rl::turn(in0 + first + 40L*o + 40L*start, 40L, rows, count, turned0, 256L);" in text
     assert "lane.load(turned0 + (c - first) * 256L + i)" in text

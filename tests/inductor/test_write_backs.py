@@ -13,17 +13,11 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.program import ProgramWriter
-from rushlight.inductor.graph import GraphLowering
+from tests.inductor.native_nodes import writer_of
 
 
 def program(function, *inputs):
-    with torch.no_grad():
-        module = capture(function, inputs).module
-    functionalize(module)
-    writer = ProgramWriter(GraphLowering(module).run(), 2)
+    writer = writer_of(function, *inputs)
     return writer.write(), writer.in_place
 
 

@@ -155,3 +155,15 @@ def test_native_lstm_agrees_with_float64(hidden, batch, reverse):
         found.append([*results, *torch.autograd.grad(loss, leaves)])
     for want, have in zip(*found, strict=True):
         torch.testing.assert_close(have.double(), want, rtol=2e-5, atol=2e-5)
+
+
+def test_no_sequences():
+    for kind in (nn.LSTM, nn.GRU, nn.RNN):
+        model = kind(6, 8, bidirectional=True)
+        for dtype in (torch.float32, torch.float64):
+            output, state = model.to(dtype)(torch.randn(5, 0, 6, dtype=dtype))
+            assert output.shape == (5, 0, 16)
+            assert (state[1] if kind is nn.LSTM else state).shape == (2, 0, 8)
+            model.zero_grad()
+            output.sum().backward()
+            assert all(torch.equal(value.grad, torch.zeros_like(value)) for value in model.parameters())

@@ -46,14 +46,16 @@ template <class F> PyObject* run_steps(Lstm* l, const F& body) {
 }
 
 PyObject* lstm(PyObject*, PyObject* const* args, Py_ssize_t given) {
-  if (given != 7)
-    return PyErr_Format(PyExc_TypeError, "lstm: expected output, workspace, gates, weight, state, cell, reverse; got %zd", given);
+  if (given != 8)
+    return PyErr_Format(PyExc_TypeError, "lstm: expected output, last_cell, workspace, gates, weight, state, cell, reverse; "
+                        "got %zd", given);
   Lstm l;
-  if (!read_layer(args[2], args[1], args[3], args[5], true, &l) || !is_plain(args[0], true, RL_FLOAT32) ||
-      !is_plain(args[4], false, RL_FLOAT32) || !has_shape(args[0], l.steps, l.batch, l.hidden) ||
-      !has_shape(args[4], l.batch, l.hidden) || any_overlap(args, 2, args + 2, 4))
+  if (!read_layer(args[3], args[2], args[4], args[6], true, &l) || !is_plain(args[0], true, RL_FLOAT32) ||
+      !is_plain(args[1], true, RL_FLOAT32) || !is_plain(args[5], false, RL_FLOAT32) ||
+      !has_shape(args[0], l.steps, l.batch, l.hidden) || !has_shape(args[1], l.batch, l.hidden) ||
+      !has_shape(args[5], l.batch, l.hidden) || any_overlap(args, 3, args + 3, 4))
     Py_RETURN_FALSE;
-  l.output = floats(args[0]), l.state = floats(args[4]), l.reverse = args[6] == Py_True;
+  l.output = floats(args[0]), l.last_cell = floats(args[1]), l.state = floats(args[5]), l.reverse = args[7] == Py_True;
   return run_steps(&l, [&] { rushlight_variant()->lstm(&l); });
 }
 
@@ -70,7 +72,7 @@ PyObject* lstm_backward(PyObject*, PyObject* const* args, Py_ssize_t given) {
       (!is_plain(args[6], false, RL_FLOAT32) || !has_shape(args[6], l.steps, l.batch, l.hidden)))
     Py_RETURN_FALSE;
   if (any_overlap(args, 3, args + 3, 4)) Py_RETURN_FALSE;
-  l.output = nullptr, l.state = nullptr, l.reverse = args[7] == Py_True;
+  l.output = l.last_cell = nullptr, l.state = nullptr, l.reverse = args[7] == Py_True;
   const LstmGradients g = {args[6] == Py_None ? nullptr : floats(args[6]), floats(args[0]), floats(args[1]), floats(args[2])};
   return run_steps(&l, [&] { rushlight_variant()->lstm_backward(&l, &g); });
 }
@@ -79,9 +81,9 @@ PyObject* lstm_backward(PyObject*, PyObject* const* args, Py_ssize_t given) {
 
 PyMethodDef recurrent_methods[] = {
     {"lstm", (PyCFunction)(void (*)(void))lstm, METH_FASTCALL,
-     "lstm(output, workspace, gates, weight, state, cell, reverse: bool, /) -> bool\n\nThe steps of an LSTM layer, row-major\n"
-     "float32. gates (steps, batch, 4 hidden): what the input and the biases add to the gates; workspace (steps, batch, 5 hidden)\n"
-     "receives gates and cells. False where no kernel takes these arrays."},
+     "lstm(output, last_cell, workspace, gates, weight, state, cell, reverse: bool, /) -> bool\n\nThe steps of an LSTM layer,\n"
+     "row-major float32. gates (steps, batch, 4 hidden): what the input and the biases add to the gates; workspace (steps, batch,\n"
+     "5 hidden) receives gates and cells. False where no kernel takes these arrays."},
     {"lstm_backward", (PyCFunction)(void (*)(void))lstm_backward, METH_FASTCALL,
      "lstm_backward(into_gates, grad_state, grad_cell, workspace, weight, cell, grad_output: ndarray | None, reverse, /) -> bool\n\n"
      "The gradients of what went into the gates; grad_state and grad_cell hold those of the last step's results, and receive\n"

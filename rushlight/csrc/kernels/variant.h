@@ -107,7 +107,8 @@ struct Lstm {
   int reverse;
   const float *weight, *gates;  // [4 hidden, hidden]; [steps, batch, 4 hidden]: what input and biases add to the gates
   const float *state, *cell;    // before the first step, [batch, hidden]
-  float *output, *workspace;    // [steps, batch, hidden]; [steps, batch, 5 hidden]: the gates and the cell of each step
+  float *output, *last_cell;    // [steps, batch, hidden]; [batch, hidden]
+  float* workspace;             // [steps, batch, 5 hidden]: the gates and the cell of each step
   void* scratch;                // lstm_scratch(hidden) bytes
 };
 // grad_state and grad_cell belong to the last step's results at first, to the first state and cell in the end.

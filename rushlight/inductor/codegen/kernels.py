@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import dtype, float32
+from rushlight.inductor import costs
 from rushlight.inductor.codegen.alike import merge
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
 from rushlight.inductor.codegen.segments import cuts_of
@@ -41,7 +42,6 @@ OPERATIONS = 8  # what an element of a loop is counted as, in floating-point ope
 MANY_ROWS = 64  # of which all threads have some
 STEPS_PER_LOOKUP = 2  # that are worth collecting what is looked up in vectors
 CHUNK = 4096  # elements of a flat loop that a thread takes at a time
-STREAMED_BYTES = 1 << 24  # of results which are stored past the caches: they would not stay there until they are read
 LINE = 16  # floats of a cache line
 
 
@@ -111,7 +111,7 @@ class KernelWriter:
         """Whether a member, whose rows lie one after the other, is stored past the caches."""
         rows, columns = domain
         whole_lines = isinstance(rows, int) and isinstance(columns, int) and columns % LINE == 0
-        return whole_lines and self.element_type(name) is float32 and 4 * rows * columns >= STREAMED_BYTES
+        return whole_lines and self.element_type(name) is float32 and 4 * rows * columns >= costs.core().stays
 
     def store(self, name: str, domain: tuple[Size, Size], value: str) -> str:
         """The statement that stores an element of a member."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from rushlight.core.dtype import dtype, float32
 from rushlight.inductor.codegen.types import c_type, size_text
 from rushlight.inductor.ir import Operand
-from rushlight.inductor.sizes import Size, as_size
+from rushlight.inductor.memory import ALIGNMENT
+from rushlight.inductor.sizes import Size, as_size, rounded_up
 
 PADDING = 64  # columns that are added to fill the last panel, at most
 WIDEST_PANEL = 32  # columns, with vectors of 16 floats; the others' panels divide it
@@ -47,6 +48,11 @@ class PackedOperand:
     def nbytes(self) -> Size:
         """The memory that the panels take, at most."""
         return as_size(self.stored.itemsize * self.depth * (self.columns + PADDING))
+
+    @property
+    def nbytes_beside(self) -> Size:
+        """The same up to where another operand may begin."""
+        return rounded_up(self.nbytes, ALIGNMENT)
 
     def nbytes_in_run(self, threads: int) -> Size:
         """The memory that is needed to pack it in the course of a run."""

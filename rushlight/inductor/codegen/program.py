@@ -52,7 +52,7 @@ TEMPLATE_HEADERS = {
     "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
     "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
     "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise", "grouped": "grouped",
-    "grouped_input": "grouped",
+    "grouped_input": "grouped", "lstm": "lstm",
 }  # fmt: skip
 
 
@@ -67,6 +67,7 @@ class Program:
     folded: list[Buffer] = field(default_factory=list)
     packed: list[PackedOperand] = field(default_factory=list)
     passing: list[Buffer] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
     outputs: list[str] = field(default_factory=list)
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
@@ -87,7 +88,9 @@ class Program:
     @property
     def panel_bytes(self) -> int:
         """What packing in the course of a run needs: room for one operand before and after it is packed."""
-        return self.passing_bytes + max((operand.nbytes_in_run(self.threads) for operand in self.packed), default=0)
+        alone = [operand.nbytes_in_run(self.threads) for operand in self.packed]
+        together = sum(operand.nbytes_beside for operand in self.packed if operand.name in self.places)
+        return self.passing_bytes + max([*alone, together])
 
     @property
     def kept(self) -> int:
@@ -106,6 +109,7 @@ class ProgramWriter:
         self.external = {buffer.name for buffer in lowered.buffers if isinstance(buffer, InputBuffer | ConstantBuffer)}
         self.outputs = [name for name in dict.fromkeys(view.buffer for view in lowered.outputs) if name]
         self.packed: dict[str, PackedOperand] = {}
+        self.places: dict[str, int] = {}
         self.scratch: dict[str, str] = {}
         self.functions: dict[str, str] = {}  # texts by name
         self.calls: list[tuple[Group, str, Kernel]] = []
@@ -129,8 +133,8 @@ class ProgramWriter:
         folded = [member for member in made if member.name not in self.passing]
         passing = [member for member in made if member.name in self.passing]
         program = Program(
-            self.threads, constants=constants, folded=folded, packed=packed, passing=passing, outputs=own_outputs, arena=arena,
-            groups=groups,
+            self.threads, constants=constants, folded=folded, packed=packed, passing=passing, places=self.places,
+            outputs=own_outputs, arena=arena, groups=groups,
         )
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
@@ -154,8 +158,7 @@ class ProgramWriter:
         if group.template is not None:
             writer = TemplateKernel(group, self.buffers)
             kernel = writer.write()
-            if writer.packed is not None:
-                self.packed[writer.packed.name] = writer.packed
+            self._note_packed(list(writer.packed.values()))
         else:
             writer = self._loop_writer(group)
             kernel = writer.write()
@@ -164,6 +167,14 @@ class ProgramWriter:
         kernel.sizes = self._symbols_in(kernel.body)
         group.stored = writer.stored
         return kernel
+
+    def _note_packed(self, operands: list[PackedOperand]) -> None:
+        """Take note of a kernel's packed operands. Those of which one kernel reads several have a place of their own in the
+        memory for what is packed in the course of a run, where the others follow one another."""
+        for operand in operands:
+            self.packed[operand.name] = operand
+            if len(operands) > 1 and operand.constant and operand.name not in self.places:
+                self.places[operand.name] = sum(self.packed[name].nbytes_beside for name in self.places)
 
     def _name(self, kernels: list[tuple[Group, Kernel]]) -> None:
         """Kernels of one text, or of texts that differ in numbers only, are calls of one function."""
@@ -264,11 +275,12 @@ class ProgramWriter:
         pointers: list[str] = []
         for slot in program.panels:
             pointers.append(f"void* panels = buffers[{program.slots.index(slot)}];")
-        place = f"(char*)panels + {program.passing_bytes}L" if program.passing else "panels"
+        place = _address("panels", program.passing_bytes)
         for index, slot in enumerate(program.slots):
             if slot not in program.panels:
                 at_once = slot in self.packed and not self.packed[slot].by_panels
-                address = f"(panels ? {place} : buffers[{index}])" if at_once else f"buffers[{index}]"
+                own = _address("panels", program.passing_bytes + program.places.get(slot, 0))
+                address = f"(panels ? {own} : buffers[{index}])" if at_once else f"buffers[{index}]"
                 names[slot] = self._declare(slot, address, pointers)
         if any(operand.by_panels for operand in program.packed):
             pointers.append(f"void* own_panels = {place};")
@@ -411,6 +423,10 @@ class ProgramWriter:
         """The address of the first element that is packed."""
         offset = operand.source.offset
         return f"{names[operand.source.buffer]} + {offset}L" if offset else names[operand.source.buffer]
+
+
+def _address(pointer: str, offset: int) -> str:
+    return f"(char*){pointer} + {offset}L" if offset else pointer
 
 
 def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:

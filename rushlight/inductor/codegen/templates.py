@@ -11,6 +11,7 @@ from rushlight.inductor.codegen.convolutions import ConvolutionWriter
 from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
 from rushlight.inductor.codegen.packing import OWN_PANELS, WIDEST_PANEL, PackedOperand, texts
+from rushlight.inductor.codegen.recurrents import RecurrentWriter
 from rushlight.inductor.codegen.types import size_text
 from rushlight.inductor.costs import packs_columns, turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
@@ -20,14 +21,14 @@ from rushlight.inductor.sizes import Size, as_size
 CACHED_ROWS = 1 << 20  # elements of the rows of products; measured on one kind of processor
 
 
-class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
+class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, KernelWriter):
     """Writes a template and its epilogues. `packed` says what memory it needs besides that of its threads."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer]):
         super().__init__(group, buffers)
         self.template: TemplateBuffer = group.template
         self.x, self.r = row_variables(group.domain)
-        self.packed: PackedOperand | None = None
+        self.packed: dict[str, PackedOperand] = {}  # by parameter
 
     def write(self) -> Kernel:
         """The kernel."""
@@ -95,13 +96,17 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, KernelWriter):
 
     def pack(self, operand: PackedOperand) -> list[str]:
         """Takes the packed operand as the parameter `panels`; the statement that packs one which changes from run to run."""
+        return self.take_packed(operand, self.template.name)[1]
+
+    def take_packed(self, operand: PackedOperand, reader: str) -> tuple[str, list[str]]:
+        """The parameter for a packed operand that a template reads, and the statements of `pack`."""
+        parameter = f"panels{len(self.packed) or ''}"
         if operand.constant:
-            self.packed = operand
-            self.extra(f"const {operand.element}*", "panels", operand.name)
-            return []
-        self.packed = replace(operand, name=f"panels_{self.template.name}")
-        source = self.pointer_to(operand.source)
-        return [operand.call(source, self.extra(f"{operand.element}*", "panels", self.packed.name))]
+            self.packed[parameter] = operand
+            return self.extra(f"const {operand.element}*", parameter, operand.name), []
+        self.packed[parameter] = replace(operand, name=f"panels_{reader}")
+        target = self.extra(f"{operand.element}*", parameter, self.packed[parameter].name)
+        return parameter, [operand.call(self.pointer_to(operand.source), target)]
 
     def _own_panels(self, operand: PackedOperand) -> str:
         """The panels of a constant, and where it lies itself, for threads to pack them in a run that is given none."""

@@ -16,6 +16,7 @@ from rushlight.inductor.lowering import (
     pooling_backward,
     products,
     random,
+    recurrent,
     reductions,
     scans,
     scatters,
@@ -29,5 +30,6 @@ from rushlight.inductor.lowering.registry import FALLBACKS, LOWERINGS, fallback,
 __all__ = [
     "FALLBACKS", "LOWERINGS", "adaptive_pooling", "arithmetic", "attention", "convolution_gradients", "convolutions",
     "creation", "distances", "fallback", "fallbacks", "indexing", "lowering", "normalization", "pointwise", "pooling",
-    "pooling_backward", "products", "random", "reductions", "scans", "scatters", "sorting", "spatial", "special", "views",
+    "pooling_backward", "products", "random", "recurrent", "reductions", "scans", "scatters", "sorting", "spatial", "special",
+    "views",
 ]  # fmt: skip

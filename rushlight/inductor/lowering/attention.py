@@ -6,7 +6,6 @@ Several results of one kernel lie one after the other in one buffer.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from rushlight.core.dtype import float32
 from rushlight.core.symbolic import SymInt
@@ -14,7 +13,6 @@ from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.builder import GraphBuilder
 from rushlight.inductor.lowering.products import in_float32, in_type
 from rushlight.inductor.lowering.registry import lowering
-from rushlight.inductor.sizes import as_size, as_sizes, row_major
 from rushlight.inductor.tensor_box import TensorBox
 
 Size = int | SymInt
@@ -31,20 +29,6 @@ def _mask(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Opera
     small = graph.operand(mask, lead) or graph.operand(graph.copy(mask), lead)
     strides = tuple(0 if lead[dim] == 1 and wide[dim] != 1 else small.strides[dim] for dim in range(4))
     return Operand(small.buffer, small.offset, strides)
-
-
-def _sections(box: TensorBox, sizes: Sequence[tuple[Size, ...]]) -> list[TensorBox]:
-    """Row-major tensors that lie one after the other in a flat one."""
-    made, start = [], as_size(0)
-    for size in sizes:
-        strides = row_major(as_sizes(size))
-
-        def at(index, start=start, strides=strides):
-            return [start + sum(place * stride for place, stride in zip(index, strides, strict=True))]
-
-        made.append(box.view(size, at))
-        start = as_size(start + as_size(math.prod(size)))
-    return made
 
 
 def _heads_outside(box: TensorBox) -> TensorBox:
@@ -69,7 +53,7 @@ def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_
     operands = {"q": _heads(graph, query), "k": _heads(graph, key), "v": _heads(graph, value)}
     if attn_mask is not None:
         operands["mask"] = _mask(graph, attn_mask, (batch, heads, rows, key.size[2]))
-    if graph.consumers < 2:  # the log-sum-exp is not asked for
+    if 1 not in graph.items_used:  # the log-sum-exp
         made = graph.template(
             "attention", (batch, rows, heads, depth), float32, batch * rows, heads * depth, operands, **parameters
         )
@@ -77,7 +61,7 @@ def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_
     sizes = [(batch, rows, heads, depth), (batch, heads, rows)]
     total = sum(map(math.prod, sizes))
     made = graph.template("attention", (total,), float32, 1, total, operands, sums=math.prod(sizes[0]), **parameters)
-    output, sums = _sections(made, sizes)
+    output, sums = made.sections(sizes)
     return in_type(graph, _heads_outside(output), query.dtype), sums
 
 
@@ -95,5 +79,5 @@ def attention_backward(
     made = graph.template(
         "attention_backward", (total,), float32, 1, total, operands, **_parameters(query, key, is_causal, scale)
     )
-    parts = [_heads_outside(part) for part in _sections(made, sizes)]
+    parts = [_heads_outside(part) for part in made.sections(sizes)]
     return tuple(in_type(graph, part, box.dtype) for part, box in zip(parts, (query, key, value), strict=True))

@@ -112,6 +112,7 @@ class GraphBuilder:
         self.origin = ""
         self.lines: tuple[str, ...] = ()
         self.consumers = 0  # nodes that use what is being lowered
+        self.items_used: frozenset[int] = frozenset()  # which of its results they use, if it has several
         self.scaled_forms: dict[TensorBox, Callable[[TensorBox], TensorBox]] = {}
         self._fixed: dict[str, bool] = {}
         self._taken = frozenset(taken)

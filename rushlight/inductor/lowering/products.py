@@ -28,7 +28,8 @@ def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:
     return box if box.dtype is kind else graph.pointwise(box.size, kind, lambda index: cast(box.value(index), kind))
 
 
-def _product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
+def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
+    """The product of two matrices."""
     (rows, depth), columns = self.size, mat2.size[1]
     depth = mat2.size[0] if isinstance(depth, SymInt) else depth  # which may be a known size
     if not (rows and columns and depth):
@@ -51,19 +52,19 @@ def _left(graph, self: TensorBox, size: tuple) -> Operand:
 
 @lowering("mm")
 def mm(graph, self, mat2):
-    return _product(graph, self, mat2)
+    return matrix_product(graph, self, mat2)
 
 
 @lowering("addmm")
 def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
-    product = scaled(graph, _product(graph, mat1, mat2), alpha, mat1.dtype)
+    product = scaled(graph, matrix_product(graph, mat1, mat2), alpha, mat1.dtype)
     return product if beta == 0 else add(graph, product, scaled(graph, self, beta, self.dtype))
 
 
 @lowering("_weight_int8pack_mm")
 def weight_int8pack_mm(graph, self, mat2, scales):
     transposed = mat2.view(mat2.size[::-1], lambda index: [index[1], index[0]])
-    return mul_boxes(graph, _product(graph, self, transposed), scales)
+    return mul_boxes(graph, matrix_product(graph, self, transposed), scales)
 
 
 @lowering("_int_mm")

@@ -37,7 +37,7 @@ def mkldnn_rnn_layer(
     x, first, recurrent = input._impl.array, weight0._impl.array, weight1._impl.array
     factor, summand = _scale(hidden, x.dtype)
     bias = (weight2._impl.array + weight3._impl.array) * factor
-    gates = (x.reshape(steps * batch, -1) @ (first.T * factor) + bias).reshape(steps, batch, 4 * hidden)
+    gates = (x.reshape(steps * batch, x.shape[2]) @ (first.T * factor) + bias).reshape(steps, batch, 4 * hidden)
     workspace = np.empty((steps, batch, 5 * hidden), x.dtype)
     output = np.empty((steps, batch, hidden), x.dtype)
     state, cell = hx_._impl.array, cx_._impl.array
@@ -62,13 +62,12 @@ def _native_layer(
     first, recurrent, *biases = (native.contiguous(tensor._impl.array) for tensor in weights)
     state, cell = (native.contiguous(tensor._impl.array) for tensor in start)
     (steps, batch, features), hidden = input.shape, recurrent.shape[1]
-    rows = native.contiguous(input._impl.array).reshape(-1, features)
+    rows = native.contiguous(input._impl.array).reshape(steps * batch, features)
     gates = matrix_product(rows, first.T, biases[0] + biases[1]).reshape(steps, batch, 4 * hidden)
     output, workspace = (empty((steps, batch, size * hidden), float32) for size in (1, 5))
-    states, saved = output._impl.array, workspace._impl.array
-    native.kernels.lstm(states, saved, gates, recurrent, state, cell, reverse)
-    last = 0 if reverse else -1
-    return output, make(states[last].copy(), float32), make(saved[last, :, 4 * hidden :].copy(), float32), workspace
+    last_cell, states = empty((batch, hidden), float32), output._impl.array
+    native.kernels.lstm(states, last_cell._impl.array, workspace._impl.array, gates, recurrent, state, cell, reverse)
+    return output, make(states[0 if reverse else -1].copy(), float32), last_cell, workspace
 
 
 def _slopes(acts: np.ndarray, hidden: int) -> np.ndarray:
@@ -145,11 +144,12 @@ def mkldnn_rnn_layer_backward(
         before = _previous(cx_tmp._impl.array, cells, reverse)
         found = _gate_gradients(acts, cells, before, recurrent, grads, reverse)
     into_gates, grad_hx, grad_cx = found
-    rows = into_gates.reshape(-1, 4 * hidden)
-    states = _previous(hx_._impl.array, output._impl.array, reverse).reshape(-1, hidden)
+    count = x.shape[0] * x.shape[1]
+    rows = into_gates.reshape(count, 4 * hidden)
+    states = _previous(hx_._impl.array, output._impl.array, reverse).reshape(count, hidden)
     bias = rows.sum(0)
     results = (
-        matrix_product(rows, weight1._impl.array).reshape(x.shape), matrix_product(rows.T, x.reshape(rows.shape[0], -1)),
+        matrix_product(rows, weight1._impl.array).reshape(x.shape), matrix_product(rows.T, x.reshape(count, x.shape[2])),
         matrix_product(rows.T, states), bias, bias.copy(), grad_hx, grad_cx,
     )  # fmt: skip
     return tuple(make(array, input.dtype) for array in results)

@@ -5,6 +5,7 @@
 #include <rushlight/gemm.h>
 #include <rushlight/grouped.h>
 #include <rushlight/image.h>
+#include <rushlight/lstm.h>
 #include <rushlight/math.h>
 #include <rushlight/philox.h>
 #include <rushlight/reduce.h>
@@ -234,6 +235,18 @@ void attend_all(const float* q, const long* q_at, const float* k, const long* k_
     else run(no_mask{});                                                                                               \
   }
 ATTENTION(32) ATTENTION(37)
+
+// ---- recurrent layers ----------------------------------------------------------------------------------------------
+
+extern "C" long gate_panels_floats(long hidden) { return gate_panels_size(hidden); }
+
+extern "C" void lstm_of(const lstm_pass* passes, long count, const float* const* weights, float* const* panels) {
+  const long hidden = passes->hidden;
+  in_parallel([&] {
+    for (long i = 0; i < count; ++i) pack_gates(weights[i], hidden, 1L, hidden, panels[i]);
+    lstm_steps(passes, (int)count);
+  });
+}
 
 // ---- convolution ---------------------------------------------------------------------------------------------------
 

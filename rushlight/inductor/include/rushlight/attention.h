@@ -249,25 +249,25 @@ RL_INLINE void scores_of_one(const float* query, const float* k, long row, long 
   }
 }
 
-// result[0..D) = shrink * result + the weighted sum of the values' rows, some vectors at a time.
+// result = shrink * result + the weighted sum of the values' rows, for some vectors of these.
+template <int vectors>
+RL_INLINE void add_vectors_of_one(const float* weights, const float* v, long row, long keys, float shrink, float* result) {
+  const vector_lane lane;
+  vec<float> sum[vectors];
+  RL_UNROLL for (int d = 0; d < vectors; ++d) sum[d] = lane.load(result + d * lanes) * shrink;
+  for (long s = 0; s < keys; ++s, v += row)
+    RL_UNROLL for (int d = 0; d < vectors; ++d) sum[d] += lane.load(v + d * lanes) * weights[s];
+  RL_UNROLL for (int d = 0; d < vectors; ++d) lane.store(result + d * lanes, sum[d]);
+}
+
+// The same for result[0..D), as many vectors at a time as registers hold.
 template <int D>
 RL_INLINE void add_values_of_one(const float* weights, const float* v, long row, long keys, float shrink, float* result) {
-  constexpr int vectors = D / lanes, group = vectors < 8 ? vectors : 8;
-  const vector_lane lane;
-  for (int first = 0; first < vectors; first += group) {
-    vec<float> sum[group];
-    const float* value = v + first * lanes;
-    const int here = vectors - first < group ? vectors - first : group;
-    for (int d = 0; d < here; ++d) sum[d] = lane.load(result + (first + d) * lanes) * shrink;
-    if (here == group) {
-      for (long s = 0; s < keys; ++s, value += row)
-        RL_UNROLL for (int d = 0; d < group; ++d) sum[d] += lane.load(value + d * lanes) * weights[s];
-    } else {
-      for (long s = 0; s < keys; ++s, value += row)
-        for (int d = 0; d < here; ++d) sum[d] += lane.load(value + d * lanes) * weights[s];
-    }
-    for (int d = 0; d < here; ++d) lane.store(result + (first + d) * lanes, sum[d]);
-  }
+  constexpr int group = 8, whole = D / lanes / group * group, rest = D / lanes - whole;
+  for (int first = 0; first < whole; first += group)
+    add_vectors_of_one<group>(weights, v + first * lanes, row, keys, shrink, result + first * lanes);
+  if constexpr (rest > 0)
+    add_vectors_of_one<rest>(weights, v + whole * lanes, row, keys, shrink, result + whole * lanes);
 }
 
 template <class T> RL_INLINE void apply_mask_to_one(const T* data, long column, long keys, float* scores) {

@@ -1,0 +1,7 @@
+// The steps of recurrent layers.
+#define RL_PREBUILT
+#include <rushlight/gemm.h>
+
+#include "from_here.h"
+
+#include <rushlight/lstm.h>
