@@ -210,16 +210,18 @@ def _beside(buffer: Buffer, home: dict[str, Group]) -> Group | None:
 
 
 def _at_the_same_time(buffer: Buffer, groups: list[Group]) -> Group | None:
-    """The steps of an LSTM layer of the same sizes which nothing has read yet, as those of its other direction: each step waits
-    for the one before, so that threads had better take one layer each. The group moves behind what the buffer reads."""
-    if not _is_lstm(buffer):
+    """The steps of a recurrent layer of the same kind and sizes which nothing has read yet, as those of its other direction.
+
+    Each step waits for the one before, so that threads had better take one layer each. The group moves behind what the buffer
+    reads."""
+    if not _is_recurrent(buffer):
         return None
-    sizes = ("steps", "batch", "hidden")
+    same = ("layer", "steps", "batch", "hidden")
     read = buffer.reads()
     for group in reversed(groups):
         first = group.template
-        if first is not None and _is_lstm(first) and len(group.members) == 1 and not group.names & read:
-            if all(first.parameters[size] == buffer.parameters[size] for size in sizes):
+        if first is not None and _is_recurrent(first) and len(group.members) == 1 and not group.names & read:
+            if all(first.parameters[name] == buffer.parameters[name] for name in same):
                 groups.remove(group)
                 groups.append(group)
                 for order, moved in enumerate(groups):
@@ -230,8 +232,8 @@ def _at_the_same_time(buffer: Buffer, groups: list[Group]) -> Group | None:
     return None
 
 
-def _is_lstm(buffer: Buffer) -> bool:
-    return isinstance(buffer, TemplateBuffer) and buffer.kind == "lstm"
+def _is_recurrent(buffer: Buffer) -> bool:
+    return isinstance(buffer, TemplateBuffer) and buffer.kind == "recurrent"
 
 
 def is_ordered(buffer: Buffer) -> bool:

@@ -56,8 +56,8 @@ def _attention_backward(node: Node) -> bool:
     return plain and good_mask and same_depth
 
 
-def _lstm(node: Node) -> bool:
-    """Whether an LSTM layer has steps, sequences and features, and a known number of hidden units."""
+def _recurrent(node: Node) -> bool:
+    """Whether a recurrent layer has steps, sequences and features, and a known number of hidden units."""
     source, weight = _value(node, "input"), _value(node, "weight1")
     return source.dtype is float32 and isinstance(weight.size(1), int) and 0 not in (source.numel(), weight.numel())
 
@@ -212,7 +212,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("convolution_backward"): _convolution_backward,
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
     aten("_scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
-    aten("mkldnn_rnn_layer"): _lstm,
+    aten("mkldnn_rnn_layer"): _recurrent,
     aten("_native_batch_norm_legit_no_training"): _only_first_used,
     aten("max_pool2d_with_indices"): _float_result,
     aten("avg_pool2d"): _float_result,

@@ -27,7 +27,7 @@ TIED = (
     "_ctc_loss_backward",
     "mkldnn_rnn_layer_backward",
 )
-ONCE_ONLY = ("mkldnn_rnn_layer", "_scaled_dot_product_flash_attention_for_cpu", "_cdist_forward", "_pdist_forward")
+ONCE_ONLY = ("_scaled_dot_product_flash_attention_for_cpu", "_cdist_forward", "_pdist_forward")
 # Their results are complex, or steps; `test_complex_derivatives` and the tests of the operators check them.
 ELSEWHERE = (
     "view_as_complex", "_fft_r2c", "nextafter",

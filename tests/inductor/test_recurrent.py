@@ -1,6 +1,9 @@
-"""LSTM layers run natively: which of them at the same time, and that they agree with eager."""
+"""Recurrent layers run natively: which of them at the same time, and that they agree with eager."""
 
 from __future__ import annotations
+
+import functools
+import itertools
 
 import pytest
 
@@ -8,6 +11,7 @@ import rushlight as torch
 from rushlight import nn
 from tests.inductor.native_nodes import check, source_of, writer_of
 
+KINDS = [nn.LSTM, nn.GRU, nn.RNN, functools.partial(nn.RNN, nonlinearity="relu")]
 # Features, hidden units, layers, both directions, sequences, steps.
 SIZES = [(3, 5, 1, False, 1, 4), (12, 33, 2, True, 7, 9), (16, 64, 1, True, 4, 11), (20, 130, 2, False, 13, 3), (4, 16, 3, True, 1, 1)]
 
@@ -21,11 +25,13 @@ def threads():
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_layers(sizes, bias):
+@pytest.mark.parametrize("kind", KINDS)
+def test_layers(kind, sizes, bias):
     features, hidden, layers, both, batch, steps = sizes
-    model = nn.LSTM(features, hidden, layers, bias=bias, bidirectional=both, batch_first=True).eval()
+    model = kind(features, hidden, layers, bias=bias, bidirectional=both, batch_first=True).eval()
     x = torch.randn(batch, steps, features)
-    state = tuple(torch.randn(layers * (1 + both), batch, hidden) for _ in range(2))
+    state = torch.randn(layers * (1 + both), batch, hidden)
+    state = (state, torch.randn_like(state)) if kind is nn.LSTM else state
     compiled = torch.compile(model, fullgraph=True)
     with torch.no_grad():
         for inputs in ((x,), (x, state), (x.mT.contiguous().mT, state)):
@@ -34,8 +40,9 @@ def test_layers(sizes, bias):
                 torch.testing.assert_close(compiled(*inputs), want, rtol=1e-5, atol=1e-5)
 
 
-def test_no_node_is_left_to_eager():
-    model = nn.LSTM(6, 8, 2, bidirectional=True).eval()
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_node_is_left_to_eager(kind):
+    model = kind(6, 8, 2, bidirectional=True).eval()
     with torch.no_grad():
         check(lambda x: model(x)[0], torch.randn(5, 3, 6))
 
@@ -43,14 +50,15 @@ def test_no_node_is_left_to_eager():
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_numbers_of_threads(threads, count):
     threads(count)
-    for hidden, batch in ((48, 3), (100, 17)):
-        model, x = nn.LSTM(9, hidden, bidirectional=True).eval(), torch.randn(6, batch, 9)
+    for kind, hidden, batch in itertools.product(KINDS, (48, 100), (3, 17)):
+        model, x = kind(9, hidden, bidirectional=True).eval(), torch.randn(6, batch, 9)
         with torch.no_grad():
             torch.testing.assert_close(torch.compile(model, fullgraph=True)(x), model(x), rtol=1e-5, atol=1e-5)
 
 
-def test_open_sizes():
-    model = nn.LSTM(6, 20, 2, bidirectional=True).eval()
+@pytest.mark.parametrize("kind", KINDS)
+def test_open_sizes(kind):
+    model = kind(6, 20, 2, bidirectional=True).eval()
     compiled = torch.compile(model, fullgraph=True, dynamic=True)
     with torch.no_grad():
         for steps, batch in ((5, 3), (9, 2), (40, 12)):
@@ -69,15 +77,18 @@ def test_changed_parameters():
 
 
 @pytest.mark.parametrize("both", [True, False])
-def test_gradients(both):
-    model = nn.LSTM(6, 20, 2, bidirectional=both)
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients(kind, both):
+    model = kind(6, 20, 2, bidirectional=both)
     x, state = torch.randn(5, 3, 6), tuple(torch.randn(2 * (1 + both), 3, 20) for _ in range(2))
     found = []
     for run in (torch.compile(model, fullgraph=True), model):
         leaves = [value.clone().requires_grad_() for value in (x, *state)]
-        output, (hidden, cell) = run(leaves[0], (leaves[1], leaves[2]))
-        loss = output.square().sum() + hidden.sin().sum() + cell.cos().sum()
-        found.append((output, hidden, cell, *torch.autograd.grad(loss, [*leaves, *model.parameters()])))
+        output, final = run(leaves[0], tuple(leaves[1:])) if kind is nn.LSTM else run(*leaves[:2])
+        final = final if kind is nn.LSTM else (final,)
+        loss = output.square().sum() + sum(value.sin().sum() for value in final)
+        wanted = leaves[: 1 + len(final)]
+        found.append((output, *final, *torch.autograd.grad(loss, [*wanted, *model.parameters()])))
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
 
 
@@ -93,14 +104,14 @@ def test_results_may_be_written_to():
 def together(function, *inputs) -> list[int]:
     """How many passes each call makes at the same time."""
     groups = writer_of(function, *inputs).write().groups
-    return [len(group.members) for group in groups if group.template is not None and group.template.kind == "lstm"]
+    return [len(group.members) for group in groups if group.template is not None and group.template.kind == "recurrent"]
 
 
 def test_text_of_two_directions():
     text = source_of(nn.LSTM(6, 8, bidirectional=True), torch.zeros(5, 3, 6))
-    assert "{5L, 3L, 8L, false, in0, panels, in1, in2, out0, out0 + 120L, nullptr}," in text
-    assert "{5L, 3L, 8L, true, in3, panels1, in1 + 24L, in2 + 24L, out1, out1 + 120L, nullptr}," in text
-    assert "rl::lstm_steps(passes, 2);" in text
+    assert "{5L, 3L, 8L, false, in0, panels, in1, in2, nullptr, out0, out0 + 120L, nullptr}," in text
+    assert "{5L, 3L, 8L, true, in3, panels1, in1 + 24L, in2 + 24L, nullptr, out1, out1 + 120L, nullptr}," in text
+    assert "rl::recurrent_steps<rl::lstm_step>(passes, 2);" in text
 
 
 def test_layers_that_need_one_another():
@@ -116,6 +127,8 @@ def test_layers_of_their_own():
     x, y = torch.zeros(5, 3, 8), torch.zeros(5, 3, 6)
     assert together(lambda x, y: (first(x)[0], second(y)[0]), x, y) == [2]
     assert together(lambda x, y: (first(x)[0], second(y)[0], third(y)[0]), x, y) == [2, 1]
+    other = nn.GRU(6, 8)
+    assert together(lambda x, y: (first(x)[0], other(y)[0]), x, y) == [1, 1]
     assert together(lambda x, y: (first(x)[0], second(torch.cat([y, y]))[0]), x, y) == [1, 1]
 
 

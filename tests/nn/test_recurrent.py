@@ -124,13 +124,6 @@ def test_the_kernel_of_float32_gives_what_the_steps_of_float64_give(bidirectiona
         assert torch.allclose(kernel.double(), steps, rtol=1e-4, atol=1e-5)
 
 
-def test_lstm_in_float32_says_that_it_is_differentiated_once():
-    x = torch.ones(2, 1, 2, requires_grad=True)
-    (first,) = torch.autograd.grad(nn.LSTM(2, 2)(x)[0].sum(), x, create_graph=True)
-    with pytest.raises(RuntimeError, match="can be differentiated once"):
-        first.sum().backward()
-
-
 def test_compiled_layer_gives_the_same():
     torch.manual_seed(0)
     layer, x = nn.LSTM(2, 3, 2), torch.randn(3, 2, 2)
@@ -140,16 +133,19 @@ def test_compiled_layer_gives_the_same():
 
 @pytest.mark.parametrize(("hidden", "batch"), [(1, 1), (16, 13), (37, 5), (64, 30), (100, 3)])
 @pytest.mark.parametrize("reverse", [False, True])
-def test_native_lstm_agrees_with_float64(hidden, batch, reverse):
+@pytest.mark.parametrize("mode", range(4))
+def test_native_layers_agree_with_float64(mode, hidden, batch, reverse):
     """In float64 the layer runs on NumPy, so its results and gradients are a check of the native steps."""
     torch.manual_seed(hidden)
-    sizes = [(7, batch, 6), (4 * hidden, 6), (4 * hidden, hidden), (4 * hidden,), (4 * hidden,), (batch, hidden), (batch, hidden)]
-    found = []
+    width, found = (1, 1, 4, 3)[mode] * hidden, []
+    cell = (batch, hidden) if mode == 2 else (0,)
+    sizes = [(7, batch, 6), (width, 6), (width, hidden), (width,), (width,), (batch, hidden), cell]
     exact = [torch.randn(size, dtype=torch.float64) * 0.4 for size in sizes]
-    weights = [torch.randn(size, dtype=torch.float64) for size in [(7, batch, hidden), (batch, hidden), (batch, hidden)]]
+    exact[2] *= 1 if mode == 2 else hidden**-0.5  # without gates that forget, larger weights make small differences grow
+    weights = [torch.randn(size, dtype=torch.float64) for size in [(7, batch, hidden), (batch, hidden), cell]]
     for kind in (torch.float64, torch.float32):
         leaves = [tensor.to(kind).requires_grad_() for tensor in exact]
-        options = (reverse, [], 2, hidden, 1, True, False, False, True)
+        options = (reverse, [], mode, hidden, 1, True, False, False, True)
         results = torch.ops.aten.mkldnn_rnn_layer.default(*leaves, *options)[:3]
         loss = sum((result * weight.to(kind)).sum() for result, weight in zip(results, weights, strict=True))
         found.append([*results, *torch.autograd.grad(loss, leaves)])
@@ -167,3 +163,38 @@ def test_no_sequences():
             model.zero_grad()
             output.sum().backward()
             assert all(torch.equal(value.grad, torch.zeros_like(value)) for value in model.parameters())
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_second_derivatives_of_float32(kind):
+    """In float64 the layer goes by its steps, each of which can be differentiated twice."""
+    torch.manual_seed(0)
+    model, x = kind(3, 4, 2, bidirectional=True), torch.randn(5, 2, 3)
+    found = []
+    for dtype in (torch.float64, torch.float32):
+        model.to(dtype)
+        leaf = x.to(dtype).requires_grad_()
+        (first,) = torch.autograd.grad(model(leaf)[0].square().sum(), leaf, create_graph=True)
+        found.append([first, *torch.autograd.grad(first.square().sum(), [leaf, *model.parameters()])])
+    for want, have in zip(*found, strict=True):
+        torch.testing.assert_close(have.double(), want, rtol=1e-4, atol=1e-5)
+
+
+def test_bad_layers_are_refused():
+    layer = torch.ops.aten.mkldnn_rnn_layer.default
+    x, state = torch.randn(5, 2, 3), torch.randn(2, 4)
+    weights = [torch.randn(size) for size in ((12, 3), (12, 4), (12,), (12,))]
+    rest = ([], 4, 1, True, False, False, True)
+    with pytest.raises(RuntimeError, match=r"expected cx_ of shape \[0\], got \[2, 4\]"):
+        layer(x, *weights, state, state, False, [], 3, *rest[1:])
+    with pytest.raises(RuntimeError, match=r"expected weight0 of shape \[16, 3\]"):
+        layer(x, *weights, state, state, False, [], 2, *rest[1:])
+    with pytest.raises(RuntimeError, match="mode from 0 to 3"):
+        layer(x, *weights, state, state, False, [], 4, *rest[1:])
+
+
+def test_types_under_autocast():
+    x = torch.randn(5, 3, 6)
+    for kind, wanted in ((nn.LSTM, torch.bfloat16), (nn.GRU, torch.float32), (nn.RNN, torch.bfloat16)):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            assert kind(6, 8)(x)[0].dtype is wanted

@@ -1,8 +1,14 @@
-"""The derivative of an LSTM layer."""
+"""The derivative of a recurrent layer. Where it is to be differentiated itself, that of the same layer by its steps."""
 
 from __future__ import annotations
 
+from rushlight.autograd.backward import grad
 from rushlight.autograd.derivative_table import derivative
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.ops.composite.network.recurrent import by_steps
+from rushlight.ops.composite.network.recurrent_cells import Weights
+from rushlight.ops.meta.recurrent import KINDS, LSTM_MODE
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -14,16 +20,30 @@ def _layer(
     grads, input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size, num_layers,
     has_biases, bidirectional, batch_first, train, result0, result1, result2, result3,
 ):  # fmt: skip
+    if state.grad_enabled:
+        return _recorded(grads, (input, weight0, weight1, weight2, weight3, hx_, cx_), bool(reverse), mode)
     return aten.mkldnn_rnn_layer_backward.default(
         input, weight0, weight1, weight2, weight3, hx_, cx_, result0, result1, result2, grads[0], grads[1], grads[2], reverse,
         mode, hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, result3,
     )  # fmt: skip
 
 
+def _recorded(grads: tuple, inputs: tuple[Tensor, ...], reverse: bool, mode: int) -> tuple[Tensor | None, ...]:
+    """Gradients that have a history."""
+    leaves = [aten.alias.default(value) for value in inputs]  # one may come from another: the gradients must not go on there
+    data, *weights, hidden, cell = leaves
+    initial = (hidden, cell) if mode == LSTM_MODE else (hidden,)
+    output, final = by_steps(KINDS[mode].name, data, None, initial, Weights(*weights), reverse)
+    pairs = [(value, given) for value, given in zip((output, *final), grads, strict=False) if given is not None]
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    values, given = ([pair[place] for pair in pairs] for place in (0, 1))
+    found = iter(grad(values, wanted, given, create_graph=True, allow_unused=True))
+    return tuple(next(found) if leaf.requires_grad else None for leaf in leaves)
+
+
 def _twice():
     raise RuntimeError(
-        "the derivative of 'mkldnn_rnn_layer_backward' is not implemented: an LSTM in float32 can be differentiated once; "
-        "convert it to float64 for second derivatives"
+        "the derivative of 'mkldnn_rnn_layer_backward' is not implemented; differentiate mkldnn_rnn_layer twice instead"
     )
 
 

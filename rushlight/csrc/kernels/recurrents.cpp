@@ -1,92 +1,117 @@
-// The steps of an LSTM layer for Python.
+// The steps of recurrent layers for Python.
 #include "arrays.h"
 
 namespace {
 
-bool has_shape(PyObject* object, int64_t a, int64_t b, int64_t c = 0) {
+// An argument that must be a plain float32 array of these sizes; with `may_miss` also None, which gives null.
+bool read(PyObject* object, bool written, bool may_miss, int dims, int64_t a, int64_t b, int64_t c, float** data) {
+  *data = nullptr;
+  if (may_miss && object == Py_None) return true;
   PyArrayObject* array = (PyArrayObject*)object;
-  return PyArray_NDIM(array) == (c ? 3 : 2) && PyArray_DIM(array, 0) == a && PyArray_DIM(array, 1) == b &&
-         (!c || PyArray_DIM(array, 2) == c);
+  if (!is_plain(object, written, RL_FLOAT32) || PyArray_NDIM(array) != dims) return false;
+  const int64_t sizes[] = {a, b, c};
+  for (int dim = 0; dim < dims; ++dim)
+    if (PyArray_DIM(array, dim) != sizes[dim]) return false;
+  *data = (float*)PyArray_DATA(array);
+  return true;
 }
 
-float* floats(PyObject* object) { return (float*)PyArray_DATA((PyArrayObject*)object); }
-
-// The operands that both directions have: weight, gates [steps, batch, 4 hidden], workspace, cell.
-bool read_layer(PyObject* gates, PyObject* workspace, PyObject* weight, PyObject* cell, bool forward, Lstm* l) {
-  if (!is_plain(gates, true, RL_FLOAT32) || !is_plain(workspace, forward, RL_FLOAT32) ||
-      !is_plain(weight, false, RL_FLOAT32) || !is_plain(cell, false, RL_FLOAT32) ||
+// The kind of layer, and its sizes from gates [steps, batch, gates hidden] and weight [gates hidden, hidden].
+bool read_sizes(PyObject* kind, PyObject* gates, PyObject* weight, Recurrent* l) {
+  l->kind = PyLong_Check(kind) ? (int)PyLong_AsLong(kind) : -1;
+  if (l->kind < 0 || l->kind >= RECURRENT_COUNT || !is_plain(gates, false, RL_FLOAT32) || !is_plain(weight, false, RL_FLOAT32) ||
       PyArray_NDIM((PyArrayObject*)gates) != 3 || PyArray_NDIM((PyArrayObject*)weight) != 2)
-    return false;
+    return PyErr_Clear(), false;
   const npy_intp* sizes = PyArray_DIMS((PyArrayObject*)gates);
   l->steps = sizes[0], l->batch = sizes[1], l->hidden = PyArray_DIM((PyArrayObject*)weight, 1);
-  l->gates = floats(gates), l->workspace = floats(workspace), l->weight = floats(weight), l->cell = floats(cell);
-  return l->steps && l->batch && l->hidden && sizes[2] == 4 * l->hidden && has_shape(weight, 4 * l->hidden, l->hidden) &&
-         has_shape(workspace, l->steps, l->batch, 5 * l->hidden) && has_shape(cell, l->batch, l->hidden);
+  const int64_t width = recurrent_gates[l->kind] * l->hidden;
+  float *read_gates, *read_weight;
+  const bool fits = l->steps && l->batch && l->hidden && read(gates, false, false, 3, l->steps, l->batch, width, &read_gates) &&
+                    read(weight, false, false, 2, width, l->hidden, 0, &read_weight);
+  if (fits) l->gates = read_gates, l->weight = read_weight;
+  return fits;
 }
 
 bool any_overlap(PyObject* const* written, int writes, PyObject* const* read, int reads) {
   for (int i = 0; i < writes; ++i) {
+    if (written[i] == Py_None) continue;
     for (int j = 0; j < reads; ++j)
       if (read[j] != Py_None && overlaps((PyArrayObject*)written[i], (PyArrayObject*)read[j])) return true;
     for (int j = 0; j < i; ++j)
-      if (overlaps((PyArrayObject*)written[i], (PyArrayObject*)written[j])) return true;
+      if (written[j] != Py_None && overlaps((PyArrayObject*)written[i], (PyArrayObject*)written[j])) return true;
   }
   return false;
 }
 
 // Runs the steps on as many threads as one step is worth.
-template <class F> PyObject* run_steps(Lstm* l, const F& body) {
-  const int64_t step = l->batch * l->hidden * (l->hidden / 4 + 1);
+template <class F> PyObject* run_steps(Recurrent* l, const F& body) {
+  const int64_t gates = recurrent_gates[l->kind], step = l->batch * l->hidden * (gates * l->hidden / 16 + 1);
   return PyBool_FromLong(without_lock(step * l->steps, [&] {
-    l->scratch = rushlight_scratch(rushlight_variant()->lstm_scratch(l->hidden), PANELS);
+    l->scratch = rushlight_scratch(rushlight_variant()->recurrent_scratch(gates, l->hidden), PANELS);
     if (!l->scratch) return 0;
     in_parallel(rushlight_threads_for(step), [&](int, int) { body(); });
     return 1;
   }));
 }
 
-PyObject* lstm(PyObject*, PyObject* const* args, Py_ssize_t given) {
-  if (given != 8)
-    return PyErr_Format(PyExc_TypeError, "lstm: expected output, last_cell, workspace, gates, weight, state, cell, reverse; "
-                        "got %zd", given);
-  Lstm l;
-  if (!read_layer(args[3], args[2], args[4], args[6], true, &l) || !is_plain(args[0], true, RL_FLOAT32) ||
-      !is_plain(args[1], true, RL_FLOAT32) || !is_plain(args[5], false, RL_FLOAT32) ||
-      !has_shape(args[0], l.steps, l.batch, l.hidden) || !has_shape(args[1], l.batch, l.hidden) ||
-      !has_shape(args[5], l.batch, l.hidden) || any_overlap(args, 3, args + 3, 4))
+PyObject* recurrent(PyObject*, PyObject* const* args, Py_ssize_t given) {
+  if (given != 10)
+    return PyErr_Format(PyExc_TypeError, "recurrent: expected kind, output, last_cell, workspace, gates, weight, state, cell, "
+                        "bias, reverse; got %zd", given);
+  Recurrent l;
+  if (!read_sizes(args[0], args[4], args[5], &l)) Py_RETURN_FALSE;
+  const bool is_lstm = l.kind == LSTM, has_bias = l.kind == GRU;
+  const int64_t saved = recurrent_saved[l.kind], width = recurrent_gates[l.kind] * l.hidden;
+  float *state, *cell, *bias;
+  if (!read(args[1], true, false, 3, l.steps, l.batch, l.hidden, &l.output) ||
+      !read(args[2], true, !is_lstm, 2, l.batch, l.hidden, 0, &l.last_cell) ||
+      !read(args[3], true, true, 3, l.steps, l.batch, saved * l.hidden, &l.workspace) ||
+      !read(args[6], false, false, 2, l.batch, l.hidden, 0, &state) ||
+      !read(args[7], false, !is_lstm, 2, l.batch, l.hidden, 0, &cell) ||
+      !read(args[8], false, !has_bias, 1, width, 0, 0, &bias) || any_overlap(args + 1, 3, args + 4, 5))
     Py_RETURN_FALSE;
-  l.output = floats(args[0]), l.last_cell = floats(args[1]), l.state = floats(args[5]), l.reverse = args[7] == Py_True;
-  return run_steps(&l, [&] { rushlight_variant()->lstm(&l); });
+  l.state = state, l.cell = cell, l.bias = bias, l.reverse = args[9] == Py_True;
+  return run_steps(&l, [&] { rushlight_variant()->recurrent(&l); });
 }
 
-PyObject* lstm_backward(PyObject*, PyObject* const* args, Py_ssize_t given) {
-  if (given != 8)
-    return PyErr_Format(PyExc_TypeError, "lstm_backward: expected into_gates, grad_state, grad_cell, workspace, weight, cell, "
-                        "grad_output, reverse; got %zd", given);
-  Lstm l;
-  if (!read_layer(args[0], args[3], args[4], args[5], false, &l) || !is_plain(args[1], true, RL_FLOAT32) ||
-      !is_plain(args[2], true, RL_FLOAT32) || !has_shape(args[1], l.batch, l.hidden) ||
-      !has_shape(args[2], l.batch, l.hidden))
+PyObject* recurrent_backward(PyObject*, PyObject* const* args, Py_ssize_t given) {
+  if (given != 12)
+    return PyErr_Format(PyExc_TypeError, "recurrent_backward: expected kind, into_gates, into_hidden, grad_state, carried, "
+                        "workspace, weight, state, cell, output, grad_output, reverse; got %zd", given);
+  Recurrent l;
+  RecurrentGradients g;
+  if (!read_sizes(args[0], args[1], args[6], &l)) Py_RETURN_FALSE;
+  const bool is_lstm = l.kind == LSTM, carries = is_lstm || l.kind == GRU;
+  const int64_t saved = recurrent_saved[l.kind], width = recurrent_gates[l.kind] * l.hidden;
+  float *state, *cell, *given_output;
+  if (!read(args[1], true, false, 3, l.steps, l.batch, width, &g.into_gates) ||
+      !read(args[2], true, l.kind != GRU, 3, l.steps, l.batch, width, &g.into_hidden) ||
+      !read(args[3], true, false, 2, l.batch, l.hidden, 0, &g.grad_state) ||
+      !read(args[4], true, !carries, 2, l.batch, l.hidden, 0, &g.carried) ||
+      !read(args[5], false, !saved, 3, l.steps, l.batch, saved * l.hidden, &l.workspace) ||
+      !read(args[7], false, false, 2, l.batch, l.hidden, 0, &state) ||
+      !read(args[8], false, !is_lstm, 2, l.batch, l.hidden, 0, &cell) ||
+      !read(args[9], false, false, 3, l.steps, l.batch, l.hidden, &l.output) ||
+      !read(args[10], false, true, 3, l.steps, l.batch, l.hidden, &given_output) || any_overlap(args + 1, 4, args + 5, 6))
     Py_RETURN_FALSE;
-  if (args[6] != Py_None &&
-      (!is_plain(args[6], false, RL_FLOAT32) || !has_shape(args[6], l.steps, l.batch, l.hidden)))
-    Py_RETURN_FALSE;
-  if (any_overlap(args, 3, args + 3, 4)) Py_RETURN_FALSE;
-  l.output = l.last_cell = nullptr, l.state = nullptr, l.reverse = args[7] == Py_True;
-  const LstmGradients g = {args[6] == Py_None ? nullptr : floats(args[6]), floats(args[0]), floats(args[1]), floats(args[2])};
-  return run_steps(&l, [&] { rushlight_variant()->lstm_backward(&l, &g); });
+  if (!g.into_hidden) g.into_hidden = g.into_gates;
+  l.state = state, l.cell = cell, l.bias = nullptr, l.last_cell = nullptr, l.reverse = args[11] == Py_True;
+  g.grad_output = given_output;
+  return run_steps(&l, [&] { rushlight_variant()->recurrent_backward(&l, &g); });
 }
 
 }  // namespace
 
 PyMethodDef recurrent_methods[] = {
-    {"lstm", (PyCFunction)(void (*)(void))lstm, METH_FASTCALL,
-     "lstm(output, last_cell, workspace, gates, weight, state, cell, reverse: bool, /) -> bool\n\nThe steps of an LSTM layer,\n"
-     "row-major float32. gates (steps, batch, 4 hidden): what the input and the biases add to the gates; workspace (steps, batch,\n"
-     "5 hidden) receives gates and cells. False where no kernel takes these arrays."},
-    {"lstm_backward", (PyCFunction)(void (*)(void))lstm_backward, METH_FASTCALL,
-     "lstm_backward(into_gates, grad_state, grad_cell, workspace, weight, cell, grad_output: ndarray | None, reverse, /) -> bool\n\n"
-     "The gradients of what went into the gates; grad_state and grad_cell hold those of the last step's results, and receive\n"
-     "those of the first state and cell. False where no kernel takes these arrays."},
+    {"recurrent", (PyCFunction)(void (*)(void))recurrent, METH_FASTCALL,
+     "recurrent(kind, output, last_cell, workspace, gates, weight, state, cell, bias, reverse: bool, /) -> bool\n\nThe steps of a\n"
+     "recurrent layer, row-major float32. kind: 0 and 1 for RNNs of relu and tanh, 2 for an LSTM, 3 for a GRU; gates (steps,\n"
+     "batch, gates * hidden): what the input adds to the gates; last_cell and cell are an LSTM's, bias a GRU's; workspace\n"
+     "receives what the gradients need. Others are None. False where no kernel takes these arrays."},
+    {"recurrent_backward", (PyCFunction)(void (*)(void))recurrent_backward, METH_FASTCALL,
+     "recurrent_backward(kind, into_gates, into_hidden, grad_state, carried, workspace, weight, state, cell, output, grad_output,\n"
+     "reverse: bool, /) -> bool\n\nThe gradients of what went into the gates, of a GRU from the input and from the state apart.\n"
+     "grad_state and an LSTM's carried hold those of the last step's state and cell, and receive those of the first ones; a GRU's\n"
+     "carried is scratch. False where no kernel takes these arrays."},
     {nullptr, nullptr, 0, nullptr},
 };

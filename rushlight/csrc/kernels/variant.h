@@ -101,20 +101,27 @@ struct Attention {
   float scale;
 };
 
-// The steps of an LSTM layer in one direction, row-major float32; run by all threads of a parallel region.
-struct Lstm {
+// Recurrent layers, numbered as torch numbers its modes: how many gates they have, and how many values of a hidden unit the
+// workspace keeps of a step.
+enum { RNN_RELU, RNN_TANH, LSTM, GRU, RECURRENT_COUNT };
+constexpr int64_t recurrent_gates[] = {1, 1, 4, 3}, recurrent_saved[] = {0, 0, 5, 4};
+
+// A recurrent layer in one direction, row-major float32; run by all threads of a parallel region.
+struct Recurrent {
+  int kind, reverse;
   int64_t steps, batch, hidden;
-  int reverse;
-  const float *weight, *gates;  // [4 hidden, hidden]; [steps, batch, 4 hidden]: what input and biases add to the gates
-  const float *state, *cell;    // before the first step, [batch, hidden]
-  float *output, *last_cell;    // [steps, batch, hidden]; [batch, hidden]
-  float* workspace;             // [steps, batch, 5 hidden]: the gates and the cell of each step
-  void* scratch;                // lstm_scratch(hidden) bytes
+  const float *weight, *gates;  // [gates hidden, hidden]; [steps, batch, gates hidden]: what the input adds to the gates
+  const float *state, *cell;    // before the first step, [batch, hidden]; the cell of an LSTM only
+  const float* bias;            // of a GRU: what is added to weights times state, [gates hidden]
+  float *output, *last_cell;    // [steps, batch, hidden]; of an LSTM: [batch, hidden]
+  float* workspace;             // [steps, batch, saved hidden]; null where nothing is saved
+  void* scratch;                // recurrent_scratch(gates, hidden) bytes
 };
-// grad_state and grad_cell belong to the last step's results at first, to the first state and cell in the end.
-struct LstmGradients {
+// Of what went into the gates from the input and from the state, which are the same but for a GRU. grad_state and, of an LSTM,
+// carried belong to the last step's state and cell at first, to the first ones in the end.
+struct RecurrentGradients {
   const float* grad_output;  // [steps, batch, hidden], may be null
-  float *into_gates, *grad_state, *grad_cell;
+  float *into_gates, *into_hidden, *grad_state, *carried;
 };
 
 struct Variant {
@@ -148,9 +155,9 @@ struct Variant {
   void (*channel_affine)(const Channels* x, const float* scale, const float* shift, const float* other,
                          const float* other_scale, float* out, int64_t first, int64_t last);
   int (*attention)(const Attention* operands);  // 0 for widths without a kernel; run by all threads of a parallel region
-  void (*lstm)(const Lstm* operands);
-  void (*lstm_backward)(const Lstm* operands, const LstmGradients* gradients);
-  int64_t (*lstm_scratch)(int64_t hidden);
+  void (*recurrent)(const Recurrent* operands);
+  void (*recurrent_backward)(const Recurrent* operands, const RecurrentGradients* gradients);
+  int64_t (*recurrent_scratch)(int64_t gates, int64_t hidden);
   // The gradient of the weight of a depthwise convolution, for channels [first, last); `out` is the result's gradient.
   void (*depthwise_weight)(const Convolution* operands, const float* grad, float* to_weight, int64_t first, int64_t last);
 };

@@ -4,4 +4,4 @@
 
 #include "from_here.h"
 
-#include <rushlight/lstm.h>
+#include <rushlight/recurrent.h>

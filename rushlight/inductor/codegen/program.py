@@ -52,7 +52,7 @@ TEMPLATE_HEADERS = {
     "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
     "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
     "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise", "grouped": "grouped",
-    "grouped_input": "grouped", "lstm": "lstm",
+    "grouped_input": "grouped", "recurrent": "recurrent",
 }  # fmt: skip
 
 

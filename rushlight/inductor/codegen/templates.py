@@ -105,8 +105,8 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Kernel
             self.packed[parameter] = operand
             return self.extra(f"const {operand.element}*", parameter, operand.name), []
         self.packed[parameter] = replace(operand, name=f"panels_{reader}")
-        target = self.extra(f"{operand.element}*", parameter, self.packed[parameter].name)
-        return parameter, [operand.call(self.pointer_to(operand.source), target)]
+        source = self.pointer_to(operand.source)
+        return parameter, [operand.call(source, self.extra(f"{operand.element}*", parameter, self.packed[parameter].name))]
 
     def _own_panels(self, operand: PackedOperand) -> str:
         """The panels of a constant, and where it lies itself, for threads to pack them in a run that is given none."""

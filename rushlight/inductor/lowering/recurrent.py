@@ -1,4 +1,4 @@
-"""Lowering of LSTM layers: a product with the whole input, and a template for the steps, which calculates in float32.
+"""Lowering of recurrent layers: a product with the whole input, and a template for the steps, which calculates in float32.
 
 The template's results lie one after the other in one buffer.
 """
@@ -16,8 +16,8 @@ from rushlight.inductor.lowering.products import matrix_product
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.sizes import as_size
 from rushlight.inductor.tensor_box import TensorBox
+from rushlight.ops.meta.recurrent import GRU_MODE, KINDS, LSTM_MODE
 
-GATES = 4  # input, forget, candidate, output
 WORKSPACE = 3  # the number of the result that the gradients read
 
 
@@ -26,24 +26,28 @@ def _in_one_piece(graph: GraphBuilder, box: TensorBox) -> Operand:
 
 
 @lowering("mkldnn_rnn_layer")
-def lstm_layer(
+def recurrent_layer(
     graph, input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size, *options
 ):  # fmt: skip
-    steps, batch, features = input.size
+    (steps, batch, features), kind = input.size, KINDS[mode]
     hidden = weight1.size[1]
-    by_input = weight0.view((features, GATES * hidden), lambda index: [index[1], index[0]])
+    by_input = weight0.view((features, kind.gates * hidden), lambda index: [index[1], index[0]])
     gates = matrix_product(graph, input.reshape((steps * batch, features)), by_input)
-    gates = add(graph, gates, add(graph, weight2, weight3))
+    gates = add(graph, gates, weight2 if mode == GRU_MODE else add(graph, weight2, weight3))
     operands = {"gates": _in_one_piece(graph, gates), "weight": graph.strided_operand(weight1, weight1.size)}
-    operands |= {"state": _in_one_piece(graph, hx_), "cell": _in_one_piece(graph, cx_)}
-    saves = WORKSPACE in graph.items_used
-    sizes = [(steps, batch, hidden), (batch, hidden), (steps, batch, (GATES + 1) * hidden)][: 2 + saves]
+    operands["state"] = _in_one_piece(graph, hx_)
+    operands |= {"cell": _in_one_piece(graph, cx_)} if mode == LSTM_MODE else {}
+    operands |= {"bias": _in_one_piece(graph, weight3)} if mode == GRU_MODE else {}
+    cell = (batch, hidden) if mode == LSTM_MODE else (0,)
+    saves = WORKSPACE in graph.items_used and kind.saved > 0
+    sizes = [(steps, batch, hidden), cell, (steps, batch, kind.saved * hidden)][: 2 + saves]
     total = sum(map(math.prod, sizes))
     made = graph.template(
-        "lstm", (total,), float32, 1, total, operands, steps=steps, batch=batch, hidden=hidden, reverse=bool(reverse),
-        gates=GATES, saves=saves, packed_once=graph.is_constant_buffer(operands["weight"].buffer),
+        "recurrent", (total,), float32, 1, total, operands, layer=kind.name, gates=kind.gates, steps=steps, batch=batch,
+        hidden=hidden, reverse=bool(reverse), saves=saves,
+        packed_once=graph.is_constant_buffer(operands["weight"].buffer),
     )  # fmt: skip
-    output, cell, *workspace = made.sections(sizes)
+    output, last_cell, *workspace = made.sections(sizes)
     last = as_expr(0 if reverse else as_size(steps - 1))
     state = output.view((batch, hidden), lambda index: [last, *index])
-    return output, state, cell, workspace[0] if saves else None
+    return output, state, last_cell, workspace[0] if saves else made.view((steps, batch, 0), lambda index: [0])

@@ -1,30 +1,102 @@
-"""The CPU kernel of an LSTM layer in one direction, and its backward pass.
+"""The CPU kernel of a recurrent layer in one direction, and its backward pass.
 
-Products with the input are taken for all steps at once; a step has one matrix product and few elementwise calls. The
-sigmoid is 0.5 * tanh(0.5 * x) + 0.5, so that one tanh serves all gates.
+Products with the input are taken for all steps at once; a step has one matrix product. In float32 the steps are native code,
+otherwise a few calls of NumPy each.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
-from rushlight.core.dtype import float32
-from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import empty, make
 from rushlight.ops.cpu.products import matrix_product
-from rushlight.ops.meta.recurrent import check_layer
+from rushlight.ops.meta.recurrent import GRU_MODE, KINDS, LSTM_MODE, check_layer
 from rushlight.ops.registry import cpu
 
+Arrays = tuple[np.ndarray, ...]
 
-def _scale(hidden: int, kind: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Factor and summand per gate (input, forget, candidate, output) that make a tanh a sigmoid where one is due."""
-    factor = np.repeat(np.array([0.5, 0.5, 1.0, 0.5], kind), hidden)
-    return factor, np.where(factor == 1, 0, factor).astype(kind)
+
+class _Steps(NamedTuple):
+    """A step of a kind of layer, and back through it.
+
+    `run(gates, by_state, state, cell)`, of what input and state add to each gate, gives the new state and cell, and what is
+    saved. `back(saved, state, cell, output, grad_state, grad_cell)`, of the state and cell before and the gradients of those
+    after it, gives the gradients of what input and state added to the gates, of the state as far as it is not by these, and
+    of the cell.
+    """
+
+    run: Callable[..., tuple[np.ndarray, np.ndarray, Arrays]]
+    back: Callable[..., tuple[Arrays, Arrays, np.ndarray | float, np.ndarray]]
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return 0.5 * np.tanh(0.5 * x) + 0.5
+
+
+def _rnn(activation: Callable, slope: Callable) -> _Steps:
+    def run(gates: Arrays, by_state: Arrays, state: np.ndarray, cell: np.ndarray) -> tuple:
+        return activation(gates[0] + by_state[0]), cell, ()
+
+    def back(
+        saved: Arrays, state: np.ndarray, cell: np.ndarray, output: np.ndarray, grad_state: np.ndarray, grad_cell: np.ndarray
+    ) -> tuple:
+        into = (grad_state * slope(output),)
+        return into, into, 0.0, grad_cell
+
+    return _Steps(run, back)
+
+
+def _lstm_step(gates: Arrays, by_state: Arrays, state: np.ndarray, cell: np.ndarray) -> tuple:
+    admit, forget, candidate, show = (one + other for one, other in zip(gates, by_state, strict=True))
+    admit, forget, candidate, show = _sigmoid(admit), _sigmoid(forget), np.tanh(candidate), _sigmoid(show)
+    cell = forget * cell + admit * candidate
+    return show * np.tanh(cell), cell, (admit, forget, candidate, show, cell)
+
+
+def _lstm_back(
+    saved: Arrays, state: np.ndarray, cell: np.ndarray, output: np.ndarray, grad_state: np.ndarray, grad_cell: np.ndarray
+) -> tuple:
+    admit, forget, candidate, show, new_cell = saved
+    squashed = np.tanh(new_cell)
+    grad_cell = grad_cell + grad_state * show * (1 - squashed * squashed)
+    into = (
+        grad_cell * candidate * admit * (1 - admit), grad_cell * cell * forget * (1 - forget),
+        grad_cell * admit * (1 - candidate * candidate), grad_state * squashed * show * (1 - show),
+    )  # fmt: skip
+    return into, into, 0.0, grad_cell * forget
+
+
+def _gru_step(gates: Arrays, by_state: Arrays, state: np.ndarray, cell: np.ndarray) -> tuple:
+    reset, update = _sigmoid(gates[0] + by_state[0]), _sigmoid(gates[1] + by_state[1])
+    candidate = np.tanh(gates[2] + reset * by_state[2])
+    return candidate + update * (state - candidate), cell, (reset, update, candidate, by_state[2])
+
+
+def _gru_back(
+    saved: Arrays, state: np.ndarray, cell: np.ndarray, output: np.ndarray, grad_state: np.ndarray, grad_cell: np.ndarray
+) -> tuple:
+    reset, update, candidate, by_state = saved
+    into = grad_state * (1 - update) * (1 - candidate * candidate)
+    gates = into * by_state * reset * (1 - reset), grad_state * (state - candidate) * update * (1 - update)
+    return (*gates, into), (*gates, into * reset), grad_state * update, grad_cell
+
+
+_STEPS = (
+    _rnn(lambda x: np.maximum(x, 0), lambda output: output > 0), _rnn(np.tanh, lambda output: 1 - output * output),
+    _Steps(_lstm_step, _lstm_back), _Steps(_gru_step, _gru_back),
+)  # fmt: skip
 
 
 def _in_time(array: np.ndarray, reverse: bool) -> np.ndarray:
     return array[::-1] if reverse else array
+
+
+def _parts(array: np.ndarray, count: int) -> Arrays:
+    return tuple(np.split(array, count, axis=-1)) if count else ()
 
 
 @cpu("mkldnn_rnn_layer")
@@ -32,91 +104,48 @@ def mkldnn_rnn_layer(
     input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size, num_layers, *options
 ):  # fmt: skip
     steps, batch, hidden = check_layer(input, (weight0, weight1, weight2, weight3), (hx_, cx_), mode, num_layers)
-    if native.kernels is not None and input.dtype is float32 and steps and batch:
-        return _native_layer(input, (weight0, weight1, weight2, weight3), (hx_, cx_), bool(reverse))
-    x, first, recurrent = input._impl.array, weight0._impl.array, weight1._impl.array
-    factor, summand = _scale(hidden, x.dtype)
-    bias = (weight2._impl.array + weight3._impl.array) * factor
-    gates = (x.reshape(steps * batch, x.shape[2]) @ (first.T * factor) + bias).reshape(steps, batch, 4 * hidden)
-    workspace = np.empty((steps, batch, 5 * hidden), x.dtype)
-    output = np.empty((steps, batch, hidden), x.dtype)
-    state, cell = hx_._impl.array, cx_._impl.array
-    recurrent = np.ascontiguousarray(recurrent.T * factor)
-    times = range(steps - 1, -1, -1) if reverse else range(steps)
-    for time in times:
-        acts, new_cell = workspace[time, :, : 4 * hidden], workspace[time, :, 4 * hidden :]
-        np.tanh(np.add(state @ recurrent, gates[time], out=gates[time]), out=acts)
-        acts *= factor
-        acts += summand
-        np.multiply(acts[:, hidden : 2 * hidden], cell, out=new_cell)
-        new_cell += acts[:, :hidden] * acts[:, 2 * hidden : 3 * hidden]
-        state = np.multiply(np.tanh(new_cell), acts[:, 3 * hidden :], out=output[time])
-        cell = new_cell
-    results = output, np.array(state), np.array(cell), workspace
-    return tuple(make(array, input.dtype) for array in results)
+    first, recurrent, bias, state_bias = (native.contiguous(x._impl.array) for x in (weight0, weight1, weight2, weight3))
+    state, cell = (native.contiguous(tensor._impl.array) for tensor in (hx_, cx_))
+    rows = native.contiguous(input._impl.array).reshape(steps * batch, input.shape[2])
+    if mode != GRU_MODE:
+        bias, state_bias = bias + state_bias, None
+    gates = matrix_product(rows, first.T, bias).reshape(steps, batch, KINDS[mode].gates * hidden)
+    output, workspace = (empty((steps, batch, size * hidden), input.dtype) for size in (1, KINDS[mode].saved))
+    last_cell = empty(cell.shape, input.dtype)
+    places = (output._impl.array, last_cell._impl.array, workspace._impl.array)
+    reverse = bool(reverse)
+    if not _run_natively(mode, places, gates, recurrent, state, cell, state_bias, reverse):
+        _run(mode, places, gates, recurrent, state, cell, state_bias, reverse)
+    last = output._impl.array[0 if reverse else -1] if steps else state
+    return output, make(last.copy(), input.dtype), last_cell, workspace
 
 
-def _native_layer(
-    input: Tensor, weights: tuple[Tensor, ...], start: tuple[Tensor, Tensor], reverse: bool
-) -> tuple[Tensor, ...]:
-    first, recurrent, *biases = (native.contiguous(tensor._impl.array) for tensor in weights)
-    state, cell = (native.contiguous(tensor._impl.array) for tensor in start)
-    (steps, batch, features), hidden = input.shape, recurrent.shape[1]
-    rows = native.contiguous(input._impl.array).reshape(steps * batch, features)
-    gates = matrix_product(rows, first.T, biases[0] + biases[1]).reshape(steps, batch, 4 * hidden)
-    output, workspace = (empty((steps, batch, size * hidden), float32) for size in (1, 5))
-    last_cell, states = empty((batch, hidden), float32), output._impl.array
-    native.kernels.lstm(states, last_cell._impl.array, workspace._impl.array, gates, recurrent, state, cell, reverse)
-    return output, make(states[0 if reverse else -1].copy(), float32), last_cell, workspace
+def _run_natively(
+    mode: int, places: Arrays, gates: np.ndarray, recurrent: np.ndarray, state: np.ndarray, cell: np.ndarray,
+    bias: np.ndarray | None, reverse: bool,
+) -> bool:  # fmt: skip
+    if native.kernels is None or gates.dtype != np.float32:
+        return False
+    output, last_cell, workspace = places
+    given = workspace if KINDS[mode].saved else None
+    cells = (last_cell, cell) if mode == LSTM_MODE else (None, None)
+    return native.kernels.recurrent(mode, output, cells[0], given, gates, recurrent, state, cells[1], bias, reverse)
 
 
-def _slopes(acts: np.ndarray, hidden: int) -> np.ndarray:
-    """The derivatives of the gates by what went into them."""
-    slopes = acts * (1 - acts)
-    candidate = acts[..., 2 * hidden : 3 * hidden]
-    slopes[..., 2 * hidden : 3 * hidden] = 1 - candidate * candidate
-    return slopes
-
-
-def _array(tensor: Tensor | None) -> np.ndarray | float:
-    return 0.0 if tensor is None else tensor._impl.array
-
-
-def _gate_gradients(
-    acts: np.ndarray, cells: np.ndarray, before: np.ndarray, recurrent: np.ndarray, grads: tuple, reverse: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The gradients of what went into the gates at each step, and those of the first state and cell."""
-    grad_output, grad_state, grad_cell = grads
-    steps, batch, hidden = cells.shape
-    into_gates, squashed = _slopes(acts, hidden), np.tanh(cells)
-    kept = acts[..., 3 * hidden :] * (1 - squashed * squashed)
-    zeros = np.zeros((batch, hidden), acts.dtype)
-    grad_state, grad_cell = zeros + grad_state, zeros + grad_cell
-    for time in range(steps) if reverse else range(steps - 1, -1, -1):
-        if grad_output is not None:
-            grad_state = grad_state + grad_output[time]
-        grad_cell = grad_cell + grad_state * kept[time]
-        slopes = into_gates[time]
-        slopes[:, :hidden] *= grad_cell * acts[time, :, 2 * hidden : 3 * hidden]
-        slopes[:, hidden : 2 * hidden] *= grad_cell * before[time]
-        slopes[:, 2 * hidden : 3 * hidden] *= grad_cell * acts[time, :, :hidden]
-        slopes[:, 3 * hidden :] *= grad_state * squashed[time]
-        grad_cell = grad_cell * acts[time, :, hidden : 2 * hidden]
-        grad_state = slopes @ recurrent
-    return into_gates, grad_state, grad_cell
-
-
-def _native_gate_gradients(
-    saved: np.ndarray, recurrent: np.ndarray, cell: np.ndarray, grads: tuple, reverse: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    if native.kernels is None or saved.dtype != np.float32:
-        return None
-    steps, batch, hidden = saved.shape[0], saved.shape[1], recurrent.shape[1]
-    into_gates = native.scratch((steps, batch, 4 * hidden), saved.dtype)
-    grad_state, grad_cell = (np.zeros((batch, hidden), np.float32) + grad for grad in grads[1:])
-    grad_output = None if grads[0] is None else native.contiguous(grads[0])
-    arrays = into_gates, grad_state, grad_cell, native.contiguous(saved), native.contiguous(recurrent), native.contiguous(cell)
-    return arrays[:3] if native.kernels.lstm_backward(*arrays, grad_output, reverse) else None
+def _run(
+    mode: int, places: Arrays, gates: np.ndarray, recurrent: np.ndarray, state: np.ndarray, cell: np.ndarray,
+    bias: np.ndarray | None, reverse: bool,
+) -> None:  # fmt: skip
+    output, last_cell, workspace = places
+    kind, step = KINDS[mode], _STEPS[mode].run
+    turned = np.ascontiguousarray(recurrent.T)
+    for time in range(len(gates))[:: -1 if reverse else 1]:
+        by_state = state @ turned if bias is None else state @ turned + bias
+        state, cell, saved = step(_parts(gates[time], kind.gates), _parts(by_state, kind.gates), state, cell)
+        output[time] = state
+        if saved:
+            np.concatenate(saved, axis=-1, out=workspace[time])
+    last_cell[...] = cell
 
 
 def _previous(first: np.ndarray, values: np.ndarray, reverse: bool) -> np.ndarray:
@@ -125,31 +154,83 @@ def _previous(first: np.ndarray, values: np.ndarray, reverse: bool) -> np.ndarra
     return _in_time(np.concatenate([first[None], ordered[:-1]]), reverse)
 
 
+class _Layer(NamedTuple):
+    """What the backward pass reads: a layer's recurrent weights, its first state and cell, and what its steps gave."""
+
+    recurrent: np.ndarray
+    state: np.ndarray
+    cell: np.ndarray
+    output: np.ndarray
+    saved: np.ndarray
+
+
+def _gate_gradients(mode: int, layer: _Layer, grads: tuple, reverse: bool) -> tuple[np.ndarray, np.ndarray, Arrays]:
+    """The gradients of what input and state added to the gates, (steps, batch, gates * hidden), and of the first state and
+    cell; `grads` are those of the output, which may be None, and of the last state and cell."""
+    steps, batch, hidden = layer.output.shape
+    size, dtype = (steps, batch, KINDS[mode].gates * hidden), layer.output.dtype
+    into_gates = native.scratch(size, dtype)
+    into_hidden = native.scratch(size, dtype) if mode == GRU_MODE else into_gates
+    state, cell = np.zeros(layer.state.shape, dtype) + grads[1], np.zeros(layer.cell.shape, dtype) + grads[2]
+    if not _back_natively(mode, layer, (into_gates, into_hidden, state, cell), grads[0], reverse):
+        state, cell = _back(mode, layer, (into_gates, into_hidden, state, cell), grads[0], reverse)
+    return into_gates, into_hidden, (state, cell)
+
+
+def _back_natively(mode: int, layer: _Layer, places: Arrays, grad_output: np.ndarray | None, reverse: bool) -> bool:
+    if native.kernels is None or layer.output.dtype != np.float32:
+        return False
+    into_gates, into_hidden, state, cell = places
+    carried = {LSTM_MODE: cell, GRU_MODE: np.empty_like(state)}.get(mode)
+    recurrent, first, first_cell, output, saved = map(native.contiguous, layer)
+    return native.kernels.recurrent_backward(
+        mode, into_gates, into_hidden if mode == GRU_MODE else None, state, carried, saved if KINDS[mode].saved else None,
+        recurrent, first, first_cell if mode == LSTM_MODE else None, output,
+        None if grad_output is None else native.contiguous(grad_output), reverse,
+    )  # fmt: skip
+
+
+def _back(mode: int, layer: _Layer, places: Arrays, grad_output: np.ndarray | None, reverse: bool) -> Arrays:
+    kind, step, hidden = KINDS[mode], _STEPS[mode].back, layer.output.shape[2]
+    into_gates, into_hidden, grad_state, grad_cell = places
+    before = _previous(layer.state, layer.output, reverse)
+    cells = before
+    if mode == LSTM_MODE:
+        cells = _previous(layer.cell, layer.saved[..., -hidden:], reverse)
+    for time in range(len(before))[:: 1 if reverse else -1]:
+        given = grad_state if grad_output is None else grad_state + grad_output[time]
+        saved = _parts(layer.saved[time], kind.saved)
+        found = step(saved, before[time], cells[time], layer.output[time], given, grad_cell)
+        np.concatenate(found[0], axis=-1, out=into_gates[time])
+        np.concatenate(found[1], axis=-1, out=into_hidden[time])
+        grad_state, grad_cell = into_hidden[time] @ layer.recurrent + found[2], found[3]
+    return grad_state, grad_cell
+
+
 @cpu("mkldnn_rnn_layer_backward")
 def mkldnn_rnn_layer_backward(
     input, weight1, weight2, weight3, weight4, hx_, cx_tmp, output, hy_, cy_, grad_output, grad_hy, grad_cy, reverse, mode,
     hidden_size, num_layers, has_biases, train, bidirectional, batch_sizes, batch_first, workspace,
 ):  # fmt: skip
-    x, saved, recurrent = input._impl.array, workspace._impl.array, weight2._impl.array
-    if recurrent.ndim != 2 or x.ndim != 3 or saved.ndim != 3:
+    steps, batch, hidden = check_layer(input, (weight1, weight2, weight3, weight4), (hx_, cx_tmp), mode, num_layers)
+    wanted = [steps, batch, hidden], [steps, batch, KINDS[mode].saved * hidden]
+    if [list(output.shape), list(workspace.shape)] != list(wanted):
         raise RuntimeError(
-            f"mkldnn_rnn_layer_backward: expected input and workspace of 3 dimensions and weights of 2, but got {x.shape}, "
-            f"{saved.shape} and {recurrent.shape}"
+            f"mkldnn_rnn_layer_backward: expected output and workspace of shapes {wanted[0]} and {wanted[1]}, but got "
+            f"{list(output.shape)} and {list(workspace.shape)}"
         )
-    hidden = recurrent.shape[1]
-    acts, cells = saved[..., : 4 * hidden], saved[..., 4 * hidden :]
-    grads = (None if grad_output is None else grad_output._impl.array, _array(grad_hy), _array(grad_cy))
-    found = _native_gate_gradients(saved, recurrent, cx_tmp._impl.array, grads, bool(reverse))
-    if found is None:
-        before = _previous(cx_tmp._impl.array, cells, reverse)
-        found = _gate_gradients(acts, cells, before, recurrent, grads, reverse)
-    into_gates, grad_hx, grad_cx = found
-    count = x.shape[0] * x.shape[1]
-    rows = into_gates.reshape(count, 4 * hidden)
-    states = _previous(hx_._impl.array, output._impl.array, reverse).reshape(count, hidden)
+    x, reverse = input._impl.array, bool(reverse)
+    layer = _Layer(*(tensor._impl.array for tensor in (weight2, hx_, cx_tmp, output, workspace)))
+    grads = [0.0 if grad is None else grad._impl.array for grad in (grad_hy, grad_cy)]
+    given = None if grad_output is None else grad_output._impl.array
+    into_gates, into_hidden, (grad_hx, grad_cx) = _gate_gradients(mode, layer, (given, *grads), reverse)
+    count = steps * batch
+    rows, by_state = (array.reshape(count, KINDS[mode].gates * hidden) for array in (into_gates, into_hidden))
+    states = _previous(layer.state, layer.output, reverse).reshape(count, hidden)
     bias = rows.sum(0)
+    state_bias = by_state.sum(0) if mode == GRU_MODE else bias.copy()
     results = (
         matrix_product(rows, weight1._impl.array).reshape(x.shape), matrix_product(rows.T, x.reshape(count, x.shape[2])),
-        matrix_product(rows.T, states), bias, bias.copy(), grad_hx, grad_cx,
+        matrix_product(by_state.T, states), bias, state_bias, grad_hx, grad_cx,
     )  # fmt: skip
     return tuple(make(array, input.dtype) for array in results)

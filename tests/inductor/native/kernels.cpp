@@ -5,9 +5,9 @@
 #include <rushlight/gemm.h>
 #include <rushlight/grouped.h>
 #include <rushlight/image.h>
-#include <rushlight/lstm.h>
 #include <rushlight/math.h>
 #include <rushlight/philox.h>
+#include <rushlight/recurrent.h>
 #include <rushlight/reduce.h>
 #include <rushlight/winograd.h>
 
@@ -238,15 +238,17 @@ ATTENTION(32) ATTENTION(37)
 
 // ---- recurrent layers ----------------------------------------------------------------------------------------------
 
-extern "C" long gate_panels_floats(long hidden) { return gate_panels_size(hidden); }
+extern "C" long gate_panels_floats(long gates, long hidden) { return gate_panels_size(gates, hidden); }
 
-extern "C" void lstm_of(const lstm_pass* passes, long count, const float* const* weights, float* const* panels) {
-  const long hidden = passes->hidden;
-  in_parallel([&] {
-    for (long i = 0; i < count; ++i) pack_gates(weights[i], hidden, 1L, hidden, panels[i]);
-    lstm_steps(passes, (int)count);
-  });
-}
+#define RECURRENT(name, Kind)                                                                                          \
+  extern "C" void name(const recurrent_pass* passes, long count, const float* const* weights, float* const* panels) { \
+    const long hidden = passes->hidden;                                                                                \
+    in_parallel([&] {                                                                                                  \
+      for (long i = 0; i < count; ++i) pack_gates(weights[i], hidden, 1L, Kind::gates, hidden, panels[i]);             \
+      recurrent_steps<Kind>(passes, (int)count);                                                                       \
+    });                                                                                                                \
+  }
+RECURRENT(rnn_relu, rnn_step<true>) RECURRENT(rnn_tanh, rnn_step<false>) RECURRENT(lstm, lstm_step) RECURRENT(gru, gru_step)
 
 // ---- convolution ---------------------------------------------------------------------------------------------------
 

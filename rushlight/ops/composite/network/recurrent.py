@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 from rushlight.core.dtype import float32
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state as thread
 from rushlight.ops.composite.network.common import aten
-from rushlight.ops.composite.network.recurrent_cells import CELLS, Cell, State, Weights
-from rushlight.ops.meta.recurrent import LSTM_MODE
+from rushlight.ops.composite.network.recurrent_cells import CELLS, State, Weights
+from rushlight.ops.meta.recurrent import KINDS, LSTM_MODE
 from rushlight.ops.registry import composite
+
+MODES = {kind.name: mode for mode, kind in enumerate(KINDS)}
 
 
 class Options(NamedTuple):
@@ -69,11 +72,19 @@ def _backwards(step: Callable, gates: tuple[Tensor, ...], initial: State) -> tup
 
 
 def _layer(
-    cell: Cell, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
+    name: str, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
 ) -> tuple[Tensor, State]:
     """One layer in one direction; `sizes` are the batch sizes of packed data."""
-    if cell is CELLS["lstm"] and sizes is None and _has_kernel(data, initial, weights):
-        return _lstm_kernel(data, initial, weights, reverse)
+    if sizes is None and _has_kernel(data, initial, weights):
+        return _kernel(name, data, initial, weights, reverse)
+    return by_steps(name, data, sizes, initial, weights, reverse)
+
+
+def by_steps(
+    name: str, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
+) -> tuple[Tensor, State]:
+    """The same by calls of operators for each step, which can be differentiated any number of times."""
+    cell = CELLS[name]
     projected = cell.project(weights, data)
     gates = projected.unbind(0) if sizes is None else projected.split_with_sizes(sizes)
     run = _backwards if reverse else _forwards
@@ -82,21 +93,23 @@ def _layer(
 
 
 def _has_kernel(data: Tensor, initial: State, weights: Weights) -> bool:
-    """Whether the LSTM's own kernel takes the layer: float32 on the CPU. In float64 it can be differentiated twice instead."""
+    """Whether the kernel of whole layers takes this one: float32 on the CPU, where no product is to be in another type."""
     tensors = (data, *initial, weights.input, weights.hidden)
-    return weights.projection is None and data.is_cpu and all(tensor.dtype is float32 for tensor in tensors)
+    plain = weights.projection is None and (thread.autocast is None or not thread.autocast.enabled)
+    return plain and data.is_cpu and all(tensor.dtype is float32 for tensor in tensors)
 
 
-def _lstm_kernel(data: Tensor, initial: State, weights: Weights, reverse: bool) -> tuple[Tensor, State]:
-    size = weights.hidden.shape[1]
+def _kernel(name: str, data: Tensor, initial: State, weights: Weights, reverse: bool) -> tuple[Tensor, State]:
+    mode, size = MODES[name], weights.hidden.shape[1]
     biases = (weights.input_bias, weights.hidden_bias)
     if weights.input_bias is None:
-        biases = (data.new_zeros([4 * size]),) * 2
-    options = (reverse, [], LSTM_MODE, size, 1, weights.input_bias is not None, False, False, True)
+        biases = (data.new_zeros([weights.hidden.shape[0]]),) * 2
+    cell = initial[1] if mode == LSTM_MODE else data.new_empty([0])
+    options = (reverse, [], mode, size, 1, weights.input_bias is not None, False, False, True)
     output, hidden, last, _ = aten.mkldnn_rnn_layer.default(
-        data.contiguous(), weights.input, weights.hidden, *biases, *initial, *options
+        data.contiguous(), weights.input, weights.hidden, *biases, initial[0], cell, *options
     )
-    return output, (hidden, last)
+    return output, (hidden, last) if mode == LSTM_MODE else (hidden,)
 
 
 def _run(
@@ -115,7 +128,7 @@ def _run(
         outputs = []
         for index in range(layer * directions, (layer + 1) * directions):
             initial = tuple(part.select(0, index) for part in states)
-            output, state = _layer(CELLS[name], data, sizes, initial, weights[index], index % directions == 1)
+            output, state = _layer(name, data, sizes, initial, weights[index], index % directions == 1)
             outputs.append(output)
             final.append(state)
         data = outputs[0] if directions == 1 else aten.cat.default(outputs, -1)
