@@ -210,30 +210,37 @@ def _beside(buffer: Buffer, home: dict[str, Group]) -> Group | None:
 
 
 def _at_the_same_time(buffer: Buffer, groups: list[Group]) -> Group | None:
-    """The steps of a recurrent layer of the same kind and sizes which nothing has read yet, as those of its other direction.
+    """The steps of a recurrent layer, or those back, of the same kind and sizes, which the buffer does not need: those of the
+    other direction, say.
 
-    Each step waits for the one before, so that threads had better take one layer each. The group moves behind what the buffer
-    reads."""
+    Each step waits for the one before, so that threads had better take one layer each. What the buffer needs moves before both.
+    """
     if not _is_recurrent(buffer):
         return None
     same = ("layer", "steps", "batch", "hidden")
-    read = buffer.reads()
-    for group in reversed(groups):
+    for position, group in reversed([*enumerate(groups)]):
         first = group.template
-        if first is not None and _is_recurrent(first) and len(group.members) == 1 and not group.names & read:
-            if all(first.parameters[name] == buffer.parameters[name] for name in same):
-                groups.remove(group)
-                groups.append(group)
-                for order, moved in enumerate(groups):
-                    moved.order = order
-                group.members.append(buffer)
-                return group
-        read |= group.reads()
+        if first is None or first.kind != buffer.kind or len(group.members) > 1:
+            continue
+        if any(first.parameters[name] != buffer.parameters[name] for name in same):
+            continue
+        wanted, needed, others = buffer.reads(), [], []
+        for later in reversed(groups[position + 1 :]):
+            is_needed = bool(later.names & wanted)
+            wanted |= later.reads() if is_needed else set()
+            (needed if is_needed else others).append(later)
+        if group.names & wanted:
+            continue
+        groups[position:] = [*reversed(needed), group, *reversed(others)]
+        for order, moved in enumerate(groups):
+            moved.order = order
+        group.members.append(buffer)
+        return group
     return None
 
 
 def _is_recurrent(buffer: Buffer) -> bool:
-    return isinstance(buffer, TemplateBuffer) and buffer.kind == "recurrent"
+    return isinstance(buffer, TemplateBuffer) and buffer.kind in ("recurrent", "recurrent_backward")
 
 
 def is_ordered(buffer: Buffer) -> bool:

@@ -57,8 +57,9 @@ def _attention_backward(node: Node) -> bool:
 
 
 def _recurrent(node: Node) -> bool:
-    """Whether a recurrent layer has steps, sequences and features, and a known number of hidden units."""
-    source, weight = _value(node, "input"), _value(node, "weight1")
+    """Whether a recurrent layer has steps, sequences and features, and a known number of hidden units; its gradients, too."""
+    name = "weight1" if node.target is aten("mkldnn_rnn_layer") else "weight2"
+    source, weight = _value(node, "input"), _value(node, name)
     return source.dtype is float32 and isinstance(weight.size(1), int) and 0 not in (source.numel(), weight.numel())
 
 
@@ -213,6 +214,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
     aten("_scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
     aten("mkldnn_rnn_layer"): _recurrent,
+    aten("mkldnn_rnn_layer_backward"): _recurrent,
     aten("_native_batch_norm_legit_no_training"): _only_first_used,
     aten("max_pool2d_with_indices"): _float_result,
     aten("avg_pool2d"): _float_result,

@@ -53,6 +53,7 @@ TEMPLATE_HEADERS = {
     "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
     "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise", "grouped": "grouped",
     "grouped_input": "grouped", "recurrent": "recurrent",
+    "recurrent_backward": "recurrent_backward",
 }  # fmt: skip
 
 

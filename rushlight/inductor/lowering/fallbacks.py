@@ -20,7 +20,7 @@ fallback("its size depends on data", "_unique2", "unique_dim", "unique_consecuti
 fallback("works on regions of images", *(f"torchvision::{name}" for name in (
     "nms", "box_iou_rotated", "roi_align", "_roi_align_backward", "roi_pool", "_roi_pool_backward", "ps_roi_align",
     "_ps_roi_align_backward", "ps_roi_pool", "_ps_roi_pool_backward")))  # fmt: skip
-fallback("walks along a sequence", "_ctc_loss", "_ctc_loss_backward", "mkldnn_rnn_layer_backward")
+fallback("walks along a sequence", "_ctc_loss", "_ctc_loss_backward")
 fallback("factorizes or solves with LAPACK", "linalg_cholesky_ex", "linalg_lu_factor_ex", "lu_unpack", "linalg_ldl_factor_ex",
          "linalg_qr", "geqrf", "linalg_householder_product", "_linalg_eigh", "linalg_eig", "_linalg_eigvals", "_linalg_svd",
          "linalg_solve_ex", "linalg_solve_triangular", "cholesky_solve", "linalg_ldl_solve", "linalg_lstsq", "linalg_inv_ex",

@@ -7,7 +7,7 @@
 #include <rushlight/image.h>
 #include <rushlight/math.h>
 #include <rushlight/philox.h>
-#include <rushlight/recurrent.h>
+#include <rushlight/recurrent_backward.h>
 #include <rushlight/reduce.h>
 #include <rushlight/winograd.h>
 
@@ -248,7 +248,18 @@ extern "C" long gate_panels_floats(long gates, long hidden) { return gate_panels
       recurrent_steps<Kind>(passes, (int)count);                                                                       \
     });                                                                                                                \
   }
+#define RECURRENT_BACK(name, Kind)                                                                                      \
+  extern "C" void name(const recurrent_back_pass* passes, long count, const float* const* weights,                   \
+                       float* const* panels) {                                                                         \
+    const long hidden = passes->hidden;                                                                                \
+    in_parallel([&] {                                                                                                  \
+      for (long i = 0; i < count; ++i) pack_b(weights[i], hidden, 1L, Kind::gates * hidden, hidden, panels[i]);        \
+      recurrent_back<Kind>(passes, (int)count);                                                                        \
+    });                                                                                                                \
+  }
 RECURRENT(rnn_relu, rnn_step<true>) RECURRENT(rnn_tanh, rnn_step<false>) RECURRENT(lstm, lstm_step) RECURRENT(gru, gru_step)
+RECURRENT_BACK(rnn_relu_back, rnn_back<true>) RECURRENT_BACK(rnn_tanh_back, rnn_back<false>)
+RECURRENT_BACK(lstm_back_of, lstm_back) RECURRENT_BACK(gru_back_of, gru_back)
 
 // ---- convolution ---------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""rushlight/recurrent.h against float64, for one pass and for several at the same time."""
+"""rushlight/recurrent.h and recurrent_backward.h against float64, for one pass and for several at the same time."""
 
 from __future__ import annotations
 
@@ -16,6 +16,18 @@ class Pass(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_long) for name in ("steps", "batch", "hidden")), ("reverse", ctypes.c_bool),
         *((name, ctypes.c_void_p) for name in ("gates", "panels", "state", "cell", "bias", "output", "last_cell", "workspace")),
+    ]  # fmt: skip
+
+
+class BackPass(ctypes.Structure):
+    """rl::recurrent_back_pass."""
+
+    _fields_ = [
+        *((name, ctypes.c_long) for name in ("steps", "batch", "hidden")), ("reverse", ctypes.c_bool),
+        *((name, ctypes.c_void_p) for name in (
+            "grad_output", "grad_state", "grad_cell", "panels", "state", "cell", "output", "workspace", "into_gates",
+            "into_hidden", "to_state", "carried",
+        )),
     ]  # fmt: skip
 
 
@@ -93,3 +105,47 @@ def test_steps(kernels, kind, steps, batch, hidden, count, saves):
         for found, expected in zip(places, want, strict=True):
             if found is not None:
                 np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-5)
+
+
+BACK = {"lstm": "lstm_back_of", "gru": "gru_back_of", "rnn_relu": "rnn_relu_back", "rnn_tanh": "rnn_tanh_back"}
+NUDGE = 1e-6
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(("steps", "batch", "hidden"), [(1, 1, 1), (4, 3, 17), (3, 13, 40), (3, 2, 160)])
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_back(kernels, kind, steps, batch, hidden, reverse):
+    """The slope of a loss along a direction of what went into the gates, the first state and cell, and the bias."""
+    generator, (gate_count, saved, _) = np.random.default_rng(1), KINDS[kind]
+    width = gate_count * hidden
+    shapes = (steps, batch, width), (width, hidden), (batch, hidden), (batch, hidden), (width,)
+    values = [generator.normal(size=shape).astype(np.float32) for shape in shapes]
+    values[1] *= hidden**-0.5
+    weights = [generator.normal(size=shape).astype(np.float32) for shape in ((steps, batch, hidden), *shapes[2:4])]
+    moves = [generator.normal(size=shape) for shape in shapes]
+    moves[1] *= 0
+
+    def loss(move: float) -> float:
+        moved = [value.astype(np.float64) + move * way for value, way in zip(values, moves, strict=True)]
+        output, cell, _ = exact(kind, *moved, reverse)
+        last = output[0 if reverse else -1]
+        results = output, last, cell if kind == "lstm" else np.zeros(1)
+        return sum((result * weight).sum() for result, weight in zip(results, weights, strict=True))
+
+    output, _, workspace = (array.astype(np.float32) for array in exact(kind, *values, reverse))
+    into_gates, into_hidden = (np.full(shapes[0], np.nan, np.float32) for _ in range(2))
+    to_state, carried = (np.full((batch, hidden), np.nan, np.float32) for _ in range(2))
+    panels = aligned(kernels.call("packed_floats", width, hidden, result=ctypes.c_long))
+    is_lstm, is_gru = kind == "lstm", kind == "gru"
+    addresses = map(address, (
+        weights[0], weights[1], weights[2] if is_lstm else None, panels, values[2], values[3] if is_lstm else None, output,
+        workspace if saved else None, into_gates, into_hidden if is_gru else into_gates, to_state,
+        carried if is_lstm or is_gru else None,
+    ))  # fmt: skip
+    passes = (BackPass * 1)(BackPass(steps, batch, hidden, reverse, *addresses))
+    pointers = [(ctypes.c_void_p * 1)(array.ctypes.data) for array in (values[1], panels)]
+    kernels.call(BACK[kind], passes, 1, *pointers)
+    found = (into_gates * moves[0]).sum() + (to_state * moves[2]).sum()
+    found += (carried * moves[3]).sum() if is_lstm else (into_hidden * moves[4]).sum() if is_gru else 0.0
+    wanted = (loss(NUDGE) - loss(-NUDGE)) / (2 * NUDGE)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-3)

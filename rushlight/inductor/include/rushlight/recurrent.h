@@ -119,13 +119,18 @@ RL_INLINE void recurrent_task(const recurrent_pass& pass, const row_cut<float>& 
 // the caches for as many operations as four sequences take.
 constexpr long shared_step = 100000;
 
+// Whether threads share each step of so many passes, instead of taking a pass each.
+template <class Kind> RL_INLINE bool shares_steps(int count, long batch, long hidden) {
+  return count < thread_count() && 2 * Kind::gates * hidden * hidden * largest(batch, 4L) >= shared_step;
+}
+
 // All passes, which have the same sizes and do not need one another, at the same time. Called by all threads of a region;
 // ends with a barrier.
 template <class Kind> __attribute__((noinline)) void recurrent_steps(const recurrent_pass* passes, int count) {
   const long hidden = passes->hidden, batch = passes->batch, steps = passes->steps;
   const row_cut<float> cut(batch);
   const long tasks = unit_blocks(hidden) * cut.count;
-  const bool share = count < thread_count() && 2 * Kind::gates * hidden * hidden * largest(batch, 4L) >= shared_step;
+  const bool share = shares_steps<Kind>(count, batch, hidden);
   for (long step = 0; share && step < steps; ++step)
     for (const long task : shared(count * tasks)) recurrent_task<Kind>(passes[task / tasks], cut, step, task % tasks);
   if (share) return;
