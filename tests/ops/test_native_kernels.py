@@ -435,16 +435,47 @@ JUNK = [None, 1, -1, 2.5, "x", (), (1, 2), np.zeros(3), np.zeros((2, 3), np.comp
 FUNCTIONS = ["pointwise", "copy", "matmul", "reduce", "softmax", "layer_norm", "layer_norm_backward", "convolution",
              "convolution_input", "convolution_weight", "sort", "cumsum", "take", "add_at", "along", "max_pool",
              "max_pool_backward", "adaptive_pool", "channel_moments", "channel_products", "channel_affine", "attention",
-             "nll_loss", "nll_loss_backward", "lstm", "lstm_backward"]  # fmt: skip
+             "nll_loss", "nll_loss_backward", "recurrent", "recurrent_backward"]  # fmt: skip
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.sampled_from(FUNCTIONS), st.lists(st.sampled_from(range(len(JUNK))), max_size=9))
+@given(st.sampled_from(FUNCTIONS), st.lists(st.sampled_from(range(len(JUNK))), max_size=12))
 def test_wrong_arguments_are_refused(name, chosen):
     try:
         assert getattr(kernels, name)(*[JUNK[index] for index in chosen]) in (True, False, None)
     except (TypeError, ValueError, OverflowError):
         pass
+
+
+@pytest.mark.parametrize("kind", range(4))
+def test_recurrent_layers_refuse_what_does_not_fit(kind):
+    (gates, saved), sizes = ((1, 0), (1, 0), (4, 5), (3, 4))[kind], {"steps": 3, "batch": 2, "hidden": 4}
+    steps, batch, hidden = sizes.values()
+
+    def array(*shape):
+        return np.zeros(shape, np.float32)
+
+    width = gates * hidden
+    cells = [array(batch, hidden) if kind == 2 else None for _ in range(3)]
+    workspace = array(steps, batch, saved * hidden) if saved else None
+    forward = [kind, array(steps, batch, hidden), cells[0], workspace, array(steps, batch, width), array(width, hidden),
+               array(batch, hidden), cells[1], array(width) if kind == 3 else None, False]  # fmt: skip
+    back = [kind, array(steps, batch, width), array(steps, batch, width) if kind == 3 else None, array(batch, hidden),
+            array(batch, hidden) if kind >= 2 else None, workspace, array(width, hidden), array(batch, hidden), cells[2],
+            array(steps, batch, hidden), array(steps, batch, hidden), True]  # fmt: skip
+    wrong = [*JUNK, array(steps, batch, hidden + 1), array(batch + 1, hidden), array(steps + 1, batch, width), array(2 * width)]
+    for function, arguments in ((kernels.recurrent, forward), (kernels.recurrent_backward, back)):
+        assert function(*arguments)
+        for place in range(1, len(arguments) - 1):
+            if arguments[place] is not None:
+                # What may be missing is the workspace of a layer that is not differentiated, and a gradient that is zero.
+                optional = (arguments is forward and place == 3) or (arguments is back and place == 10)
+                for value in wrong[optional:]:
+                    assert function(*arguments[:place], value, *arguments[place + 1 :]) is False, (place, value)
+        same = 6 if arguments is forward else 7  # the state, where the output lies
+        assert function(*arguments[:same], arguments[1 if arguments is forward else 3].reshape(-1, hidden)[:batch], *arguments[same + 1 :]) is False
+        for value in (4, -1, None, 2.5, 1 << 80):
+            assert function(value, *arguments[1:]) is False
 
 
 def test_calls_from_several_threads_at_once():

@@ -231,6 +231,7 @@ def mkldnn_rnn_layer_backward(
     state_bias = by_state.sum(0) if mode == GRU_MODE else bias.copy()
     results = (
         matrix_product(rows, weight1._impl.array).reshape(x.shape), matrix_product(rows.T, x.reshape(count, x.shape[2])),
-        matrix_product(by_state.T, states), bias, state_bias, grad_hx, grad_cx,
+        matrix_product(by_state.T, states), bias, state_bias, grad_hx,
     )  # fmt: skip
-    return tuple(make(array, input.dtype) for array in results)
+    cell = make(grad_cx, input.dtype) if mode == LSTM_MODE else empty(cx_tmp.shape, input.dtype)
+    return *(make(array, input.dtype) for array in results), cell
