@@ -61,10 +61,16 @@ def test_numbers_of_threads(threads, count):
 def test_open_sizes(kind):
     model = kind(6, 20, 2, bidirectional=True).eval()
     compiled = torch.compile(model, fullgraph=True, dynamic=True)
+    sizes = (5, 3), (9, 2), (40, 12), (1, 4)
     with torch.no_grad():
-        for steps, batch in ((5, 3), (9, 2), (40, 12)):
+        for steps, batch in sizes:
             x = torch.randn(steps, batch, 6)
             torch.testing.assert_close(compiled(x), model(x), rtol=1e-5, atol=1e-5)
+    for steps, batch in sizes:
+        x, found = torch.randn(steps, batch, 6, requires_grad=True), []
+        for run in (compiled, model):
+            found.append(torch.autograd.grad(run(x)[0].square().sum(), [x, *model.parameters()]))
+        torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
 
 
 def test_changed_parameters():

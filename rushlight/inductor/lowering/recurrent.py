@@ -93,7 +93,9 @@ def _turned(box: TensorBox) -> TensorBox:
 def _states_before(graph: GraphBuilder, first: TensorBox, output: TensorBox, reverse: bool) -> TensorBox:
     """The state before each step."""
     steps, *rest = output.size
+    first = first.reshape((1, *rest))
+    if type(steps) is int and steps == 1:
+        return first
     begin = 1 if reverse else 0
     others = output.view((steps - 1, *rest), lambda index: [index[0] + begin, *index[1:]])
-    parts = [first.reshape((1, *rest)), others][: 1 if steps == 1 else 2]
-    return cat(graph, parts[::-1] if reverse else parts)
+    return cat(graph, [others, first] if reverse else [first, others])
