@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
@@ -159,7 +159,7 @@ class ProgramWriter:
         if group.template is not None:
             writer = TemplateKernel(group, self.buffers)
             kernel = writer.write()
-            self._note_packed(list(writer.packed.values()))
+            self._note_packed(kernel, list(writer.packed.values()))
         else:
             writer = self._loop_writer(group)
             kernel = writer.write()
@@ -169,13 +169,25 @@ class ProgramWriter:
         group.stored = writer.stored
         return kernel
 
-    def _note_packed(self, operands: list[PackedOperand]) -> None:
+    def _note_packed(self, kernel: Kernel, operands: list[PackedOperand]) -> None:
         """Take note of a kernel's packed operands. Those of which one kernel reads several have a place of their own in the
         memory for what is packed in the course of a run, where the others follow one another."""
-        for operand in operands:
+        for asked in operands:
+            operand = self._with_own_name(asked)
+            names = {asked.name: operand.name, asked.unpacked: operand.unpacked}
+            kernel.arguments = [names.get(argument, argument) for argument in kernel.arguments]
             self.packed[operand.name] = operand
             if len(operands) > 1 and operand.constant and operand.name not in self.places:
                 self.places[operand.name] = sum(self.packed[name].nbytes_beside for name in self.places)
+
+    def _with_own_name(self, operand: PackedOperand) -> PackedOperand:
+        """The operand by a name that no other one has: parts of one matrix may begin at the same place, and are not packed as
+        all of it."""
+        found, number = operand, 0
+        while self.packed.get(found.name, found) != found:
+            number += 1
+            found = replace(operand, name=f"{operand.name}_{number}")
+        return found
 
     def _name(self, kernels: list[tuple[Group, Kernel]]) -> None:
         """Kernels of one text, or of texts that differ in numbers only, are calls of one function."""
