@@ -2,7 +2,8 @@
 
 In: buffers in order. Out: a list of `Group`s in an order that respects all reads. A group is either a template with
 pointwise epilogues, or loops over common rows: its *domain* is (rows, columns), and every member gives a value per element
-or a value per row. Members read one another only at the same element or row, so values pass in registers or in a row.
+or a value per row. Members read one another only at the same element or row, so values pass in registers or in a row. Recurrent
+layers that do not need one another are a group of several templates, none of which has epilogues.
 """
 
 from __future__ import annotations

@@ -184,13 +184,13 @@ def test_bad_layers_are_refused():
     layer = torch.ops.aten.mkldnn_rnn_layer.default
     x, state = torch.randn(5, 2, 3), torch.randn(2, 4)
     weights = [torch.randn(size) for size in ((12, 3), (12, 4), (12,), (12,))]
-    rest = ([], 4, 1, True, False, False, True)
+    rest = (4, 1, True, False, False, True)
     with pytest.raises(RuntimeError, match=r"expected cx_ of shape \[0\], got \[2, 4\]"):
-        layer(x, *weights, state, state, False, [], 3, *rest[1:])
+        layer(x, *weights, state, state, False, [], 3, *rest)
     with pytest.raises(RuntimeError, match=r"expected weight0 of shape \[16, 3\]"):
-        layer(x, *weights, state, state, False, [], 2, *rest[1:])
+        layer(x, *weights, state, state, False, [], 2, *rest)
     with pytest.raises(RuntimeError, match="mode from 0 to 3"):
-        layer(x, *weights, state, state, False, [], 4, *rest[1:])
+        layer(x, *weights, state, state, False, [], 4, *rest)
 
 
 def test_types_under_autocast():

@@ -159,7 +159,7 @@ class ProgramWriter:
         if group.template is not None:
             writer = TemplateKernel(group, self.buffers)
             kernel = writer.write()
-            self._note_packed(kernel, list(writer.packed.values()))
+            self._note_packed(kernel, writer.packed)
         else:
             writer = self._loop_writer(group)
             kernel = writer.write()

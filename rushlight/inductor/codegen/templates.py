@@ -28,7 +28,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Kernel
         super().__init__(group, buffers)
         self.template: TemplateBuffer = group.template
         self.x, self.r = row_variables(group.domain)
-        self.packed: dict[str, PackedOperand] = {}  # by parameter
+        self.packed: list[PackedOperand] = []
 
     def write(self) -> Kernel:
         """The kernel."""
@@ -102,11 +102,11 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Kernel
         """The parameter for a packed operand that a template reads, and the statements of `pack`."""
         parameter = f"panels{len(self.packed) or ''}"
         if operand.constant:
-            self.packed[parameter] = operand
+            self.packed.append(operand)
             return self.extra(f"const {operand.element}*", parameter, operand.name), []
-        self.packed[parameter] = replace(operand, name=f"panels_{reader}")
+        self.packed.append(replace(operand, name=f"panels_{reader}"))
         source = self.pointer_to(operand.source)
-        return parameter, [operand.call(source, self.extra(f"{operand.element}*", parameter, self.packed[parameter].name))]
+        return parameter, [operand.call(source, self.extra(f"{operand.element}*", parameter, self.packed[-1].name))]
 
     def _own_panels(self, operand: PackedOperand) -> str:
         """The panels of a constant, and where it lies itself, for threads to pack them in a run that is given none."""
