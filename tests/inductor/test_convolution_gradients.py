@@ -10,6 +10,7 @@ import rushlight as torch
 from rushlight.inductor.lowering import FALLBACKS
 from rushlight.nn import functional as F
 from rushlight.ops.registry import aten
+from tests.inductor.native_nodes import source_of
 
 # Sizes of the input; outputs, kernel; stride, padding, dilation; groups.
 PLAIN = [
@@ -176,3 +177,35 @@ def test_infinite_gradients_stay_where_they_belong():
     assert torch.equal(wanted.isfinite(), found.isfinite())
     finite = wanted.isfinite()
     torch.testing.assert_close(found[finite], wanted[finite], rtol=1e-4, atol=1e-3)
+
+
+def to_weight(x, grad, weight):
+    return aten("convolution_backward")(grad, x, weight, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [False, True, False])[1]
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["first", "last"])
+def test_weights_by_winograd(layout):
+    """An image whose channels do not lie side by side is brought into that order first."""
+    x, weight, _ = tensors((2, 64, 20, 20), 48, (3, 3), 1)
+    inputs = [x.contiguous(memory_format=layout), torch.randn(2, 48, 20, 20), weight]
+    assert "rl::conv2d_weight_winograd" in source_of(to_weight, *inputs)
+    torch.testing.assert_close(torch.compile(to_weight)(*inputs), to_weight(*inputs), rtol=1e-4, atol=1e-3)
+    few = [tensor[:, :, :8, :8].contiguous() for tensor in inputs[:2]]
+    assert "rl::conv2d_weight_gradient" in source_of(to_weight, *few, weight)
+
+
+def test_weights_by_winograd_of_open_sizes():
+    """The program that was made for many pixels is right for few and for more."""
+    compiled, weight = torch.compile(to_weight, fullgraph=True, dynamic=True), torch.randn(32, 64, 3, 3)
+    for images, height, width in ((3, 24, 20), (2, 3, 2), (9, 31, 40)):
+        inputs = [torch.randn(images, 64, height, width), torch.randn(images, 32, height, width), weight]
+        torch.testing.assert_close(compiled(*inputs), to_weight(*inputs), rtol=1e-4, atol=1e-2)
+
+
+def test_infinite_gradients_of_weights_stay_where_they_belong():
+    x, weight, _ = tensors((1, 64, 24, 24), 48, (3, 3), 1)
+    grad = torch.randn(1, 48, 24, 24)
+    grad[0, 5, 3, 7], x[0, 9, 0, 0] = float("inf"), float("nan")
+    wanted, found = to_weight(x, grad, weight), torch.compile(to_weight)(x, grad, weight)
+    assert torch.equal(wanted.isnan(), found.isnan())
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-3, equal_nan=True)

@@ -41,6 +41,16 @@ def test_convolutions(on, core, images, channels, side, winograd):
     assert (fast < costs.direct_convolution(images * side, side, 9, channels, outputs)) is winograd
 
 
+@pytest.mark.parametrize(
+    ("images", "size", "channels", "outputs", "winograd"),
+    [(1, 56, 64, 64, True), (8, 7, 512, 512, True), (32, 4, 256, 512, True), (1, 14, 256, 256, False), (64, 2, 64, 64, False),
+     (16, 28, 8, 64, False), (16, 28, 64, 8, False), (8, 7, 1024, 1024, False)],
+)  # fmt: skip
+def test_gradients_of_weights(on, images, size, channels, outputs, winograd):
+    on(costs.AVX2)
+    assert costs.winograd_weight(images, size, size, channels, outputs) is winograd
+
+
 @pytest.mark.parametrize(("channels", "outputs", "side"), [(5, 7, 20), (16, 16, 33), (20, 50, 9), (64, 96, 13)])
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_chosen_convolutions_agree(channels, outputs, side, layout):

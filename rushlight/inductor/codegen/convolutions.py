@@ -74,8 +74,9 @@ class ConvolutionWriter:
         source, grad = template.operands["input"], template.operands["grad"]
         addresses = f"{self.pointer_to(source)}, {image_strides(source)}, {self.pointer_to(grad)}, {image_strides(grad)}"
         last = "true" if template.parameters["last"] else "false"
-        call = f"rl::conv2d_weight_gradient({addresses}, {last}"
-        return self._convolve(call, "rl::weight_gradient_scratch_bytes", template.columns)
+        way = "winograd" if template.parameters["winograd"] else "gradient"
+        call = f"rl::conv2d_weight_{way}({addresses}, {last}"
+        return self._convolve(call, f"rl::weight_{way}_scratch_bytes", template.columns)
 
     def _depthwise(self) -> list[str]:
         return self._channelwise("input", "rl::conv2d_channelwise", "rl::depthwise_scratch_bytes")

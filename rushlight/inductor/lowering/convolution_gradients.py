@@ -16,7 +16,12 @@ from rushlight.inductor.lowering.convolution_input import (
     conv_shape,
     image_input_gradient,
 )
-from rushlight.inductor.lowering.convolutions import as_channels_first, contiguous_operand, lies_channels_last
+from rushlight.inductor.lowering.convolutions import (
+    as_channels_first,
+    contiguous_operand,
+    is_winograd_weight,
+    lies_channels_last,
+)
 from rushlight.inductor.lowering.indexing import cat, constant_pad_nd
 from rushlight.inductor.lowering.products import in_float32, in_type
 from rushlight.inductor.lowering.reductions import sum_
@@ -112,8 +117,11 @@ def _image_weight(
 ) -> TensorBox:
     """[O, C / g, kh, kw], or [O, kh, kw, C / g] where `last`."""
     outputs, channels, *kernel = size
-    kind = "convolution_weight"
-    if outputs == geometry.groups > 1 and lies_channels_last(graph, source):
+    shape = conv_shape(source.size, size, geometry)
+    kind, winograd = "convolution_weight", is_winograd_weight(shape, grad.size)
+    if winograd:
+        operands = {"input": channels_last_operand(graph, source), "grad": channels_last_operand(graph, grad)}
+    elif outputs == geometry.groups > 1 and lies_channels_last(graph, source):
         kind, operands = "depthwise_weight", {"input": any_operand(graph, source), "grad": channels_last_operand(graph, grad)}
     elif channels == 1 and geometry.groups > 1:
         operands = {"input": contiguous_operand(graph, source), "grad": contiguous_operand(graph, grad)}
@@ -121,9 +129,10 @@ def _image_weight(
         operands = {"input": any_operand(graph, source), "grad": channels_last_operand(graph, grad)}
     each = channels * kernel[0] * kernel[1]
     pixels = grad.size[0] * grad.size[2] * grad.size[3]
-    shape = conv_shape(source.size, size, geometry)
     layout = (outputs, *kernel, channels) if last else size
-    return graph.template(kind, layout, float32, outputs, each, operands, shape=shape, depth=pixels, last=last)
+    return graph.template(
+        kind, layout, float32, outputs, each, operands, shape=shape, depth=pixels, last=last, winograd=winograd
+    )  # fmt: skip
 
 
 def _volume_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:

@@ -193,3 +193,12 @@ def is_winograd(source: Operand, shape: tuple, out_height: Size, out_width: Size
     if not constant:
         fast += costs.winograd_packing(channels, outputs)
     return fast < costs.direct_convolution(images * out_height, out_width, 9, channels, outputs)
+
+
+def is_winograd_weight(shape: tuple, grad: tuple) -> bool:
+    """Whether the gradient of a convolution's weight had better use it, for a gradient of the results of the size `grad`."""
+    if not can_be_winograd(shape):
+        return False
+    channels, outputs, groups = hint(shape[1]), hint(shape[4]), hint(shape[-1])
+    images, _, height, width = map(hint, grad)
+    return groups == 1 and costs.winograd_weight(images, height, width, channels, outputs)

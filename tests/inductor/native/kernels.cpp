@@ -1,6 +1,7 @@
 // Entry points for test_headers.py: each exposes one piece of rushlight/*.h to ctypes.
 #include <rushlight/attention.h>
 #include <rushlight/conv.h>
+#include <rushlight/convolution_weight.h>
 #include <rushlight/depthwise.h>
 #include <rushlight/gemm.h>
 #include <rushlight/grouped.h>
@@ -9,7 +10,6 @@
 #include <rushlight/philox.h>
 #include <rushlight/recurrent_backward.h>
 #include <rushlight/reduce.h>
-#include <rushlight/winograd.h>
 
 using namespace rl;
 
@@ -340,6 +340,24 @@ extern "C" void depthwise_weight(const float* x, const image_strides* at, const 
     }));
   });
 }
+
+extern "C" long weight_gradient_bytes(const conv_shape* shape, long threads) {
+  return weight_gradient_scratch_bytes(*shape, threads);
+}
+extern "C" long weight_winograd_bytes(const conv_shape* shape, long threads) {
+  return weight_winograd_scratch_bytes(*shape, threads);
+}
+
+#define WEIGHT(Name, Function)                                                                                                \
+  extern "C" void Name(const float* x, const image_strides* at, const float* grad, const image_strides* grad_at, bool last,   \
+                       float* out, const conv_shape* shape, void* scratch) {                                                  \
+    in_parallel([&] {                                                                                                         \
+      Function(x, *at, grad, *grad_at, last, *shape, scratch, epilogue_of([=](auto lane, long o, long k, auto value) {        \
+        lane.store(out + o * shape->depth() + k, value);                                                                      \
+      }));                                                                                                                    \
+    });                                                                                                                       \
+  }
+WEIGHT(weight_gradient, conv2d_weight_gradient) WEIGHT(weight_winograd, conv2d_weight_winograd)
 
 extern "C" long grouped_bytes(const conv_shape* shape, long threads) { return grouped_scratch_bytes(*shape, threads); }
 extern "C" long grouped_input_bytes(const conv_shape* shape, long threads) {

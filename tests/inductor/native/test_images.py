@@ -1,4 +1,4 @@
-"""rushlight/image.h, winograd.h and depthwise.h against float64, for inputs that lie channels-last and channels-first."""
+"""rushlight/image.h, winograd.h, winograd_weight.h and depthwise.h against float64, for inputs that lie channels-last and channels-first."""
 
 from __future__ import annotations
 
@@ -168,6 +168,67 @@ def test_winograd_of_weights_that_lie_otherwise(kernels):
         moved = np.ascontiguousarray(weight.transpose(order)).reshape(weight.shape)  # other elements, of the same sizes
         got = run(kernels, name, "winograd_bytes", 36 * 70, x, moved, padding=(1, 1))
         np.testing.assert_array_equal(got, want)
+
+
+def check_weight(kernels, name, x, grad, padding=(1, 1), last=False, tight=4) -> None:
+    """A 3 x 3 weight's gradient beside its sum in float64."""
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
+    height, width = grad.shape[2:]
+    want = np.zeros((grad.shape[1], x.shape[1], 3, 3))
+    for i, j in np.ndindex(3, 3):
+        want[:, :, i, j] = np.einsum("nohw,nchw->oc", grad.astype(np.float64), padded[:, :, i : i + height, j : j + width])
+    shape = longs([*x.shape, grad.shape[1], 3, 3, 1, 1, *padding, 1, 1, 1])
+    out = np.full((*want.shape[:1], 3, 3, want.shape[1]) if last else want.shape, np.nan, np.float32)
+    at, grad_at, space = longs(element_strides(x)), longs(element_strides(grad)), space_of(kernels, name, shape)
+    space[:] = np.nan
+    kernels.call(name, x, at, grad, grad_at, last, out, shape, space)
+    got = out.transpose(0, 3, 1, 2) if last else out
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=tolerance(grad[:, 0].size) * tight)
+
+
+# Few blocks, and more than are transformed at a time; that reach beyond images on all sides, or cover them exactly.
+BLOCKS = [
+    (1, (1, 1), (1, 1)), (1, (3, 4), (2, 2)), (1, (26, 31), (0, 2)), (2, (32, 32), (1, 1)), (40, (5, 6), (0, 1)),
+    (9, (7, 7), (1, 1)), (1, (8, 150), (1, 1)), (3, (47, 48), (1, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+@pytest.mark.parametrize("images, size, padding", BLOCKS)
+@pytest.mark.parametrize("channels, outputs", [(64, 16), (1, 70), (37, 35), (131, 48)])
+def test_winograd_of_a_weight_s_gradient(kernels, last, images, size, padding, channels, outputs):
+    x = channels_last(random(images, channels, *size))
+    height, width = (extent + 2 * pad - 2 for extent, pad in zip(size, padding, strict=True))
+    grad = channels_last(random(images, outputs, height, width, seed=1))
+    check_weight(kernels, "weight_winograd", x, grad, padding, last)
+
+
+def test_winograd_of_a_weight_s_gradient_of_a_part_of_an_image(kernels):
+    x = channels_last(random(2, 80, 40, 30))[:, 7:71, 3:37, 2:28]
+    grad = channels_last(random(2, 50, 36, 27, seed=1))[:, 3:43, 1:35, :26]
+    check_weight(kernels, "weight_winograd", x, grad)
+
+
+def test_winograd_of_a_weight_s_gradient_keeps_what_is_not_finite_apart(kernels):
+    x, grad = channels_last(random(1, 64, 24, 24)), channels_last(random(1, 40, 24, 24, seed=1))
+    x[0, 3, 0, 5], grad[0, 7, 9, 9] = np.nan, -np.inf
+    with np.errstate(invalid="ignore"):
+        check_weight(kernels, "weight_winograd", x, grad)
+
+
+def test_winograd_of_a_weight_s_gradient_of_numbers_that_overflow_on_the_way(kernels):
+    x, grad = channels_last(random(1, 32, 24, 24)), channels_last(random(1, 40, 24, 24, seed=1))
+    x[0, 10, 12, 12], grad[0, :, 10:15, 10:15] = 2e38, 0.75
+    check_weight(kernels, "weight_winograd", x, grad)
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first", "last"])
+@pytest.mark.parametrize("order", [np.ascontiguousarray, channels_last], ids=["rows", "channels"])
+def test_a_weight_s_gradient(kernels, last, order):
+    for images, channels, size in ((1, 64, (20, 20)), (32, 4, (8, 8)), (64, 64, (2, 2))):
+        x, grad = order(random(images, channels, *size)), channels_last(random(images, 32, *size, seed=1))
+        check_weight(kernels, "weight_gradient", x, grad, last=last, tight=2)
 
 
 # ---- depthwise -----------------------------------------------------------------------------------------------------

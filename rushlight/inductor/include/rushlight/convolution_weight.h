@@ -9,7 +9,7 @@
 // across threads, and results do not depend on how many there are.
 #pragma once
 
-#include <rushlight/image.h>
+#include <rushlight/winograd_weight.h>
 
 namespace rl {
 
@@ -61,10 +61,17 @@ constexpr long weight_row_floats(const conv_shape& s) {
 constexpr long weight_gradient_scratch_bytes(const conv_shape& s, long threads) {
   return (weight_frame_floats(s) + weight_tile_floats(s) + threads * weight_row_floats(s)) * (long)sizeof(float);
 }
+constexpr long weight_winograd_scratch_bytes(const conv_shape& s, long threads) {
+  return largest(weight_gradient_scratch_bytes(s, threads), parts_of_winograd_weight(s).floats(threads) * (long)sizeof(float));
+}
 
 // x by strides; grad, the gradient of the result, by strides, its channels side by side; or, with a channel to a group, x and
 // grad row-major. s: the convolution's shape. `last`: columns are [kh, kw, C / g] instead. Ends with a barrier.
 void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at, bool last,
+                            const conv_shape& s, void* scratch, epilogue emit);
+
+// The same of 3 x 3 without steps or groups, channels of both side by side, by Winograd's algorithm.
+void conv2d_weight_winograd(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at, bool last,
                             const conv_shape& s, void* scratch, epilogue emit);
 
 #ifndef RL_PREBUILT
@@ -225,37 +232,42 @@ __attribute__((visibility("hidden"))) RL_KERNEL void add_packed_pixels(const wei
 
 // ---- the product ---------------------------------------------------------------------------------------------------
 
-// The sums of a row of tiles for a tap's channels from `channel` on.
-RL_INLINE const float* sums_of(const weight_columns& columns, const conv_shape& s, const float* tiles, long tap, long channel) {
+// Some of a filter's sums that lie side by side.
+struct sums_aside {
+  const float* at;
+  long count;
+};
+
+// Those of a row of tiles for a tap's channels from `channel` on.
+RL_INLINE sums_aside sums_of(const weight_columns& columns, const conv_shape& s, const float* tiles, long tap, long channel) {
   const long run = columns.joined ? tap / s.kernel_width : tap;
   const long at = (columns.joined ? tap % s.kernel_width * s.group_channels() : 0) + channel;
-  return tiles + (run * columns.panels_each + at / tile_columns) * tile_rows * tile_columns + at % tile_columns;
+  return {tiles + (run * columns.panels_each + at / tile_columns) * tile_rows * tile_columns + at % tile_columns,
+          tile_columns - at % tile_columns};
 }
 
-// A filter's sums, as [C / g][kh][kw], from those of its row of tiles, in which the channels of a tap fill whole vectors.
-RL_KERNEL void turn_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, float* out) {
+// A filter's sums, as [C / g][kh][kw]; the channels of a tap fill whole vectors.
+template <class Sums> RL_INLINE void turn_filter(const conv_shape& s, const Sums& sums, float* out) {
   const long taps = s.kernel_height * s.kernel_width;
   for (long channel = 0; channel < s.group_channels(); channel += lanes) {
     vec<float> block[lanes] = {};
-    for (long t = 0; t < taps; ++t) block[t] = vector_lane{}.load(sums_of(columns, s, tiles, t, channel));
+    for (long t = 0; t < taps; ++t) block[t] = vector_lane{}.load(sums(t, channel).at);
     transpose(block);
     // What is stored beyond a channel's taps is overwritten by the next channel's.
     RL_UNROLL for (int c = 0; c < lanes; ++c) vector_lane{}.store(out + (channel + c) * taps, block[c]);
   }
 }
 
-// A filter's sums, as [kh][kw][C / g] where `last`, else as [C / g][kh][kw], from those of its row of tiles.
-RL_KERNEL void gather_filter(const weight_columns& columns, const conv_shape& s, const float* tiles, bool last,
-                             float* out) {
+// A filter's sums, as [kh][kw][C / g] where `last`, else as [C / g][kh][kw], of which sums(tap, channel) are side by side.
+template <class Sums> RL_INLINE void gather_filter(const conv_shape& s, const Sums& sums, bool last, float* out) {
   const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
-  if (!last && channels % lanes == 0 && taps <= lanes) return turn_filter(columns, s, tiles, out);
+  if (!last && channels % lanes == 0 && taps <= lanes) return turn_filter(s, sums, out);
   for (long tap = 0; tap < taps; ++tap)
     for (long channel = 0; channel < channels;) {
-      const float* from = sums_of(columns, s, tiles, tap, channel);
-      const long at = (columns.joined ? tap % s.kernel_width * channels : 0) + channel, left = tile_columns - at % tile_columns;
-      const long count = left < channels - channel ? left : channels - channel;
+      const sums_aside from = sums(tap, channel);
+      const long count = smallest(from.count, channels - channel);
       for_each(count, [&](auto lane, long c) {
-        const auto value = lane.load(from + c);
+        const auto value = lane.load(from.at + c);
         if (last) lane.store(out + tap * channels + channel + c, value);
         else lane.store_strided(out + (channel + c) * taps + tap, taps, value);
       });
@@ -303,10 +315,42 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
     }
     for (const long o : shared(outputs)) {
       const long block = rows.having(o), row = o - rows.at(block).first;
-      gather_filter(f.columns, s, tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns, last, packed);
+      const float* row_of_tiles = tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns;
+      const auto sums = [&](long tap, long channel) { return sums_of(f.columns, s, row_of_tiles, tap, channel); };
+      gather_filter(s, sums, last, packed);
       emit_filter(packed, group * outputs + o, s.depth(), emit);
     }
   }
+}
+
+// ---- Winograd ------------------------------------------------------------------------------------------------------
+
+// False, and nothing handed on, where a result is not finite.
+RL_KERNEL bool winograd_weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
+                                       const conv_shape& s, bool last, void* scratch, epilogue emit) {
+  const winograd_weight_parts parts = parts_of_winograd_weight(s);
+  float *factors = (float*)scratch, *sums = factors + parts.grad.floats() + parts.input.floats();
+  float* own = sums + parts.sums.floats();  // of each thread, a filter and whether its results are finite
+  float *filter = own + thread_index() * parts.thread_floats(), *finite = filter + parts.filter;
+  winograd_weight_sums(x, at, grad, grad_at, s, parts, factors, sums);
+  *finite = 1.0f;
+  for (const long o : shared(s.outputs))
+    if (!finish_winograd_row(sums + winograd_row(parts, o), parts.sums.place(), parts.channel_groups)) *finite = 0.0f;
+#pragma omp barrier
+  float all = 1.0f;
+  for (long thread = 0; thread < thread_count(); ++thread) all *= own[thread * parts.thread_floats() + parts.filter];
+#pragma omp barrier
+  if (all == 0.0f) return false;
+  for (const long o : shared(s.outputs)) {
+    const float* row = sums + winograd_row(parts, o);
+    const auto sums_of_tap = [&](long tap, long channel) {
+      return sums_aside{row + tap * parts.sums.place() + channel / tile_columns * tile_columns * tile_columns + channel % tile_columns,
+                        tile_columns - channel % tile_columns};
+    };
+    gather_filter(s, sums_of_tap, last, filter);
+    emit_filter(filter, o, s.depth(), emit);
+  }
+  return true;
 }
 
 // ---- depthwise -----------------------------------------------------------------------------------------------------
@@ -375,6 +419,13 @@ RL_KERNEL void conv2d_weight_gradient(const float* x, const image_strides& at, c
                                       epilogue emit) {
   if (s.group_channels() == 1 && s.groups > 1) return depthwise_weight(x, grad, s, scratch, emit);
   weight_product(x, at, grad, grad_at, s, last, scratch, emit);
+}
+
+RL_KERNEL void conv2d_weight_winograd(const float* x, const image_strides& at, const float* grad,
+                                      const image_strides& grad_at, bool last, const conv_shape& s, void* scratch,
+                                      epilogue emit) {
+  if (!winograd_weight_product(x, at, grad, grad_at, s, last, scratch, emit))
+    weight_product(x, at, grad, grad_at, s, last, scratch, emit);
 }
 
 #endif  // RL_PREBUILT
