@@ -6,12 +6,13 @@ down the reduced dimension for each vector of them; reading along memory, where 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Expr, Var, unflatten_index
 from rushlight.core.dtype import float32
-from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
+from rushlight.inductor.codegen.expressions import StatementWriter, looked_up, needs_scalar
 from rushlight.inductor.codegen.kernels import ACCUMULATORS, OPERATIONS, Kernel, KernelWriter, assign_passes, indented
 from rushlight.inductor.codegen.types import compute_type, literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Reduction, Value, substitute, walk
@@ -45,15 +46,23 @@ def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
     bodies = [_body(member, group, width) for member in group.members]
     if any(needs_scalar(body, c) for body in bodies):
         return 0
-    loads = [node.index for body in bodies for node in walk(body) if isinstance(node, Load)]
-    along = sum(stride_along(index, c) == 1 and index.contains(r) for index in loads)
-    rows = sum(stride_along(index, r) == 1 for index in loads)
-    return width if along > rows or (along == rows and _jumps(loads, c) < _jumps(loads, r)) else 0
+    steps = [_steps(body, c, r) for body in bodies]
+    along = sum(across == 1 and down != 0 for across, down in itertools.chain(*steps))
+    rows = sum(down == 1 for _, down in itertools.chain(*steps))
+    jumps = [sum(step not in (0, 1) for step in way) for way in zip(*itertools.chain(*steps), strict=True)]
+    return width if along > rows or (along == rows and jumps[0] < jumps[1]) else 0
 
 
-def _jumps(loads: list[Expr], variable: Var) -> int:
-    """How many reads along a variable are neither of one element nor of elements side by side."""
-    return sum(stride_along(index, variable) not in (0, 1) for index in loads)
+def _steps(body: Value, *variables: Var) -> list[tuple[Size | None, ...]]:
+    """The strides of each read along some variables; None where an index is divided, or looked up by what changes along it."""
+    positions = {variable: looked_up(body, variable) for variable in variables}
+
+    def step(index: Expr, variable: Var) -> Size | None:
+        found = any(index.contains(position) for position in positions[variable])
+        return None if found else stride_along(index, variable)
+
+    reads = [node.index for node in walk(body) if isinstance(node, Load)]
+    return [tuple(step(index, variable) for variable in variables) for index in reads]
 
 
 def _body(member: Buffer, group: Group, width: Size) -> Value:

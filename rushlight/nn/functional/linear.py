@@ -78,9 +78,13 @@ def embedding_bag(
     A 2-D input has a bag per row; a 1-D input has bags that start at `offsets`. `padding_idx` does not count.
     """
     _check_bags(input, offsets, mode, per_sample_weights)
+    options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    if input.dim() == 2:
+        counted = None if padding_idx is None else (input != padding_idx % weight.shape[0]).unsqueeze(2)
+        return _bags_of_one_size(embedding(input, weight, *options), counted, mode, per_sample_weights)
     bags, count = _bag_numbers(input, offsets, include_last_offset)
     flat = input.reshape([-1])
-    rows = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    rows = embedding(flat, weight, *options)
     if padding_idx is None:
         counted = rows.detach().new_ones([flat.shape[0], 1])
     else:
@@ -97,6 +101,24 @@ def embedding_bag(
     return total / sizes.clamp(min=1)
 
 
+def _bags_of_one_size(rows: Tensor, counted: Tensor | None, mode: str, per_sample_weights: Tensor | None) -> Tensor:
+    """`embedding_bag` of rows (bags, size, features); `counted`, (bags, size, 1), tells which of them count."""
+    size = rows.shape[1]
+    if mode == "max" and size > 0:
+        lowest = float("-inf")
+        if counted is None:
+            return rows.max(1)[0]
+        largest = rows.masked_fill(counted.logical_not(), lowest).max(1)[0]
+        return largest.masked_fill(largest.detach() == lowest, 0.0)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(2)
+    if counted is None:
+        return rows.sum(1) / max(size, 1) if mode == "mean" else rows.sum(1)
+    counted = counted.to(rows.dtype)
+    total = (rows * counted).sum(1)
+    return total / counted.sum(1).clamp(min=1) if mode == "mean" else total
+
+
 def _bag_maximum(rows: Tensor, counted: Tensor, spread: Tensor, count: int) -> Tensor:
     lowest = float("-inf")
     start = rows.detach().new_full([count, rows.shape[1]], lowest)
@@ -104,13 +126,9 @@ def _bag_maximum(rows: Tensor, counted: Tensor, spread: Tensor, count: int) -> T
     return largest.masked_fill(largest.detach() == lowest, 0.0)
 
 
-def _bag_numbers(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Tensor, int]:
+def _bag_numbers(input: Tensor, offsets: Tensor, include_last_offset: bool) -> tuple[Tensor, int]:
     """For each index the bag that it is in, and the number of bags."""
-    total = input.numel()
-    position = aten.arange.start_step(0, total, 1, device=input.device)
-    if input.dim() == 2:
-        count, size = input.shape
-        return position.div(max(size, 1), rounding_mode="floor"), count
+    position = aten.arange.start_step(0, input.numel(), 1, device=input.device)
     count = offsets.shape[0] - int(include_last_offset)
     return aten.searchsorted.Tensor(offsets[:count].to(position.dtype), position, right=True) - 1, count
 

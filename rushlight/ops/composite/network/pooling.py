@@ -112,18 +112,16 @@ def _counts(sizes, kernel, stride, padding, dilation, ceil_mode) -> list[int]:
     return counts
 
 
-def _gather_windows(x, counts, kernel, stride, padding, dilation, fill):
-    """(..., D, H, W) to (..., windows in D, H, W, elements of a window); outside of the input lies `fill`."""
-    sizes = x.shape[-3:]
-    reach = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(counts, stride, dilation, kernel, strict=True)]
-    pads = [(p, max(0, r - size - p)) for p, r, size in zip(padding, reach, sizes, strict=True)]
-    x = aten.constant_pad_nd.default(x, [side for pair in reversed(pads) for side in pair], fill)
-    lead = x.dim() - 3
-    for index in range(3):
-        starts = arange(x, counts[index]) * stride[index]
-        x = select_windows(x, lead + 2 * index, starts, arange(x, kernel[index]) * dilation[index])
-    dims = [*range(lead), lead, lead + 2, lead + 4, lead + 1, lead + 3, lead + 5]
-    return x.permute(dims).reshape([*x.shape[:lead], *counts, math.prod(kernel)])
+def _as_planes(volumes):
+    """(N, C, D, H, W) as images (N * D, C, H, W)."""
+    images, channels, depth, *sizes = volumes.shape
+    return volumes.transpose(1, 2).reshape([images * depth, channels, *sizes])
+
+
+def _as_columns(planes, depth: int):
+    """Such images as (N, C, D, H * W)."""
+    count, channels, height, width = planes.shape
+    return planes.reshape([count // depth, depth, channels, height * width]).transpose(1, 2)
 
 
 @composite(
@@ -136,12 +134,18 @@ def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
     borders, gaps = spread(padding, 3, "padding"), spread(dilation, 3, "dilation")
     _check_padding(kernel, borders)
     _check_volume(self, "max_pool3d")
-    counts = _counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)
-    lowest = -math.inf if self.dtype.is_floating_point else iinfo(self.dtype).min
-    values, chosen = _gather_windows(self, counts, kernel, steps, borders, gaps, lowest).max(-1)
-    places = arange(self, math.prod(self.shape[-3:])).view(self.shape[-3:])
-    places = _gather_windows(places, counts, kernel, steps, borders, gaps, 0).expand([*chosen.shape, -1])
-    return values, places.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
+    sizes = [*self.shape[:-3], *_counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)]
+    depth, height, width = self.shape[-3:]
+    volumes = self if self.dim() == 5 else self.unsqueeze(0)
+    flat, across = aten.max_pool2d_with_indices.default(
+        _as_planes(volumes), kernel[1:], steps[1:], borders[1:], gaps[1:], ceil_mode
+    )
+    values, down = aten.max_pool2d_with_indices.default(
+        _as_columns(flat, depth), [kernel[0], 1], [steps[0], 1], [borders[0], 0], [gaps[0], 1], ceil_mode
+    )
+    planes = down.div(math.prod(sizes[-2:]), rounding_mode="floor")
+    places = planes * (height * width) + _as_columns(across, depth).gather(2, planes)
+    return values.reshape(sizes), places.reshape(sizes)
 
 
 @composite(
@@ -181,15 +185,41 @@ def avg_pool3d(self, kernel_size, stride=(), padding=0, ceil_mode=False, count_i
     _check_volume(self, "avg_pool3d")
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
+    if any(size < extent for size, extent in zip(self.shape[-3:], kernel, strict=True)):
+        raise RuntimeError(
+            f"avg_pool3d: expected volumes that are no smaller than kernel_size={kernel}, but got {list(self.shape[-3:])}; "
+            "use a smaller kernel"
+        )
     counts = _counts(self.shape[-3:], kernel, steps, borders, gaps, ceil_mode)
     require_poolable("avg_pool3d", self)
-    total = _gather_windows(self, counts, kernel, steps, borders, gaps, 0).sum(-1)
-    rounding = "trunc" if self.dtype is int64 else None
-    if divisor_override:
-        return aten.div.Tensor_mode(total, divisor_override, rounding_mode=rounding)
-    counted = self.detach().new_ones(self.shape[-3:])
-    if count_include_pad:
-        padded = aten.constant_pad_nd.default(counted, [side for pad in reversed(borders) for side in (pad, pad)], 1)
-        counted, borders = padded, [0, 0, 0]
-    sizes = _gather_windows(counted, counts, kernel, steps, borders, gaps, 0).sum(-1)
-    return aten.div.Tensor_mode(total, sizes, rounding_mode=rounding)
+    total = _sums_of_windows(self, kernel, steps, borders, ceil_mode).reshape([*self.shape[:-3], *counts])
+    size = divisor_override
+    if not size:
+        size = _sizes_of_windows(self, counts, kernel, steps, borders, count_include_pad)
+    return total.div(size, rounding_mode="trunc" if self.dtype is int64 else None).to(self.dtype)
+
+
+def _sums_of_windows(x, kernel, steps, borders, ceil_mode):
+    """The sums of the elements of each window, (N, C, D', H' * W'); those of narrow types as float32."""
+    volumes = x if x.dim() == 5 else x.unsqueeze(0)
+    wide = volumes.float() if x.dtype.itemsize < 4 else volumes
+    flat = aten.avg_pool2d.default(_as_planes(wide), kernel[1:], steps[1:], borders[1:], ceil_mode, True, 1)
+    columns = _as_columns(flat, x.shape[-3])
+    return aten.avg_pool2d.default(columns, [kernel[0], 1], [steps[0], 1], [borders[0], 0], ceil_mode, True, 1)
+
+
+def _sizes_of_windows(x, counts, kernel, steps, borders, count_include_pad):
+    """How many elements each window has: a number, or a tensor (D', H', W')."""
+    inside = all(
+        (count - 1) * step + size <= extent + (2 * pad if count_include_pad else 0) and (count_include_pad or pad == 0)
+        for count, step, size, extent, pad in zip(counts, steps, kernel, x.shape[-3:], borders, strict=True)
+    )
+    if inside:
+        return math.prod(kernel)
+    found = 1
+    for dim, (count, step, size, extent, pad) in enumerate(zip(counts, steps, kernel, x.shape[-3:], borders, strict=True)):
+        start = arange(x, count) * step - pad
+        end = (start + size).clamp(max=extent + (pad if count_include_pad else 0))
+        each = end - (start if count_include_pad else start.clamp(min=0))
+        found = found * each.view([count if other == dim else 1 for other in range(3)])
+    return found
