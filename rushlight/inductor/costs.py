@@ -18,6 +18,8 @@ from rushlight.inductor.sizes import Size, hint
 LONGEST_TURNED = 4096  # depth of a product that is calculated in one part: `depth_block` of gemm.h
 THIN_OUTPUTS, THIN_DEPTH = 4, 4096  # of convolutions: `thin_outputs` and `thin_depth` of image.h
 FEWEST_BLOCKS, FEWEST_OUTPUTS, LARGEST_WEIGHT = 32, 16, 1 << 19  # of gradients of weights by Winograd's algorithm
+MANY_CHANNELS = 32  # from which on a direct convolution is slower where they do not lie side by side,
+CHANNELS_FIRST = 0.3  # by this part of its time, at least
 FEWER = 0.7  # the part of the traffic that passes of rows must stay below to be preferred to all rows at once
 
 

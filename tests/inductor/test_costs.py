@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import rushlight as torch
 from rushlight.inductor import costs
+from rushlight.nn import functional as F
+from tests.inductor.native_nodes import source_of
 
 
 @pytest.fixture
@@ -39,6 +43,17 @@ def test_convolutions(on, core, images, channels, side, winograd):
     blocks, outputs = images * (-(-side // 4)) ** 2, max(channels, 16)
     fast = costs.winograd(blocks, channels, outputs)
     assert (fast < costs.direct_convolution(images * side, side, 9, channels, outputs)) is winograd
+
+
+@pytest.mark.parametrize(("size", "outputs", "copied"), [((8, 64, 56, 56), 128, True), ((1, 64, 24, 24), 16, False),
+                                                        ((8, 16, 56, 56), 128, False)])  # fmt: skip
+def test_images_brought_into_order_for_direct_convolutions(on, size, outputs, copied):
+    on(costs.AVX2)
+    torch.manual_seed(0)
+    x, weight = torch.randn(*size), torch.randn(outputs, size[1], 3, 3)
+    text = source_of(lambda x, weight: F.conv2d(x, weight, None, 2, 1), x, weight)
+    (strides,) = re.findall(r"conv2d_direct\(\w+, rl::image_strides\{\w+, (\w+),", text)
+    assert (strides == "1L") is copied
 
 
 @pytest.mark.parametrize(

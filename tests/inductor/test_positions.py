@@ -11,7 +11,7 @@ from rushlight.inductor.ir import Constant, IndexValue
 from rushlight.inductor.lowering.builder import call, cast
 from rushlight.inductor.lowering.positions import position_of
 from rushlight.nn import functional as F
-from tests.inductor.native_nodes import check, check_gradients
+from tests.inductor.native_nodes import check, check_gradients, source_of
 
 PLACE = Var("i", 12)
 
@@ -99,3 +99,25 @@ def test_what_reads_an_input_as_it_lies_is_a_copy_all_the_same(function):
     result = result[0] if isinstance(result, tuple) else result
     assert result.data_ptr() != x.data_ptr()
     torch.testing.assert_close(result.flatten(), x)
+
+
+@pytest.mark.parametrize("combine", [torch.sum, torch.mean, torch.amax])
+@pytest.mark.parametrize("bags, size, width", [(37, 20, 64), (9, 40, 100), (1, 300, 33), (64, 3, 16)])
+def test_looked_up_rows_are_combined_along_memory(combine, bags, size, width):
+    """Lanes are columns of the table, whose rows are read whole."""
+    torch.manual_seed(0)
+    places, table = torch.randint(0, 500, (bags, size)), torch.randn(500, width)
+
+    def function(places, table):
+        return combine(F.embedding(places, table), 1)
+
+    assert "column_accumulator" in source_of(function, places, table)
+    check(function, places, table)
+
+
+def test_looked_up_elements_are_combined_row_by_row():
+    """Where every element has a place of its own, nothing lies side by side."""
+    torch.manual_seed(0)
+    places, table = torch.randint(0, 500, (40, 30, 64)), torch.randn(500)
+    assert "column_accumulator" not in source_of(lambda places, table: table[places].sum(2), places, table)
+    check(lambda places, table: table[places].sum(1), places, table)

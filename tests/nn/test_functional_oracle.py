@@ -134,9 +134,22 @@ def test_embedding_bag(mode):
     agree(bag, flat, weight, offsets)
     agree(lambda *t: bag(*t, padding_idx=1), flat, weight, offsets)
     agree(lambda *t: bag(*t, include_last_offset=True), flat, weight, np.array([0, 2, 5]))
-    agree(lambda torch, i, w: torch.nn.functional.embedding_bag(i, w, mode=mode), np.array([[0, 2], [1, 1]]), weight)
     if mode == "sum":
         agree(lambda torch, i, w, o, s: bag(torch, i, w, o, per_sample_weights=s), flat, weight, offsets, *arrays((5,)))
+
+
+@pytest.mark.parametrize("padding_idx", [None, 1, -1])
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bags_of_one_size(mode, padding_idx):
+    (weight,) = arrays((6, 3))
+
+    def bag(torch, i, w, s=None):
+        return torch.nn.functional.embedding_bag(i, w, mode=mode, padding_idx=padding_idx, per_sample_weights=s)
+
+    for indices in (np.array([[0, 2, 5], [1, 1, 1], [5, 1, 0]]), np.zeros((0, 3), np.int64)):
+        agree(bag, indices, weight)
+    if mode == "sum":
+        agree(bag, np.array([[0, 2, 5], [1, 1, 4]]), weight, *arrays((2, 3)))
 
 
 def test_one_hot():

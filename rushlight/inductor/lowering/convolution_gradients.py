@@ -1,8 +1,9 @@
 """Lowering of the gradients of convolutions, of every rank, plain or transposed.
 
 In two dimensions each is a template: the gradient of the input (see `convolution_input`), and that of the weight. One
-dimension is a row of an image. Three dimensions are taps in depth, each of images. A transposed convolution is the gradient
-of a plain one, so that its own gradients are a plain convolution, and the weight's gradient with the roles exchanged.
+dimension is a row of an image. Three dimensions are images with a channel for each tap in depth. A transposed convolution is
+the gradient of a plain one, so that its own gradients are a plain convolution, and the weight's gradient with the roles
+exchanged.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from rushlight.inductor.lowering.convolutions import (
     is_winograd_weight,
     lies_channels_last,
 )
-from rushlight.inductor.lowering.indexing import cat, constant_pad_nd
+from rushlight.inductor.lowering.indexing import constant_pad_nd
 from rushlight.inductor.lowering.products import in_float32, in_type
 from rushlight.inductor.lowering.reductions import sum_
 from rushlight.inductor.lowering.registry import lowering
-from rushlight.inductor.lowering.spatial import plain_convolution, transposed_convolution
+from rushlight.inductor.lowering.spatial import Volumes, plain_convolution, transposed_convolution
 from rushlight.inductor.tensor_box import TensorBox
 
 
@@ -136,22 +137,12 @@ def _image_weight(
 
 
 def _volume_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
-    """Tap by tap in depth: a volume's layers, taken together with those of the gradient, are so many images."""
-    step, spread, pad = geometry.stride[0], geometry.dilation[0], geometry.padding[0]
-    if pad:
-        source = constant_pad_nd(graph, source, [0, 0, 0, 0, pad, pad])
-    graph.realize(source)
-    volumes, layers = source.size[0], grad.size[2]
-
-    def images(box: TensorBox, first: int, step: int) -> TensorBox:
-        return box.view(
-            (volumes * layers, box.size[1], *box.size[3:]),
-            lambda index: [index[0] // layers, index[1], index[0] % layers * step + first, *index[2:]],
-        )
-
-    of_grad, each = images(grad, 0, 1), (*size[:2], *size[3:])
-    parts = []
-    for tap in range(size[2]):
-        part = _image_weight(graph, images(source, tap * spread, step), of_grad, each, geometry.of_images)
-        parts.append(part.reshape((*size[:2], 1, *size[3:])))
-    return cat(graph, parts, 2)
+    """A volume's layers, taken together with those of the gradient, are so many images, and taps in depth more channels."""
+    volumes = Volumes(graph, source, size, geometry.stride, geometry.padding, geometry.dilation, geometry.groups)
+    layers, each, taps = volumes.layers, volumes.each, volumes.taps
+    of_grad = grad.view(
+        (volumes.volumes * layers, grad.size[1], *grad.size[3:]),
+        lambda index: [index[0] // layers, index[1], index[0] % layers, *index[2:]],
+    )
+    made = _image_weight(graph, volumes.joined(), of_grad, (size[0], taps * each, *size[3:]), geometry.of_images)
+    return made.view(size, lambda index: [index[0], index[2] * each + index[1], *index[3:]])

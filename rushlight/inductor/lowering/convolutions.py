@@ -6,6 +6,8 @@ Results lie channels-last: the lanes of a vector are output channels, and what f
 
 from __future__ import annotations
 
+import math
+
 from rushlight.inductor import costs
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.builder import same_strides
@@ -151,8 +153,8 @@ def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, siz
         )  # fmt: skip
     else:
         fast = is_winograd(source, shape, out_height, out_width, constant)
-        if fast:
-            source = source if source.strides[1] == 1 else _copy_channels_last(graph, input)
+        if source.strides[1] != 1 and (fast or _is_worth_reordering(shape, out_height, out_width)):
+            source = _copy_channels_last(graph, input)
         operands = {"input": source, "weight": filters}
         made = graph.template(
             "winograd" if fast else "direct_convolution", size, input.dtype, rows, outputs, operands, shape=shape, depth=depth,
@@ -173,6 +175,15 @@ def is_product(source: Operand, shape: tuple) -> bool:
 
 def _copy_channels_last(graph, input: TensorBox) -> Operand:
     return graph.operand(as_channels_first(graph.copy(as_channels_last(input))), input.size)
+
+
+def _is_worth_reordering(shape: tuple, out_height: Size, out_width: Size) -> bool:
+    """Whether a direct convolution had better read a copy whose channels lie side by side."""
+    images, channels, height, width, outputs, *kernel, groups = map(hint, (*shape[:7], shape[-1]))
+    if groups != 1 or channels < costs.MANY_CHANNELS:
+        return False
+    direct = costs.direct_convolution(images * hint(out_height), hint(out_width), math.prod(kernel), channels, outputs)
+    return costs.reordering(images * channels * height * width) < costs.CHANNELS_FIRST * direct
 
 
 def can_be_winograd(shape: tuple) -> bool:

@@ -1,9 +1,9 @@
 """Lowering of convolutions over one, two or three dimensions, plain or transposed, to those over two.
 
-One dimension is a row of an image. Three dimensions are a sum over the taps in depth, each a convolution of images. A
-transposed convolution of images is the gradient of a plain one's input. Where no template has that, it is a plain one with an
-output channel for each place between two inputs, whose results interleave (Shi et al. 2016, "Real-Time Single Image and Video
-Super-Resolution").
+One dimension is a row of an image. Three dimensions are images with a channel for each tap in depth; or, of many channels, a
+sum over the taps, each a convolution of images. A transposed convolution of images is the gradient of a plain one's input.
+Where no template has that, it is a plain one with an output channel for each place between two inputs, whose results
+interleave (Shi et al. 2016, "Real-Time Single Image and Video Super-Resolution").
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rushlight.inductor import costs
 from rushlight.inductor.ir import Constant
 from rushlight.inductor.lowering.builder import call, masked
 from rushlight.inductor.lowering.convolution_input import Geometry, as_images, image_input_gradient
-from rushlight.inductor.lowering.convolutions import convolution
+from rushlight.inductor.lowering.convolutions import as_channels_first, as_channels_last, convolution
 from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.pointwise import add
 from rushlight.inductor.lowering.products import in_float32, in_type
@@ -64,26 +64,63 @@ def as_rows(images: TensorBox) -> TensorBox:
 
 
 def _of_volumes(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
-    if padding[0]:
-        input = constant_pad_nd(graph, input, [0, 0, 0, 0, padding[0], padding[0]])
-    volumes, channels, depth, height, width = input.size
-    layers = (depth - dilation[0] * (weight.size[2] - 1) - 1) // stride[0] + 1
-    total = None
-    for tap in range(weight.size[2]):
-
-        def layer(index, first=tap * dilation[0]):
-            return [index[0] // layers, index[1], index[0] % layers * stride[0] + first, *index[2:]]
-
-        images = graph.realize(input).view((volumes * layers, channels, height, width), layer)
-        filters = weight.view(
-            (*weight.size[:2], *weight.size[3:]), lambda index, tap=tap: [*index[:2], tap, *index[2:]]
-        )
-        part = convolution(graph, images, filters, None, stride[1:], padding[1:], dilation[1:], groups)
-        total = part if total is None else add(graph, total, part)
-    _, outputs, out_height, out_width = total.size
+    images = Volumes(graph, input, weight.size, stride, padding, dilation, groups)
+    if images.are_joined:
+        filters = weight.view((weight.size[0], images.taps * images.each, *weight.size[3:]), images.of_weight)
+        total = convolution(graph, images.joined(), filters, None, stride[1:], padding[1:], dilation[1:], groups)
+    else:
+        total = None
+        for tap in range(images.taps):
+            filters = weight.view(
+                (*weight.size[:2], *weight.size[3:]), lambda index, tap=tap: [*index[:2], tap, *index[2:]]
+            )
+            part = convolution(graph, images.at(tap), filters, None, stride[1:], padding[1:], dilation[1:], groups)
+            total = part if total is None else add(graph, total, part)
+    _, outputs, *sizes = total.size
+    layers = images.layers
     return total.view(
-        (volumes, outputs, layers, out_height, out_width), lambda index: [index[0] * layers + index[2], index[1], *index[3:]]
+        (images.volumes, outputs, layers, *sizes), lambda index: [index[0] * layers + index[2], index[1], *index[3:]]
     )
+
+
+class Volumes:
+    """What the taps of a convolution over volumes read in depth, as images: one for each layer of its results."""
+
+    def __init__(self, graph, input, weight: tuple, stride, padding, dilation, groups):
+        graph.realize(input)
+        outputs, self.each, self.taps, *_ = weight
+        self.input = constant_pad_nd(graph, input, [0, 0, 0, 0, padding[0], padding[0]]) if padding[0] else input
+        self.graph, self.step, self.spread, self.groups = graph, stride[0], dilation[0], groups
+        self.volumes, _, depth, *_ = self.input.size
+        self.layers = (depth - self.spread * (self.taps - 1) - 1) // self.step + 1
+        # The results of a tap are read and written once more for each further one; images of all taps are a copy.
+        self.are_joined = self.taps * self.each * groups <= 2 * (self.taps - 1) * outputs
+
+    def at(self, tap: int) -> TensorBox:
+        """The images of one tap."""
+        self.graph.realize(self.input)
+        return self._images(self.input.size[1], lambda channel: (channel, tap))
+
+    def joined(self) -> TensorBox:
+        """Images of all taps, as further channels of their groups; a copy that lies channels-last."""
+
+        def place(channel):
+            group, own = channel // (self.taps * self.each), channel % self.each
+            return group * self.each + own, channel // self.each % self.taps
+
+        images = self._images(self.taps * self.input.size[1], place)
+        return as_channels_first(self.graph.copy(as_channels_last(images)))
+
+    def of_weight(self, index) -> list:
+        """Where element [O, channel of `joined`, ...] of the weight lies in that of volumes."""
+        return [index[0], index[1] % self.each, index[1] // self.each, *index[2:]]
+
+    def _images(self, channels, place) -> TensorBox:
+        def layer(index):
+            channel, tap = place(index[1])
+            return [index[0] // self.layers, channel, index[0] % self.layers * self.step + tap * self.spread, *index[2:]]
+
+        return self.input.view((self.volumes * self.layers, channels, *self.input.size[3:]), layer)
 
 
 @dataclass(frozen=True, slots=True)

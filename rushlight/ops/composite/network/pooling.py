@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import iinfo, int64
-from rushlight.ops.composite.network.common import arange, aten, select_windows, spread, window_count
+from rushlight.core.dtype import int64
+from rushlight.ops.composite.network.common import arange, aten, spread, window_count
 from rushlight.ops.meta.pooling import require_poolable
 from rushlight.ops.registry import composite
 
