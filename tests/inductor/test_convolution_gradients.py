@@ -212,3 +212,12 @@ def test_infinite_gradients_of_weights_stay_where_they_belong():
     wanted, found = to_weight(x, grad, weight), torch.compile(to_weight)(x, grad, weight)
     assert torch.equal(wanted.isnan(), found.isnan())
     torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-3, equal_nan=True)
+
+
+@pytest.mark.parametrize("sizes, kernel", [((2, 48, 9, 9), (3, 3)), ((2, 6, 5, 4, 6), (3, 2, 2))], ids=str)
+def test_one_output_for_each_group_of_several_channels(sizes, kernel):
+    """Which are no filters of one channel each."""
+    x, weight, bias = tensors(sizes, 2, kernel, 2)
+    if len(sizes) == 4:
+        x = x.contiguous(memory_format=torch.channels_last)
+    check(lambda x, weight, bias: getattr(F, f"conv{len(kernel)}d")(x, weight, bias, groups=2), x, weight, bias)

@@ -122,7 +122,7 @@ def _image_weight(
     kind, winograd = "convolution_weight", is_winograd_weight(shape, grad.size)
     if winograd:
         operands = {"input": channels_last_operand(graph, source), "grad": channels_last_operand(graph, grad)}
-    elif outputs == geometry.groups > 1 and lies_channels_last(graph, source):
+    elif channels == 1 and outputs == geometry.groups > 1 and lies_channels_last(graph, source):
         kind, operands = "depthwise_weight", {"input": any_operand(graph, source), "grad": channels_last_operand(graph, grad)}
     elif channels == 1 and geometry.groups > 1:
         operands = {"input": contiguous_operand(graph, source), "grad": contiguous_operand(graph, grad)}
