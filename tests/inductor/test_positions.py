@@ -121,3 +121,11 @@ def test_looked_up_elements_are_combined_row_by_row():
     places, table = torch.randint(0, 500, (40, 30, 64)), torch.randn(500)
     assert "column_accumulator" not in source_of(lambda places, table: table[places].sum(2), places, table)
     check(lambda places, table: table[places].sum(1), places, table)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.full((x.shape[0], 64), 3.0).amax(0),
+    lambda x: torch.arange(x.shape[0] * 64).reshape(x.shape[0], 64).remainder(7).sum(0),
+])  # fmt: skip
+def test_reductions_of_nothing_that_is_read(function):
+    check(function, torch.ones(20))

@@ -6,7 +6,6 @@ down the reduced dimension for each vector of them; reading along memory, where 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -46,11 +45,11 @@ def run_of_results(group: Group, hints: Mapping[Var, int]) -> Size:
     bodies = [_body(member, group, width) for member in group.members]
     if any(needs_scalar(body, c) for body in bodies):
         return 0
-    steps = [_steps(body, c, r) for body in bodies]
-    along = sum(across == 1 and down != 0 for across, down in itertools.chain(*steps))
-    rows = sum(down == 1 for _, down in itertools.chain(*steps))
-    jumps = [sum(step not in (0, 1) for step in way) for way in zip(*itertools.chain(*steps), strict=True)]
-    return width if along > rows or (along == rows and jumps[0] < jumps[1]) else 0
+    steps = [step for body in bodies for step in _steps(body, c, r)]
+    along = sum(across == 1 and down != 0 for across, down in steps)
+    rows = sum(down == 1 for _, down in steps)
+    jumps_along, jumps_down = (sum(step[way] not in (0, 1) for step in steps) for way in (0, 1))
+    return width if along > rows or (along == rows and jumps_along < jumps_down) else 0
 
 
 def _steps(body: Value, *variables: Var) -> list[tuple[Size | None, ...]]:
