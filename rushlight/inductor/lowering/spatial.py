@@ -90,7 +90,7 @@ class Volumes:
         graph.realize(input)
         outputs, self.each, self.taps, *_ = weight
         self.input = constant_pad_nd(graph, input, [0, 0, 0, 0, padding[0], padding[0]]) if padding[0] else input
-        self.graph, self.step, self.spread, self.groups = graph, stride[0], dilation[0], groups
+        self.graph, self.step, self.spread = graph, stride[0], dilation[0]
         self.volumes, _, depth, *_ = self.input.size
         self.layers = (depth - self.spread * (self.taps - 1) - 1) // self.step + 1
         # The results of a tap are read and written once more for each further one; images of all taps are a copy.

@@ -1,4 +1,4 @@
-"""rushlight/image.h, winograd.h, winograd_weight.h and depthwise.h against float64, for inputs that lie channels-last and channels-first."""
+"""rushlight/image.h, winograd.h, winograd_weight.h and depthwise.h against float64, for inputs in both orders of channels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling. Two-dimensional windows are primitives; one dimension is a special case of two, three are written out."""
+"""Pooling. Two-dimensional windows are primitives; one dimension is a special case of two, three are two steps."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
     )[0]
 
 
-# Three dimensions: gather every window, then reduce over its positions
+# Three dimensions: windows of each layer, then of what these give in depth
 
 
 def _counts(sizes, kernel, stride, padding, dilation, ceil_mode) -> list[int]:
