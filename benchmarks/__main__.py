@@ -76,8 +76,9 @@ def main(arguments: list[str]) -> int:
     """0 when every result agrees with the reference, 1 otherwise, 2 for a wrong command line."""
     options = parse_arguments(arguments)
     try:
-        workloads = choose(WORKLOADS, options.only, "workload")
-        contenders = choose(CONTENDERS, options.contenders, "contender")
+        workloads = choose(WORKLOADS, options.only or [workload.name for workload in WORKLOADS], "workload")
+        usual = [contender.name for contender in CONTENDERS if contender.default]
+        contenders = choose(CONTENDERS, options.contenders or usual, "contender")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

@@ -28,16 +28,9 @@ class EncoderWorkload(Workload):
     """Token ids and a full attention mask, (1, tokens) each, to hidden states, (1, tokens, hidden)."""
 
     def __init__(
-        self,
-        name: str,
-        title: str,
-        layers: int,
-        hidden: int,
-        tokens: int,
-        default: bool = True,
-        published: bool = False,
+        self, name: str, title: str, layers: int, hidden: int, tokens: int, published: bool = False
     ) -> None:
-        super().__init__(name, title, tolerance=2e-4, default=default)
+        super().__init__(name, title, tolerance=2e-4)
         self.layers = layers
         self.hidden = hidden
         self.heads = 12

@@ -39,8 +39,8 @@ class VisionWorkload(Workload):
 
 
 class ResNetWorkload(VisionWorkload):
-    def __init__(self, name: str, title: str, default: bool = True) -> None:
-        super().__init__(name, title, tolerance=1e-4, default=default)
+    def __init__(self, name: str, title: str) -> None:
+        super().__init__(name, title, tolerance=1e-4)
 
     def weights(self) -> Arrays:
         return resnet_weights()
@@ -57,8 +57,8 @@ class ResNetWorkload(VisionWorkload):
 
 
 class ViTWorkload(VisionWorkload):
-    def __init__(self, name: str, title: str, layers: int, hidden: int, heads: int, default: bool = True) -> None:
-        super().__init__(name, title, tolerance=1e-4, default=default)
+    def __init__(self, name: str, title: str, layers: int, hidden: int, heads: int) -> None:
+        super().__init__(name, title, tolerance=1e-4)
         self.layers, self.hidden, self.heads = layers, hidden, heads
 
     def weights(self) -> Arrays:
@@ -242,6 +242,6 @@ def vit_weights(layers: int, hidden: int) -> Arrays:
 
 
 VISION_WORKLOADS: list[Workload] = [
-    ViTWorkload("vit_base", f"ViT-Base, {TITLE}", layers=12, hidden=768, heads=12, default=False),
-    ResNetWorkload("resnet18", f"ResNet-18, {TITLE}", default=False),
+    ViTWorkload("vit_base", f"ViT-Base, {TITLE}", layers=12, hidden=768, heads=12),
+    ResNetWorkload("resnet18", f"ResNet-18, {TITLE}"),
 ]

@@ -16,16 +16,15 @@ class Workload:
 
     name: for the command line; title: for the tables.
     tolerance: the largest absolute difference from the float64 reference that counts as agreement.
-    default: whether it runs when no workload is asked for by name. trains: whether calls ask for gradients.
+    trains: whether calls ask for gradients.
     """
 
     trains = False
 
-    def __init__(self, name: str, title: str, tolerance: float, default: bool = True) -> None:
+    def __init__(self, name: str, title: str, tolerance: float) -> None:
         self.name = name
         self.title = title
         self.tolerance = tolerance
-        self.default = default
 
     def inputs(self) -> Arrays:
         """The arguments by name, in order; the same at every call."""
@@ -76,9 +75,9 @@ def error_function(xp: ModuleType) -> Callable:
 
 
 def choose(available: Iterable, names: list[str], kind: str) -> list:
-    """The items so named, or the default ones when no name is given. Raises ValueError for an unknown name."""
+    """The items so named. Raises ValueError for an unknown name."""
     items = {item.name: item for item in available}
     unknown = [name for name in names if name not in items]
     if unknown:
         raise ValueError(f"unknown {kind}: {', '.join(unknown)}; there are: {', '.join(items)}")
-    return [items[name] for name in names] if names else [item for item in items.values() if item.default]
+    return [items[name] for name in names]

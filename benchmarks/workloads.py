@@ -12,9 +12,7 @@ WORKLOADS: list[Workload] = [
     EncoderWorkload(
         "minilm", "MiniLM-L6 encoder, batch 1, 128 tokens", layers=6, hidden=384, tokens=128, published=True
     ),
-    EncoderWorkload(
-        "bert_base", "BERT-base encoder, batch 1, 128 tokens", layers=12, hidden=768, tokens=128, default=False
-    ),
+    EncoderWorkload("bert_base", "BERT-base encoder, batch 1, 128 tokens", layers=12, hidden=768, tokens=128),
     *VISION_WORKLOADS,
     *TRAINING_WORKLOADS,
     *SMALL_WORKLOADS,
