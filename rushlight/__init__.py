@@ -51,6 +51,7 @@ from rushlight.core.garbage import keep_new_objects as _keep_new_objects
 from rushlight.core.generator import Generator
 from rushlight.core.layout import (
     channels_last,
+    channels_last_3d,
     contiguous_format,
     layout,
     memory_format,

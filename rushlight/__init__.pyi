@@ -50,6 +50,7 @@ from rushlight.core.dtype import uint8 as uint8
 bool: _dtype
 from rushlight.core.generator import Generator as Generator
 from rushlight.core.layout import channels_last as channels_last
+from rushlight.core.layout import channels_last_3d as channels_last_3d
 from rushlight.core.layout import contiguous_format as contiguous_format
 from rushlight.core.layout import layout as layout
 from rushlight.core.layout import memory_format as memory_format

@@ -19,7 +19,7 @@ class layout:
 
 
 class memory_format:
-    """The order of a result's strides: contiguous_format, preserve_format, channels_last."""
+    """The order of a result's strides: contiguous_format, preserve_format, channels_last, channels_last_3d."""
 
     __slots__ = ("name",)
 
@@ -39,6 +39,8 @@ contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
+CHANNELS_LAST_RANKS = {channels_last: 4, channels_last_3d: 5}
+"""The formats that put channels innermost, with the number of dimensions that each is for."""
 
 _ALL = {
     value.name: value

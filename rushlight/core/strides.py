@@ -37,6 +37,12 @@ def channels_last_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return strides_in_order(sizes, order)
 
 
+def lies_channels_last(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether an (N, C, *spatial) tensor has `channels_last_strides`, but for dimensions of one element."""
+    wanted = channels_last_strides(sizes)
+    return all(size == 1 or have == want for size, have, want in zip(sizes, strides, wanted, strict=True))
+
+
 def strides_in_order(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
     """Gap-free strides with the dimensions of `order` from outermost to innermost."""
     strides = [0] * len(sizes)
@@ -224,18 +230,13 @@ def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, 
     if len(same_shape) == len(operands) and same_shape:
         if all(is_contiguous(sizes, strides) for strides in same_shape):
             return contiguous_strides(sizes)
-        if len(sizes) == 4 and all(_lies_channels_last(sizes, strides) for strides in same_shape):
+        if len(sizes) == 4 and all(lies_channels_last(sizes, strides) for strides in same_shape):
             return channels_last_strides(sizes)
         first = same_shape[0]
         if all(strides == first for strides in same_shape) and is_non_overlapping_and_dense(sizes, first):
             return first
     expanded = [expand_strides(shape, strides, sizes)[1] for shape, strides in operands]
     return strides_in_order(sizes, _outermost_first(sizes, expanded))
-
-
-def _lies_channels_last(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    wanted = channels_last_strides(sizes)
-    return all(size == 1 or have == want for size, have, want in zip(sizes, strides, wanted, strict=True))
 
 
 def _outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> list[int]:

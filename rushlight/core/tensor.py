@@ -11,13 +11,20 @@ import numpy as np
 import rushlight._C as _C
 from rushlight.core.device import CPU, device
 from rushlight.core.dtype import dtype, from_numpy_dtype, get_default_dtype
-from rushlight.core.layout import contiguous_format, layout, memory_format, strided
+from rushlight.core.layout import (
+    CHANNELS_LAST_RANKS,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 from rushlight.core.printing import format_meta, format_tensor
 from rushlight.core.size import Size
 from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage
 from rushlight.core.strides import (
-    channels_last_strides,
     is_non_overlapping_and_dense,
+    lies_channels_last,
     storage_extent,
     wrap_dim,
 )
@@ -117,7 +124,10 @@ class Tensor(_C.TensorBase):
         impl = self._impl
         if memory_format is contiguous_format:
             return impl.is_contiguous()
-        return impl.strides == channels_last_strides(impl.sizes)
+        if memory_format is preserve_format:
+            raise RuntimeError("is_contiguous() of preserve_format: expected a format that orders the dimensions")
+        rank = len(impl.sizes)
+        return rank == CHANNELS_LAST_RANKS[memory_format] and lies_channels_last(impl.sizes, impl.strides)
 
     def is_non_overlapping_and_dense(self) -> bool:
         """Whether some order of the dimensions is contiguous."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from rushlight.core.dtype import get_default_dtype, int64
-from rushlight.core.layout import preserve_format
-from rushlight.core.strides import is_non_overlapping_and_dense
+from rushlight.core.layout import CHANNELS_LAST_RANKS, preserve_format
+from rushlight.core.strides import contiguous_strides
+from rushlight.ops.meta.checks import is_channels_last
+from rushlight.ops.meta.creation import format_strides
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -34,15 +36,14 @@ _define("ones", 1)
 def empty_like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     kind, where = dtype or self.dtype, device or self.device
     impl = self._impl
-    if memory_format in (None, preserve_format) and is_non_overlapping_and_dense(impl.sizes, impl.strides):
-        return aten.empty_strided.default(impl.sizes, impl.strides, dtype=kind, device=where)
-    chosen = None if memory_format is preserve_format else memory_format
-    return aten.empty.memory_format(impl.sizes, dtype=kind, device=where, memory_format=chosen)
+    strides = format_strides(impl.sizes, impl.strides, memory_format)
+    return aten.empty_strided.default(impl.sizes, strides, dtype=kind, device=where)
 
 
 @composite(f"full_like(Tensor self, Scalar fill_value, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
 def full_like(self, fill_value, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
-    if self.is_contiguous():
+    impl = self._impl
+    if impl.strides == contiguous_strides(impl.sizes) and memory_format not in CHANNELS_LAST_RANKS:
         return aten.full.default(self.shape, fill_value, dtype=dtype or self.dtype, device=device or self.device)
     made = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
     return aten.fill_.Scalar(made, fill_value)
@@ -151,9 +152,14 @@ def to_layout(
     self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, copy=False, memory_format=None
 ):
     same = (dtype is None or dtype is self.dtype) and (device is None or str(device) == str(self.device))
-    if same and not copy and (memory_format in (None, preserve_format) or self.is_contiguous(memory_format)):
+    if same and not copy and (memory_format in (None, preserve_format) or _has_format(self, memory_format)):
         return self
     return aten._to_copy.default(self, dtype=dtype, device=device, memory_format=memory_format)
+
+
+def _has_format(self, wanted) -> bool:
+    """Whether the tensor lies in the format and its strides leave no doubt: those of one channel may be two formats'."""
+    return self.is_contiguous(wanted) and is_channels_last(self) == (wanted in CHANNELS_LAST_RANKS)
 
 
 @composite("type_as(Tensor self, Tensor other) -> Tensor")

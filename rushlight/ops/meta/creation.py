@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import dtype, get_default_dtype, int64, of_number
-from rushlight.core.layout import channels_last, contiguous_format, memory_format
+from rushlight.core.layout import CHANNELS_LAST_RANKS, contiguous_format, memory_format
 from rushlight.core.size import whole_number
 from rushlight.core.strides import (
     broadcast_shapes,
@@ -29,9 +29,10 @@ def check_sizes(sizes) -> tuple[int, ...]:
 
 def format_strides(sizes: tuple, strides: tuple | None, wanted: memory_format | None) -> tuple[int, ...]:
     """Strides of a copy: row-major, channels last, or (preserve) those of the source when it is dense."""
-    if wanted is channels_last:
-        if len(sizes) != 4:
-            raise RuntimeError(f"required rank 4 tensor to use channels_last format, got rank {len(sizes)}")
+    if wanted in CHANNELS_LAST_RANKS:
+        rank = CHANNELS_LAST_RANKS[wanted]
+        if len(sizes) != rank:
+            raise RuntimeError(f"required rank {rank} tensor to use {wanted.name} format, got rank {len(sizes)}")
         return channels_last_strides(sizes)
     if wanted is contiguous_format or strides is None:
         return contiguous_strides(sizes)

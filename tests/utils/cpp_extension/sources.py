@@ -173,7 +173,8 @@ std::vector<torch::Tensor> made() {
   float values[] = {1, 2, 3, 4, 5, 6};
   return {torch::zeros({2, 3}), torch::ones({2}, torch::kInt64), torch::full({2}, 1.5, options), torch::arange(3),
           torch::tensor({1.0, 2.0}), torch::tensor(7), torch::from_blob(values, {2, 3}).clone(), torch::eye(2, options),
-          torch::empty({0, 4}), torch::zeros({2}, torch::dtype(torch::kBool).requires_grad(false))};
+          torch::empty({0, 4}), torch::zeros({2}, torch::dtype(torch::kBool).requires_grad(false)),
+          torch::empty({2, 3, 4, 5, 6}, options.memory_format(torch::MemoryFormat::ChannelsLast3d)).zero_()};
 }
 
 std::vector<torch::Tensor> operated(torch::Tensor x, torch::Tensor y) {

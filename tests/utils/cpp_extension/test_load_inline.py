@@ -185,9 +185,10 @@ def test_new_tensors(tensors):
         torch.zeros(2, 3), torch.ones(2, dtype=torch.int64), torch.full((2,), 1.5, dtype=torch.float64), torch.arange(3),
         torch.tensor([1.0, 2.0]), torch.tensor(7), torch.tensor([[1.0, 2, 3], [4, 5, 6]]), torch.eye(2, dtype=torch.float64),
         torch.empty(0, 4), torch.zeros(2, dtype=torch.bool),
+        torch.zeros(2, 3, 4, 5, 6, dtype=torch.float64).to(memory_format=torch.channels_last_3d),
     ]  # fmt: skip
     for a, b in zip(got, expected, strict=True):
-        assert a.dtype is b.dtype and torch.equal(a, b)
+        assert a.dtype is b.dtype and a.stride() == b.stride() and torch.equal(a, b)
 
 
 def test_operators_called_from_c(tensors):

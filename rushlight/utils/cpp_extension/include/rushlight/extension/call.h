@@ -192,6 +192,7 @@ struct Arguments {
     if (options.dtype_) name("dtype", to_python(*options.dtype_));
     if (options.device_) name("device", to_python(*options.device_));
     if (options.requires_grad_) name("requires_grad", to_python(*options.requires_grad_));
+    if (options.memory_format_) add(*options.memory_format_);
   }
   RL_OUTLINE void name(const char* text, const Object& value) {
     if (!keywords) keywords = checked(PyDict_New());

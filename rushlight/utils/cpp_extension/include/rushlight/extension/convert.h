@@ -215,7 +215,7 @@ RL_OUTLINE inline Object to_python(std::nullopt_t) { return none(); }
 RL_OUTLINE inline Object to_python(ScalarType kind) { return attribute(package(), python_name(kind)); }
 RL_OUTLINE inline Object to_python(const Device& device) { return to_python(device.str()); }
 RL_OUTLINE inline Object to_python(MemoryFormat format) {
-  const char* names[] = {"contiguous_format", "preserve_format", "channels_last"};
+  const char* names[] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
   return attribute(package(), names[(int)format]);
 }
 template <class T> RL_OUTLINE std::enable_if_t<std::is_arithmetic_v<T>, Object> to_python(T value) {

@@ -172,7 +172,7 @@ enum class DeviceType : int8_t { CPU, Meta, CUDA };
 constexpr DeviceType kCPU = DeviceType::CPU, kMeta = DeviceType::Meta, kCUDA = DeviceType::CUDA;
 enum class Layout : int8_t { Strided };
 constexpr Layout kStrided = Layout::Strided;
-enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast };
+enum class MemoryFormat : int8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 
 class Device {
  public:
@@ -207,6 +207,7 @@ struct TensorOptions {
   std::optional<ScalarType> dtype_;
   std::optional<Device> device_;
   std::optional<bool> requires_grad_;
+  std::optional<MemoryFormat> memory_format_;
 
   TensorOptions() = default;
   TensorOptions(ScalarType kind) : dtype_(kind) {}
@@ -223,7 +224,7 @@ struct TensorOptions {
   TensorOptions device(Device where) const { return with(&TensorOptions::device_, where); }
   TensorOptions requires_grad(bool wanted = true) const { return with(&TensorOptions::requires_grad_, wanted); }
   TensorOptions layout(Layout) const { return *this; }
-  TensorOptions memory_format(MemoryFormat) const { return *this; }
+  TensorOptions memory_format(MemoryFormat order) const { return with(&TensorOptions::memory_format_, order); }
   ScalarType dtype() const { return dtype_.value_or(ScalarType::Float); }
   Device device() const { return device_.value_or(Device()); }
 };
