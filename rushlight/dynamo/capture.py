@@ -26,7 +26,7 @@ from rushlight.dynamo.instructions import Instruction, live_locals, parameter_na
 from rushlight.dynamo.native import END, NULL_TEXT, HandledText, Native, native
 from rushlight.dynamo.program import ProgramWriter, compile_function, line_mark
 from rushlight.dynamo.session import Session
-from rushlight.dynamo.sources import FreeVariable, Local
+from rushlight.dynamo.sources import FreeVariable, Local, NumberTensor
 from rushlight.dynamo.translator import Returned, Translator, restored_grad_mode
 from rushlight.dynamo.values.base import NULL, Value, has_finalizer
 from rushlight.dynamo.values.contexts import set_grad_enabled
@@ -274,7 +274,8 @@ class _Capture:
     def _check_overlap(self) -> None:
         """Inputs that are written to must not share memory with others: a backend may reorder what it runs."""
         graph = self.session.graph
-        tensors = [(source, value) for _, source, value in graph.inputs if isinstance(value, Tensor)]
+        inputs = [(source, value) for _, source, value in graph.inputs if isinstance(value, Tensor)]
+        tensors = [(source, value) for source, value in inputs if not isinstance(source, NumberTensor)]
         if not graph.writes_inputs() or len(tensors) < 2:
             return
         if not storages_differ(*(tensor for _, tensor in tensors)):
@@ -327,7 +328,7 @@ class _Capture:
 
     def _followed(self, reason: GraphBreak | None) -> Followed | None:
         """What the capture went by, if it is of the whole frame, leaves no sizes open and holds in other processes, too."""
-        if reason is not None or self.session.sizes.any or process_facts.were_seen():
+        if reason is not None or self.session.opens_numbers or process_facts.were_seen():
             return None
         return Followed(self.session.guards.tree, tuple(self.session.followed.values()))
 

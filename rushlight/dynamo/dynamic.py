@@ -15,7 +15,7 @@ from rushlight.core.algebra import Expr, Var, as_expr
 from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.symbolic.relations import Relation, at_least, below, equal
 from rushlight.core.tensor import Tensor
-from rushlight.dynamo.sources import Held, Source
+from rushlight.dynamo.sources import Held, Local, Source
 from rushlight.fx.symbolic_sizes import Geometry, symbolic_strides
 from rushlight.nn.parameter import Buffer, Parameter
 
@@ -108,6 +108,10 @@ class History:
         changes += before != value
         self.numbers[place] = value, changes
         self.is_unsteady |= changes >= _CHANGES
+
+    def changes(self, place: str) -> int:
+        """How often a number was another one than at the capture before."""
+        return self.numbers[place][1]
 
     def tensor(self, place: str, tensor: Tensor) -> _Seen:
         """Note a tensor, and say what of its geometry changes."""
@@ -215,6 +219,12 @@ class OpenSizes:
             made = self.environment.create_symbol(value, source, share=False, least=None) if is_open else value
             found = self._integers[source.text] = made
         return found
+
+    def opens_float(self, source: Source) -> bool:
+        """Whether a float from outside, which the history knows, is left open: a parameter at its second value, what objects
+        and modules hold later, since there it is most often a setting of one of several objects."""
+        least = 1 if isinstance(source, Local) else _CHANGES
+        return self.dynamic is not False and self.history.changes(source.text) >= least
 
     def places(self) -> dict[Var, Source]:
         """For each symbol, where its value is read."""

@@ -43,6 +43,7 @@ class GraphBuilder:
         self._place_texts: dict[tuple[str, int, str], str] = {}
         self._results = KnownResults()
         self._has_open_sizes = False
+        self._input_names: set[str] = set()
         self.calls = 0
         self.has_history = False  # whether an input is no leaf, which its fake is
 
@@ -65,7 +66,11 @@ class GraphBuilder:
         self.symbols.bind(number, node)
 
     def _placeholder(self, source: Source) -> Node:
-        return self.graph.placeholder("L_" + _NOT_IN_NAMES.sub("_", source.expression()).strip("_"))
+        name = "L_" + _NOT_IN_NAMES.sub("_", source.label()).strip("_")
+        while name in self._input_names:
+            name += "_"
+        self._input_names.add(name)
+        return self.graph.placeholder(name)
 
     def attribute(self, tensor: Tensor, name: str) -> Node:
         """The `get_attr` node of a tensor that belongs to the graph."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rushlight.amp.autocast_mode import autocast
 from rushlight.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
+from rushlight.core.dtype import dtype
 from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
@@ -19,7 +20,7 @@ from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.regions import is_compiled_wrapper
-from rushlight.dynamo.sources import Attribute, Global, Held, Item, Named, Source
+from rushlight.dynamo.sources import Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
@@ -30,6 +31,7 @@ from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, Pa
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
+from rushlight.dynamo.values.open_floats import OpenFloat, OpenFloatValue
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue
 from rushlight.dynamo.values.sets import SetValue
 from rushlight.dynamo.values.symbolic import SymbolicValue
@@ -42,6 +44,7 @@ from rushlight.dynamo.values.tensor import (
 )
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
+from rushlight.ops.construct import tensor
 from rushlight.ops.library import OperatorHandle
 
 if TYPE_CHECKING:
@@ -73,6 +76,8 @@ class Session:
         self.methods: dict[tuple[int, str], tuple[type, Value]] = {}  # the methods of classes, which are kept alive
         self._known: dict[int, Value] = {}
         self._integers: dict[str, SymbolicValue] = {}
+        self._floats: dict[str, OpenFloatValue] = {}
+        self._number_tensors: dict[str, TensorValue] = {}
         self._keep: list[Any] = []
 
     def _location(self) -> str:
@@ -137,6 +142,8 @@ class Session:
         if isinstance(value, BY_VALUE) and kind in BY_VALUE:
             if kind in (int, float) and source is not None:
                 self.sizes.history.number(source.text, value)
+            if kind is float and source is not None and self.sizes.opens_float(source):
+                return self._open_float(value, source)
             if kind is int and source is not None and not isinstance(source, Held):
                 number = self.sizes.integer(value, source)
                 if type(number) is SymInt:
@@ -177,6 +184,27 @@ class Session:
             self.guards.same_type(source, 0)
             self.graph.integer_input(number, source)
         return made
+
+    def _open_float(self, value: float, source: Source) -> OpenFloatValue:
+        made = self._floats.get(source.text)
+        if made is None:
+            fix = functools.partial(self.guards.same_value, source, value)
+            made = self._floats[source.text] = OpenFloatValue(OpenFloat(value, source.expression(), fix), source)
+            self.guards.same_type(source, value)
+        return made
+
+    def number_tensor(self, number: float, kind: dtype, source: NumberTensor) -> TensorValue:
+        """An open float as an input of the graph: a tensor without dimensions."""
+        made = self._number_tensors.get(source.text)
+        if made is None:
+            node = self.graph.input(tensor(number, dtype=kind), source)
+            made = self._number_tensors[source.text] = self.graph.tensor_value(node, node.meta["example_value"])
+        return made
+
+    @property
+    def opens_numbers(self) -> bool:
+        """Whether some size or number is left open."""
+        return self.sizes.any or bool(self._floats)
 
     def _callable(self, tx: Translator, value: Any, source: Source | None) -> Value | None:
         if isinstance(value, types.ModuleType):

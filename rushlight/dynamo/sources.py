@@ -41,6 +41,10 @@ class Source:
         """A Python expression for the value."""
         return self.text
 
+    def label(self) -> str:
+        """What an input of the graph is named after."""
+        return self.expression()
+
     def __str__(self) -> str:
         return self.text
 
@@ -150,6 +154,18 @@ class Kind(Source):
     __slots__ = ()
     access = TYPE
     form = "type({})"
+
+
+class NumberTensor(Source):
+    """An open float (`key` is its text) as a tensor without dimensions, which generated code makes by the expression `text`."""
+
+    __slots__ = ()
+
+    def __init__(self, number: str, text: str) -> None:
+        super().__init__(None, number, text)
+
+    def label(self) -> str:
+        return self.key
 
 
 class Member(Source):

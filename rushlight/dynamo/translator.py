@@ -28,6 +28,7 @@ from rushlight.dynamo.values.construction import SuperValue, construct
 from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
 from rushlight.dynamo.values.function import CellValue, FunctionValue
 from rushlight.dynamo.values.generators import GeneratorValue
+from rushlight.dynamo.values.open_floats import OpenFloatValue, as_operands
 from rushlight.dynamo.values.tensor import wrap_result
 
 if TYPE_CHECKING:
@@ -89,7 +90,12 @@ class Translator(Services):
     # Calls
 
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A call of the library as a node."""
+        """A call of the library as a node. GraphBreak where it makes a leaf, of which a graph's outputs would be none."""
+        leaf = kwargs.get("requires_grad")
+        if leaf is not None and leaf.is_constant() and leaf.constant():
+            raise GraphBreak("a new tensor that requires grad", "make it outside of the compiled part")
+        if OpenFloatValue in map(type, args):
+            args = as_operands(self, target, args, kwargs)
         values = tuple([value.node(self) for value in args])
         named = {name: value.node(self) for name, value in kwargs.items()}
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import threading
+import types
 import warnings
 from collections import namedtuple
 
@@ -448,3 +449,11 @@ def test_a_detached_input_asks_for_no_gradient_while_gradients_are_off(quiet, ot
     with torch.no_grad():
         same, detached, *_ = torch.compile(lambda x: (x, x.detach(), *others(x)))(x)
     assert same is x and not detached.requires_grad and detached.data_ptr() == x.data_ptr()
+
+
+def test_inputs_whose_names_would_be_the_same():
+    def function(box, box_item):
+        return box.item - box_item
+
+    box = types.SimpleNamespace(item=torch.tensor([5.0]))
+    assert torch.compile(function, fullgraph=True)(box, torch.tensor([3.0])).tolist() == [2.0]

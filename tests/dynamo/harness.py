@@ -209,7 +209,7 @@ def compare(wanted: Any, found: Any, where: str) -> str | None:
         return compare(wanted.__qualname__, found.__qualname__, where)
     if isinstance(wanted, type):
         return compare(wanted.__qualname__, found.__qualname__, where)
-    if type(wanted).__module__.startswith("tests.") and hasattr(wanted, "__dict__"):
+    if hasattr(wanted, "__dict__") and (type(wanted).__module__.startswith("tests.") or isinstance(wanted, types.SimpleNamespace)):
         return compare(vars(wanted), vars(found), f"{where}[vars]")
     if hasattr(type(wanted), "__next__"):
         return compare(list(wanted), list(found), where)

@@ -9,6 +9,7 @@ import collections
 import dataclasses
 import enum
 import functools
+import types
 
 import rushlight as torch
 from tests.dynamo.harness import Programs
@@ -821,3 +822,38 @@ def object_as_key(a):
 def plain_object(a):
     sentinel = object()
     return a if sentinel is object else a + 1
+
+
+class Options(types.SimpleNamespace):
+    def area(self):
+        return self.width * 2
+
+
+@one(types.SimpleNamespace(scale=2.0, count=3, inner=types.SimpleNamespace(w=x)), x)
+def namespace_of_settings(options, a):
+    a = a * options.scale + options.inner.w * options.count
+    return a + getattr(options, "missing", 7), hasattr(options, "count"), sorted(vars(options))
+
+
+@one(types.SimpleNamespace(scale=2.0, count=3), x)
+def namespace_changes(options, a):
+    options.scale, options.new = 3.0, a + 1
+    del options.count
+    return a * options.scale
+
+
+@one(x)
+def namespace_is_made(a):
+    made = types.SimpleNamespace(first=a + 1, second=2)
+    made.third = Options(width=4).area()
+    return made.first * made.second, made.third
+
+
+@one(x)
+def namespace_is_returned(a):
+    return vars(Options(first=a + 1, second=2))
+
+
+@program(types.SimpleNamespace(a=1), x)
+def namespaces_are_equal_by_attributes(options, a):
+    return a + 1 if options == types.SimpleNamespace(a=1) else a - 1, options != types.SimpleNamespace(a=1)

@@ -328,11 +328,93 @@ def test_an_int_that_needs_its_value():
     agree(lambda x, n: x.sum(n), *[(torch.ones(2, 3, 4, 5), n) for n in (2, 3, 1, 0, -1)])
 
 
-def test_bools_and_floats_stay_fixed():
+def test_bools_stay_fixed():
     counts, _ = agree(lambda x, flag: x * 2 if flag else x * 3, *[(torch.ones(2), flag) for flag in (True, False, True)])
     assert counts == [1, 2, 2]
-    counts, _ = agree(lambda x, factor: x * factor, *[(torch.ones(2), factor) for factor in (2.5, 3.5, 4.5)])
-    assert counts == [1, 2, 3]
+
+
+# Floats
+
+FACTORS = (2.5, 3.5, -0.0, 4.5, float("inf"), 1e-3, 2.5)
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, factor: (x * x).sum() + factor * x.abs().sum(),
+    lambda x, factor: x * (1 - factor) + factor * 2 / 3,
+    lambda x, factor: x.mul(factor).add_(1).sub(-factor),
+    lambda x, factor: torch.mul(torch.div(x, factor + 2), abs(factor)) - +factor,
+    lambda x, factor: (x * 2, factor * 3, -factor),
+    lambda x, factor: x.double() * factor,
+], ids=["loss", "mix", "methods", "functions", "results", "double"])  # fmt: skip
+def test_floats_stay_open_once_they_changed(function):
+    counts, _ = agree(function, *[(torch.arange(1.0, 4.0), factor) for factor in FACTORS if factor < 10])
+    assert counts == [1, 2, 2, 2, 2, 2]
+
+
+def test_an_open_float_is_an_input():
+    compiled, graphs = counting(lambda x, rate: x * (1 - rate))
+    for rate in FACTORS:
+        assert torch.equal(compiled(torch.ones(2), rate), torch.ones(2) * (1 - rate))
+    assert len(graphs) == 2
+    assert 'L_1_rate: "f32[]"' in graphs[1].print_readable(print_output=False)
+    assert compiled(torch.ones(2), 3).tolist() == [-2.0, -2.0] and len(graphs) == 3
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, factor: x * 2 if factor > 3 else x - 1,
+    lambda x, factor: x.clamp(max=factor),
+    lambda x, factor: x.add(x, alpha=factor),
+    lambda x, factor: x.half() * factor,
+    lambda x, factor: x.int() * factor,
+    lambda x, factor: x * (1 / factor) ** 2,
+    lambda x, factor: x * int(factor) + len(f"{factor}"),
+], ids=["branch", "clamp", "alpha", "half", "integers", "quotient", "text"])  # fmt: skip
+def test_a_float_that_needs_its_value(function):
+    agree(function, *[(torch.arange(3.0), factor) for factor in (2.5, 3.5, 4.5, 2.5, 3.5)])
+
+
+def test_an_open_float_divides_by_zero():
+    compiled = torch.compile(lambda x, scale: x * (1.0 / scale))
+    for scale in (2.0, 4.0, 5.0):
+        compiled(torch.ones(2), scale)
+    with pytest.raises(ZeroDivisionError):
+        compiled(torch.ones(2), 0.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_gradients_beside_an_open_float(dtype):
+    def step(weight, beta):
+        return (weight * beta).square().sum() + beta * weight.sum()
+
+    compiled, weight = torch.compile(step), torch.arange(4.0).to(dtype).requires_grad_()
+    for beta in FACTORS[:4]:
+        found, expected = (torch.autograd.grad(call(weight, beta), weight)[0] for call in (compiled, step))
+        torch.testing.assert_close(found, expected)
+
+
+def test_floats_that_objects_hold():
+    class Mixer:
+        def __init__(self):
+            self.rate, self.other = 1.0, 2.0
+
+        def __call__(self, x):
+            self.rate, self.other = self.other * 0.5, self.rate + 0.25
+            return x.mul_(self.rate).add_(self.other * x)
+
+    plain, mixer = Mixer(), Mixer()
+    compiled, graphs = counting(mixer.__call__)
+    for _ in range(10):
+        found, expected = torch.ones(3), torch.ones(3)
+        assert torch.equal(compiled(found), plain(expected)) and torch.equal(found, expected)
+        assert (mixer.rate, mixer.other) == (plain.rate, plain.other)
+    assert len(graphs) < 6
+
+
+def test_floats_stay_fixed_on_demand():
+    compiled, graphs = counting(lambda x, factor: x * factor, dynamic=False)
+    for factor in (2.5, 3.5, 4.5):
+        assert torch.equal(compiled(torch.ones(2), factor), torch.ones(2) * factor)
+    assert len(graphs) == 3
 
 
 def test_an_attribute_that_counts():

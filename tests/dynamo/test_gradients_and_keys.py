@@ -7,6 +7,8 @@ import warnings
 import weakref
 from collections import defaultdict
 
+import pytest
+
 import rushlight as torch
 from rushlight import nn
 
@@ -93,6 +95,33 @@ def test_gradients_of_what_is_no_leaf():
         assert torch.equal(step(x), read(x))
         x.sum().backward()
         assert torch.equal(step(x), read(x)) and x.grad is not None
+
+
+@pytest.mark.parametrize("create", [
+    lambda x: torch.zeros_like(x, requires_grad=True),
+    lambda x: torch.full((3,), 0.5, requires_grad=True),
+    lambda x: x.new_ones(3, requires_grad=True),
+    lambda x: torch.arange(3.0, requires_grad=True),
+], ids=["zeros_like", "full", "new_ones", "arange"])  # fmt: skip
+def test_leaves_made_on_the_way(create):
+    def attack(x, weight):
+        delta = create(x)
+        loss = ((x * weight + delta) ** 2).sum()
+        loss.backward()
+        return delta, loss
+
+    def differentiate(x, weight):
+        delta = create(x)
+        return torch.autograd.grad(((x * weight + delta) ** 3).sum(), delta, create_graph=True)[0]
+
+    x = torch.ones(3)
+    for function in (attack, differentiate):
+        weights = [torch.tensor([1.0, -2.0, 3.0], requires_grad=True) for _ in range(2)]
+        expected, found = function(x, weights[0]), torch.compile(function)(x, weights[1])
+        torch.testing.assert_close(found, expected)
+        if function is attack:
+            assert found[0].is_leaf and torch.equal(found[0].grad, expected[0].grad)
+            assert torch.equal(weights[0].grad, weights[1].grad)
 
 
 def test_parameters_are_keys():

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
 
 def is_python_class(kind: type) -> bool:
-    """Whether a class and all its bases but `object` are written in Python, so that instances are their attributes."""
-    return all(base is object or _is_written(base) for base in kind.__mro__)
+    """Whether a class and all its bases but `object` are written in Python, so that instances are their attributes; so are
+    those of `types.SimpleNamespace`."""
+    return all(base in _PLAIN_BASES or _is_written(base) for base in kind.__mro__)
+
+
+_PLAIN_BASES = (object, types.SimpleNamespace)
 
 
 def _is_written(kind: type) -> bool:

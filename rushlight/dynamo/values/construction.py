@@ -94,6 +94,11 @@ def _initialize(tx: Translator, made: Value, maker: Any, args: list[Value], kwar
     elif isinstance(made, ExceptionValue):
         if kwargs:
             raise GraphBreak(f"{kind.__name__}() with keyword arguments")
+    elif initializer is types.SimpleNamespace.__init__:
+        if args:
+            raise GraphBreak("a SimpleNamespace with positional arguments")
+        for name, value in kwargs.items():
+            made.set_attribute(tx, name, value)
     elif (args or kwargs) and maker is object.__dict__["__new__"]:
         raise raised(TypeError(f"{kind.__name__}() takes no arguments"))
 

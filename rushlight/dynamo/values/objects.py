@@ -107,7 +107,7 @@ class ObjectValue(Value):
                 raise GraphBreak(f"property {name!r} of {self}")
             tx.guard_member(self.kind, name, found)
             return tx.wrap_constant(found.fget).call(tx, [self], {})
-        if isinstance(found, types.MemberDescriptorType):  # a slot
+        if isinstance(found, types.MemberDescriptorType) and name != "__dict__":  # a slot
             if name in self.written:
                 written = self.written[name]
                 if written is None:
@@ -122,7 +122,7 @@ class ObjectValue(Value):
         if isinstance(getter, types.FunctionType):
             tx.guard_member(self.kind, name, found)
             return tx.wrap_constant(getter).call(tx, [tx.wrap_constant(found), self, tx.wrap_class(self.kind)], {})
-        if name == "__dict__" and isinstance(found, types.GetSetDescriptorType):
+        if name == "__dict__" and isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType):
             return AttributesValue(self)
         raise GraphBreak(f"descriptor {name!r} of {self}")
 
@@ -214,6 +214,8 @@ class ObjectValue(Value):
         found = look_up(self.kind, name)
         if found is MISSING and name.startswith("__"):
             raise raised(TypeError(f"'{self.kind.__name__}' object does not support {name}"))
+        if found in (types.SimpleNamespace.__eq__, types.SimpleNamespace.__ne__):
+            raise GraphBreak(f"the comparison of {self}")
         if name in _OF_OBJECT and not isinstance(found, types.FunctionType):
             return self.method_of_object(tx, name, args)
         value = self._class_attribute(tx, name, found) if name.startswith("__") else self.attribute(tx, name)
@@ -274,7 +276,8 @@ class ObjectValue(Value):
 
     def write(self, writer: ProgramWriter) -> str:
         kind = writer.name_of(self.kind, self.kind.__name__)
-        made = writer.begin(self, f"{writer.name_of(object, 'object')}.__new__({kind})")
+        base = types.SimpleNamespace if issubclass(self.kind, types.SimpleNamespace) else object
+        made = writer.begin(self, f"{writer.name_of(base, base.__name__)}.__new__({kind})")
         for line in self.write_back(writer, made):
             writer.statement(line)
         return made
