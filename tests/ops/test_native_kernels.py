@@ -538,3 +538,15 @@ def test_every_set_of_instructions(instructions):
     if "as far as this processor has them" in done.stderr:
         pytest.skip(f"no {instructions} here")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("b_by_columns", [False, True])
+@pytest.mark.parametrize("a_by_columns", [False, True])
+@pytest.mark.parametrize(("rows", "depth", "columns"), [(8, 64, 40), (40, 300, 200), (200, 90, 130), (33, 260, 1000)])
+def test_products_of_every_layout(rows, depth, columns, a_by_columns, b_by_columns):
+    a, b = torch.randn(rows, depth), torch.randn(depth, columns)
+    expected = a.double() @ b.double()
+    a, b = (x.t().contiguous().t() if turned else x for x, turned in ((a, a_by_columns), (b, b_by_columns)))
+    torch.testing.assert_close((a @ b).double(), expected, atol=1e-4, rtol=1e-5)
+    bias = torch.randn(columns)
+    torch.testing.assert_close(torch.addmm(bias, a, b, alpha=2).double(), bias + 2 * expected, atol=2e-4, rtol=1e-5)

@@ -6,9 +6,9 @@
 namespace rl {
 
 // Which operand is packed into panels: each costs its size. Few rows are better taken as the columns of the transposed
-// product, so that the larger operand is read where it lies, once.
+// product, so that the larger operand is read where it lies, once; but not where its columns would be read across memory.
 static bool transposes(const Product& p) {
-  return p.rows >= 8 && 4 * p.rows <= p.columns && p.depth >= 64;
+  return p.rows >= 8 && 4 * p.rows <= p.columns && p.depth >= 64 && p.b_column != 1;
 }
 
 int64_t product_scratch(const Product* p) { return (bgemm_scratch_bytes(p->depth) + 63) / 64 * 64 + 64; }

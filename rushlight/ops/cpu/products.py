@@ -11,9 +11,10 @@ from rushlight.ops.cpu.common import empty, make, operand
 from rushlight.ops.meta.products import check_addmm, check_bmm, check_mm
 from rushlight.ops.registry import cpu
 
-# A product reads its rows again for every panel of columns. Rows that lie by columns, and are more elements than the
-# second-level caches hold, are copied row by row first, if there are enough panels for that to pay.
-_CACHED_ROWS = 1 << 20
+# A product reads its rows again for every panel of columns. Rows that lie by columns, so that each element of one is in another
+# line, and are more elements than the first-level caches hold, are copied row by row first, if there are enough panels for that
+# to pay.
+_CACHED_ROWS = 1 << 13
 _COLUMNS = 128
 
 
@@ -41,7 +42,7 @@ def matrix_product(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None)
     """a @ b, or of stacks of matrices, plus a bias per column."""
     if native.kernels is not None and a.dtype == np.float32 and a.ndim == b.ndim:
         out = native.scratch((*a.shape[:-1], b.shape[-1]), a.dtype)
-        if native.kernels.matmul(out, a, b, None if bias is None else bias[None], 1.0, 1.0):
+        if native.kernels.matmul(out, _by_rows(a, b.shape[-1]), b, None if bias is None else bias[None], 1.0, 1.0):
             return out
     return np.matmul(a, b) if bias is None else np.matmul(a, b) + bias
 
