@@ -12,6 +12,10 @@ def along(kind: int, table: ndarray, index: ndarray, other: ndarray, axis: int, 
 def attention(
     out: ndarray, sums: ndarray, q: ndarray, k: ndarray, v: ndarray, mask: ndarray | None, causal: bool, scale: float, /
 ) -> bool: ...
+def attention_backward(
+    to_q: ndarray, to_k: ndarray, to_v: ndarray, grad: ndarray, out: ndarray, sums: ndarray, q: ndarray, k: ndarray, v: ndarray,
+    mask: ndarray | None, causal: bool, scale: float, /,
+) -> bool: ...
 def channel_affine(
     out: ndarray, x: ndarray, scale: ndarray, shift: ndarray, other: ndarray | None, other_scale: ndarray | None, /
 ) -> bool: ...

@@ -288,8 +288,8 @@ def test_long_sums_of_products_are_cut_into_parts():
     np.testing.assert_allclose(out, a.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize(("shape", "columns", "is_copied"), [((1100, 1000), 130, True), ((1100, 1000), 100, False),
-                                                              ((1000, 1000), 130, False)])  # fmt: skip
+@pytest.mark.parametrize(("shape", "columns", "is_copied"), [((110, 100), 130, True), ((110, 100), 100, False),
+                                                              ((80, 100), 130, False)])  # fmt: skip
 def test_many_rows_by_columns_are_copied_first(monkeypatch, shape, columns, is_copied):
     copied, contiguous = [], native.contiguous
 
@@ -435,7 +435,7 @@ JUNK = [None, 1, -1, 2.5, "x", (), (1, 2), np.zeros(3), np.zeros((2, 3), np.comp
 FUNCTIONS = ["pointwise", "copy", "matmul", "reduce", "softmax", "layer_norm", "layer_norm_backward", "convolution",
              "convolution_input", "convolution_weight", "sort", "cumsum", "take", "add_at", "along", "max_pool",
              "max_pool_backward", "adaptive_pool", "channel_moments", "channel_products", "channel_affine", "attention",
-             "nll_loss", "nll_loss_backward", "recurrent", "recurrent_backward"]  # fmt: skip
+             "attention_backward", "nll_loss", "nll_loss_backward", "recurrent", "recurrent_backward"]  # fmt: skip
 
 
 @settings(max_examples=400, deadline=None)
@@ -445,6 +445,56 @@ def test_wrong_arguments_are_refused(name, chosen):
         assert getattr(kernels, name)(*[JUNK[index] for index in chosen]) in (True, False, None)
     except (TypeError, ValueError, OverflowError):
         pass
+
+
+def attention_arrays(generator, shape=(2, 3, 21, 37), width=32):
+    batches, heads, rows, keys = shape
+    q, k, v, grad = (
+        generator.standard_normal((batches, length, heads, width)).astype(np.float32).swapaxes(1, 2)
+        for length in (rows, keys, keys, rows)
+    )
+    return q, k, v, grad
+
+
+@pytest.mark.parametrize("mask", [None, "causal", "bool", "float"])
+@pytest.mark.parametrize("width", [16, 32, 64, 128])
+def test_gradients_of_attention(width, mask):
+    generator = np.random.default_rng(0)
+    q, k, v, grad = attention_arrays(generator, width=width)
+    hidden = {None: np.zeros((21, 37), bool), "causal": np.arange(37) > np.arange(21)[:, None]}.get(mask)
+    if hidden is None:
+        hidden = generator.random((21, 37)) > 0.7
+        hidden[3] = True  # a row that looks at nothing
+    given = {"bool": ~hidden, "float": np.where(hidden, -np.inf, 0).astype(np.float32)}.get(mask)
+    options = given, mask == "causal", 0.3
+    out, sums = np.empty((2, 3, 21, width), np.float32), np.empty((2, 3, 21), np.float32)
+    assert kernels.attention(out, sums, q, k, v, *options)
+    found = [np.empty_like(x, order="C") for x in (q, k, v)]
+    assert kernels.attention_backward(*found, grad, out, sums, q, k, v, *options)
+
+    q, k, v, grad = (x.astype(np.float64) for x in (q, k, v, grad))
+    weights = np.where(hidden, 0.0, np.exp(0.3 * q @ k.swapaxes(-1, -2)))
+    weights /= np.maximum(weights.sum(-1, keepdims=True), 1e-300)
+    inner = grad @ v.swapaxes(-1, -2)
+    scores = 0.3 * weights * (inner - (weights * inner).sum(-1, keepdims=True))
+    expected = scores @ k, scores.swapaxes(-1, -2) @ q, weights.swapaxes(-1, -2) @ grad
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-4, rtol=1e-4)
+
+
+def test_gradients_of_attention_refuse_what_does_not_fit():
+    q, k, v, grad = attention_arrays(np.random.default_rng(0))
+    out, sums = np.zeros(q.shape, np.float32), np.zeros(q.shape[:3], np.float32)
+    to_q, to_k, to_v = (np.zeros(x.shape, np.float32) for x in (q, k, v))
+    arguments = [to_q, to_k, to_v, grad, out, sums, q, k, v, None, False, 0.3]
+    assert kernels.attention_backward(*arguments)
+    for place in range(9):
+        for value in [*JUNK, np.zeros((2, 3, 22, 32), np.float32), np.zeros((2, 3, 37, 48), np.float32)]:
+            assert kernels.attention_backward(*arguments[:place], value, *arguments[place + 1 :]) is False, (place, value)
+    for place, value in ((0, grad), (1, k), (2, to_k), (0, out)):  # which lie where others do
+        assert kernels.attention_backward(*arguments[:place], value, *arguments[place + 1 :]) is False
+    with pytest.raises(TypeError):
+        kernels.attention_backward(*arguments[:11], "x")
 
 
 @pytest.mark.parametrize("kind", range(4))

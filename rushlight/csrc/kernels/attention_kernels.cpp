@@ -1,5 +1,6 @@
 // Fused attention, float32, for the usual widths of a head.
 #include <rushlight/attention.h>
+#include <rushlight/attention_backward.h>
 
 #include "variant.h"
 
@@ -16,21 +17,46 @@ template <class T> static attention_mask<T> as_mask(const Attention& a) {
   return {(const T*)a.mask, a.mask_strides[0], a.mask_strides[1], a.mask_strides[2], a.mask_strides[3]};
 }
 
-template <int D> static int attend_width(const Attention& a) {
-  if (!a.mask) attend_all<D>(a, no_mask{});
-  else if (a.mask_is_bool) attend_all<D>(a, as_mask<bool>(a));
-  else attend_all<D>(a, as_mask<float>(a));
-  return 1;
+template <int N> struct constant { static constexpr int value = N; };
+
+// run(width, mask) with the head's width as a constant; false for others.
+template <class F> static int with_width_and_mask(const Attention& a, const F& run) {
+  const auto masked = [&](auto width) {
+    if (!a.mask) run(width, no_mask{});
+    else if (a.mask_is_bool) run(width, as_mask<bool>(a));
+    else run(width, as_mask<float>(a));
+    return 1;
+  };
+  switch (a.width) {
+    case 16: return masked(constant<16>{});
+    case 32: return masked(constant<32>{});
+    case 64: return masked(constant<64>{});
+    case 128: return masked(constant<128>{});
+    default: return 0;
+  }
 }
 
 int attention_any(const Attention* a) {
-  switch (a->width) {
-    case 16: return attend_width<16>(*a);
-    case 32: return attend_width<32>(*a);
-    case 64: return attend_width<64>(*a);
-    case 128: return attend_width<128>(*a);
-    default: return 0;
-  }
+  return with_width_and_mask(*a, [&](auto width, auto mask) { attend_all<width.value>(*a, mask); });
+}
+
+int64_t attention_scratch(const Attention* a) { return (attention_backward_scratch_bytes(a->keys, a->width) + 63) / 64 * 64; }
+
+int attention_backward_any(const Attention* a, const AttentionGradients* g) {
+  head_gradients at;
+  at.q = {a->q, as_strides(a->q_strides)};
+  at.k = {a->k, as_strides(a->k_strides)};
+  at.v = {a->v, as_strides(a->v_strides)};
+  at.out = {a->out, as_strides(a->out_strides)};
+  at.grad = {g->grad, as_strides(g->grad_strides)};
+  at.grad_q = {g->to_q, as_strides(g->to_q_strides)};
+  at.grad_k = {g->to_k, as_strides(g->to_k_strides)};
+  at.grad_v = {g->to_v, as_strides(g->to_v_strides)};
+  at.lse = a->sums;
+  at.lse_at = {a->heads * a->rows, a->rows, 1, 0};
+  return with_width_and_mask(*a, [&](auto width, auto mask) {
+    attention_backward<width.value>(at, a->batches, a->heads, a->rows, a->keys, a->scale, a->causal, g->scratch, mask);
+  });
 }
 
 }  // namespace rl

@@ -101,6 +101,14 @@ struct Attention {
   float scale;
 };
 
+// What the gradient of an attention's result, whose `out` and `sums` are known, gives for query, key and value.
+struct AttentionGradients {
+  const float* grad;
+  float *to_q, *to_k, *to_v;
+  int64_t grad_strides[4], to_q_strides[4], to_k_strides[4], to_v_strides[4];
+  void* scratch;  // attention_scratch(operands) bytes for each thread
+};
+
 // Recurrent layers, numbered as torch numbers its modes: how many gates they have, and how many values of a hidden unit the
 // workspace keeps of a step.
 enum { RNN_RELU, RNN_TANH, LSTM, GRU, RECURRENT_COUNT };
@@ -155,6 +163,8 @@ struct Variant {
   void (*channel_affine)(const Channels* x, const float* scale, const float* shift, const float* other,
                          const float* other_scale, float* out, int64_t first, int64_t last);
   int (*attention)(const Attention* operands);  // 0 for widths without a kernel; run by all threads of a parallel region
+  int (*attention_backward)(const Attention* operands, const AttentionGradients* gradients);  // the same of the gradients
+  int64_t (*attention_scratch)(const Attention* operands);
   void (*recurrent)(const Recurrent* operands);
   void (*recurrent_backward)(const Recurrent* operands, const RecurrentGradients* gradients);
   int64_t (*recurrent_scratch)(int64_t gates, int64_t hidden);

@@ -23,6 +23,8 @@ void channel_moments(const Channels*, float*, float*, int64_t, int64_t);
 void channel_products(const Channels*, const float*, const float*, float*, float*, int64_t, int64_t);
 void channel_affine(const Channels*, const float*, const float*, const float*, const float*, float*, int64_t, int64_t);
 int attention_any(const Attention*);
+int attention_backward_any(const Attention*, const AttentionGradients*);
+int64_t attention_scratch(const Attention*);
 void recurrent(const Recurrent*);
 void recurrent_backward(const Recurrent*, const RecurrentGradients*);
 int64_t recurrent_scratch(int64_t, int64_t);
@@ -38,6 +40,6 @@ extern "C" const Variant RL_JOIN(rushlight_variant_, RL_VARIANT) = {
     RL_TEXT(RL_VARIANT), rl::pointwise_table, rl::cast_table, rl::turn, rl::stream, rl::optimizer, rl::adafactor,
     rl::row_table, rl::column_table, rl::softmax_table, rl::layer_norm_rows, rl::layer_norm_backward_rows, rl::product,
     rl::product_scratch, rl::convolution, rl::convolution_scratch, rl::max_pool, rl::adaptive_pool,
-    rl::channel_moments, rl::channel_products, rl::channel_affine, rl::attention_any, rl::recurrent,
-    rl::recurrent_backward, rl::recurrent_scratch, rl::depthwise_weight,
+    rl::channel_moments, rl::channel_products, rl::channel_affine, rl::attention_any, rl::attention_backward_any,
+    rl::attention_scratch, rl::recurrent, rl::recurrent_backward, rl::recurrent_scratch, rl::depthwise_weight,
 };

@@ -109,6 +109,12 @@ def attention_backward(
     grads = [empty(t._impl.sizes, kind, heads_inside_strides(t._impl.sizes)) for t in (query, key, value)]
     to_q, to_k, to_v = (grad._impl.array for grad in grads)
     q, k, v, g, o = (operand(tensor, kind) for tensor in (query, key, value, grad_out, out))
+    if native.kernels is not None and kind is float32:
+        sums = native.contiguous(logsumexp._impl.array)
+        mask = None if attn_mask is None else attn_mask._impl.array
+        options = mask, bool(is_causal), float(_scale(query, scale))
+        if native.kernels.attention_backward(to_q, to_k, to_v, g, o, sums, q, k, v, *options):
+            return tuple(grads)
     bias, factor = _bias(query, key, is_causal, attn_mask), q.dtype.type(_scale(query, scale))
     logs = logsumexp._impl.array.astype(q.dtype, copy=False)
     with np.errstate(all="ignore"):
