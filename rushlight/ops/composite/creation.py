@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from rushlight.core.dtype import get_default_dtype, int64
 from rushlight.core.layout import CHANNELS_LAST_RANKS, preserve_format
-from rushlight.core.strides import contiguous_strides
+from rushlight.core.strides import contiguous_strides, is_non_overlapping_and_dense
 from rushlight.ops.meta.checks import is_channels_last
-from rushlight.ops.meta.creation import format_strides
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -36,8 +35,10 @@ _define("ones", 1)
 def empty_like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     kind, where = dtype or self.dtype, device or self.device
     impl = self._impl
-    strides = format_strides(impl.sizes, impl.strides, memory_format)
-    return aten.empty_strided.default(impl.sizes, strides, dtype=kind, device=where)
+    if memory_format in (None, preserve_format) and is_non_overlapping_and_dense(impl.sizes, impl.strides):
+        return aten.empty_strided.default(impl.sizes, impl.strides, dtype=kind, device=where)
+    chosen = None if memory_format is preserve_format else memory_format
+    return aten.empty.memory_format(impl.sizes, dtype=kind, device=where, memory_format=chosen)
 
 
 @composite(f"full_like(Tensor self, Scalar fill_value, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
