@@ -210,23 +210,28 @@ class _Functionalizer:
     def _in_layout(self, node: Node, wanted: Tensor) -> Node:
         """`node` in memory order as `wanted`, so that the same views can be taken of it."""
         value = node.meta["val"]
-        if value.is_contiguous() and wanted.is_contiguous():
-            return self._emit(aten("view"), node, list(value.shape)) if _has_odd_strides(value, wanted) else node
-        order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), dim))
-        moved = value.permute(order) if value.dim() else value
-        if moved.is_contiguous():
-            return node
-        packed = self._emit(aten("clone"), self._emit(aten("permute"), node, order), memory_format=contiguous_format)
-        return self._emit(aten("permute"), packed, sorted(range(len(order)), key=order.__getitem__))
+        order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), wanted.shape[dim] == 1, dim))
+        moved = value.permute(order)
+        if not moved.is_contiguous():
+            return self._between(order, node, lambda moved: self._emit(aten("clone"), moved, memory_format=contiguous_format))
+        if _has_odd_strides(value, wanted) and _has_odd_strides(moved):
+            return self._between(order, node, lambda moved: self._emit(aten("view"), moved, list(moved.meta["val"].shape)))
+        return node
+
+    def _between(self, order: list[int], node: Node, make: Callable[[Node], Node]) -> Node:
+        """What `make` makes of `node` with dimensions in `order`, with them where they were."""
+        if order == sorted(order):
+            return make(node)
+        made = make(self._emit(aten("permute"), node, order))
+        return self._emit(aten("permute"), made, sorted(range(len(order)), key=order.__getitem__))
 
 
-def _has_odd_strides(value: Tensor, wanted: Tensor) -> bool:
-    """Whether strides of dimensions of size 1, on which the layout of an operator's result may depend, differ from `wanted`,
-    where they are those of a new tensor."""
-    plain = contiguous_strides(tuple(value.shape))
-    strides = [places[1:] for places in zip(value.shape, value.stride(), wanted.stride(), plain, strict=True)
-               if all(type(number) is int for number in places) and places[0] == 1]  # fmt: skip
-    return any(have != want for have, want, _ in strides) and all(want == new for _, want, new in strides)
+def _has_odd_strides(value: Tensor, wanted: Tensor | None = None) -> bool:
+    """Whether known strides of dimensions of size 1, on which the layout of an operator's result may depend, differ from
+    `wanted`, or from those of a new tensor."""
+    strides = contiguous_strides(tuple(value.shape)) if wanted is None else wanted.stride()
+    places = zip(value.shape, value.stride(), strides, strict=True)
+    return any(have != want for size, have, want in places if type(size) is type(have) is type(want) is int and size == 1)
 
 
 def _fake(node: Node) -> object:

@@ -177,5 +177,21 @@ def test_new_contents_have_the_strides_of_the_old_ones():
 
     inputs = torch.ones(1, 1, 4), torch.ones(8, 4)[:, :1]
     module, names = passed(function, *inputs)
-    assert names == ["full", "permute", "view", "mul"]
+    assert names == ["full", "permute", "view", "permute", "permute", "mul"]
     assert [x.stride() for x in Interpreter(module).run(*inputs)] == [x.stride() for x in function(*inputs)]
+
+
+def test_what_reads_new_contents_by_a_view_sees_its_strides():
+    def function(x):
+        view = x.permute(2, 3, 0, 1).cumsum_(0)
+        return view * 1, torch.logical_xor(x, view)
+
+    for order in ((3, 2, 1, 0), (1, 0, 2, 3), (0, 3, 1, 2)):
+        for shape in ((1, 1, 1, 4), (1, 4, 1, 1)):
+            given = torch.ones(shape).permute(order)
+            module, _ = passed(function, given.clone())
+            for got, want in zip(Interpreter(module).run(given.clone())[:2], function(given.clone()), strict=True):
+                assert [s for s, n in zip(got.stride(), got.shape, strict=True) if n > 1] == [
+                    s for s, n in zip(want.stride(), want.shape, strict=True) if n > 1
+                ]
+                assert torch.equal(got, want)

@@ -32,11 +32,12 @@ class Variable:
 
 @dataclass
 class Program:
-    """A function's source, the specs of its inputs, and of the tensors that it finds in its module."""
+    """A function's source, the specs of its inputs, of the tensors that it finds in its module, and the dtypes of its variables."""
 
     source: str
     inputs: list[InputSpec]
     constants: dict[str, InputSpec] = field(default_factory=dict)
+    dtypes: frozenset[str] = frozenset()
 
     def function(self):
         """The function, ready to call."""
@@ -50,7 +51,7 @@ class Program:
         """The coarsest floating dtype that occurs."""
         text = str(self)
         kinds = {spec.dtype for spec in (*self.inputs, *self.constants.values())}
-        default = "float64" if kinds == {"float64"} and "float32" not in text else "float32"
+        default = "float64" if kinds == {"float64"} and "float32" not in text and "float32" not in self.dtypes else "float32"
         return next((kind for kind in ("bfloat16", "float16") if kind in text), default)
 
     def __str__(self) -> str:
@@ -136,7 +137,8 @@ class Generator:
             self._try(self.rng.choices(self.statements, [weight for weight, _ in self.statements])[0][1])
         body = "".join(f"    {line}\n" for line in [*self.lines, f"return {self._outputs()}"])
         parameters = ", ".join(f"a{position}" for position in range(len(self.inputs)))
-        return Program(f"def f({parameters}):\n{body}", self.inputs, self.constants)
+        dtypes = frozenset(variable.tensor.dtype.name for variable in self.variables)
+        return Program(f"def f({parameters}):\n{body}", self.inputs, self.constants, dtypes)
 
     def _try(self, maker) -> None:
         try:

@@ -94,3 +94,18 @@ def test_what_is_no_whole_number_and_back():
         for tensor in (given, given.double()):
             for got, wanted in zip(torch.compile(function)(tensor), function(tensor), strict=True):
                 assert torch.equal(got, wanted)
+
+
+def test_what_is_no_whole_number_for_constants():
+    """Compilers fold such conversions to other numbers than the processor gives."""
+    whole = torch.tensor([0, 1, -1, 3] * 9)
+    kinds = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+    def function(x):
+        floats = [torch.log2(x), torch.sqrt(x), torch.where(x > 0, x, float("nan")), torch.full((36,), float("inf")) * x.sign()]
+        return [y.to(kind) for y in floats for kind in kinds]
+
+    with torch.no_grad():
+        for tensor in (whole, whole.double()):
+            for got, wanted in zip(torch.compile(function)(tensor), function(tensor), strict=True):
+                assert torch.equal(got, wanted)

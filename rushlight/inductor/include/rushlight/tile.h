@@ -34,7 +34,7 @@ struct read_ahead {
 // A core whose other hardware thread is busy too gives a tile half of the instructions a cycle that it can take. What counts
 // then is how many there are beside the multiplications, so that tiles do several k in a row, reach them by displacements,
 // and say where each value is in its register: what a compiler would move ahead of its use takes registers and costs copies.
-#if defined(__x86_64__) && (RL_LANES == 4 || (RL_LANES == 8 && defined(__AVX__)) || (RL_LANES == 16 && defined(__AVX512F__)))
+#ifdef RL_WHOLE_REGISTERS
 #define RL_SUMS_NOW(sum, x, b0, b1) asm volatile("" : "+v"((sum)[0]), "+v"((sum)[1]) : "v"(x), "v"(b0), "v"(b1))
 #else
 #define RL_SUMS_NOW(sum, x, b0, b1) (void)0

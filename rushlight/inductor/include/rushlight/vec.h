@@ -67,6 +67,10 @@
 #define RL_GCC_AVX
 #endif
 
+#if defined(__x86_64__) && (RL_LANES == 4 || (RL_LANES == 8 && defined(__AVX__)) || (RL_LANES == 16 && defined(__AVX512F__)))
+#define RL_WHOLE_REGISTERS  // vec<float> is one register
+#endif
+
 namespace rl {
 
 constexpr int lanes = RL_LANES;
@@ -277,9 +281,33 @@ template <class V> RL_INLINE auto float_to_half(V v) {
   return (magnitude >= 0x47800000 ? special : finite) | sign;
 }
 
-// Compilers take a conversion to whole numbers and back for a rounding, which would keep NaN and what is out of range.
+// v, of which a compiler knows nothing: it folds conversions of NaN and of what is out of range, to other numbers than those
+// that the processor gives.
+template <class V> RL_INLINE V opaque(V v) {
+#ifdef __x86_64__
+  if constexpr (!is_vector<V>) {
+    asm("" : "+x"(v));
+    return v;
+  }
+#endif
+#ifdef RL_WHOLE_REGISTERS
+  if constexpr (is_wide<V>) {
+    halves<V> parts(v);
+    asm("" : "+v"(parts.part[0]), "+v"(parts.part[1]));
+    return parts.whole();
+  } else {
+    asm("" : "+v"(v));
+  }
+#else
+  asm("" : "+m"(v));
+#endif
+  return v;
+}
+
+// Floating values to whole numbers. Compilers take a conversion and its reverse for a rounding, which would keep NaN and what
+// is out of range.
 template <class R, class V> RL_INLINE R to_integers(V v) {
-  R whole = convert_lanes<R>(v);
+  R whole = convert_lanes<R>(opaque(v));
   if constexpr (!is_vector<V>) asm("" : "+r"(whole));
   else if constexpr (sizeof(element<R>) == 8) asm("" : "+m"(whole));  // which are converted one by one
   return whole;
