@@ -26,7 +26,7 @@ _spec.loader.exec_module(prebuilt)
 KERNELS, PREBUILT, HEADERS = "rushlight/csrc/kernels", "rushlight/csrc/prebuilt", "rushlight/inductor/include"
 COMMON_FLAGS = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Wno-psabi", "-fvisibility=hidden", "-pthread", "-fopenmp",
                 "-fno-exceptions", "-fno-rtti", "-g0", "-fno-threadsafe-statics", "-fno-plt"]  # fmt: skip
-KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast"]
+KERNEL_FLAGS = ["-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", prebuilt.RIGHT_MOVES]
 INSTRUCTIONS = {"baseline": ["-msse4.2", "-mpopcnt"], **prebuilt.INSTRUCTIONS}
 
 

@@ -115,7 +115,7 @@ def _noted(portable: str, found: tuple) -> Library:
 
 def flags_for(debug: bool = False) -> tuple[str, ...]:
     """The compiler's flags."""
-    return DEBUG_FLAGS if debug else (*FLAGS, *_vector_width())
+    return DEBUG_FLAGS if debug else (*FLAGS, prebuilt.RIGHT_MOVES, *_vector_width())
 
 
 def _vector_width() -> tuple[str, ...]:

@@ -14,6 +14,10 @@ from pathlib import Path
 FOLDER = "archives"  # beside this file
 DEFINE = "-DRL_PREBUILT"  # for units that will be linked with an archive
 
+# GCC 12 tuned for Intel's processors turns a branch that sets several values into conditional moves, of which the later ones
+# read flags that an addition between them has changed. Branches that set one value still become moves.
+RIGHT_MOVES = "--param=max-rtl-if-conversion-insns=1"
+
 # The names of features as Linux writes them, and GCC's flags for them.
 _AVX2 = {"avx2": "-mavx2", "fma": "-mfma", "f16c": "-mf16c", "bmi1": "-mbmi", "bmi2": "-mbmi2"}
 _AVX512 = _AVX2 | {name: f"-m{name}" for name in ("avx512f", "avx512bw", "avx512vl", "avx512dq")}

@@ -218,5 +218,6 @@ def matrix_exp(self):
     if not array.size:
         return contiguous(array.copy(), self.dtype)
     finite = np.isfinite(array).all((-1, -2), keepdims=True)
-    result = quietly(scipy_linalg.expm, np.where(finite, array, 0).astype(array.dtype))
-    return contiguous(np.where(finite, result, np.nan), self.dtype)
+    wide = np.result_type(array.dtype, np.float64)  # squaring doubles what rounding left
+    result = quietly(scipy_linalg.expm, np.where(finite, array, 0).astype(wide))
+    return contiguous(np.where(finite, result, np.nan).astype(array.dtype), self.dtype)

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
+from rushlight.inductor.prebuilt import RIGHT_MOVES
+
 HERE = Path(__file__).parent
 INCLUDE = HERE.parents[2] / "rushlight" / "inductor" / "include"
 FLAGS = (
     "-std=c++17 -O2 -fopenmp -fno-math-errno -fno-trapping-math -ffp-contract=fast -shared -fPIC "
-    "-Wall -Wextra -Wno-psabi"
+    f"-Wall -Wextra -Wno-psabi {RIGHT_MOVES}"
 )
 TARGETS = {
     "native": ["-march=native", "-mprefer-vector-width=512"],
