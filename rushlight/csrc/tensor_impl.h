@@ -56,7 +56,7 @@ typedef struct {
     PyObject *array; /* numpy.ndarray over the memory, once somebody asked */
     int array_generation; /* the storage's at that time */
     Py_ssize_t numel; /* -1: not calculated */
-    char contiguous; /* -1: not calculated */
+    signed char contiguous; /* -1: not calculated */
     char inference, fake;
     PyObject *weak_references;
 } TensorImpl;

@@ -239,12 +239,13 @@ class _Count:
         self.history = History()
 
 
-def _remove(code_reference: weakref.ref, found_reference: weakref.ref) -> None:
-    """Remove an entry that will not hold again, because an object that it was made for is gone."""
+def _remove(code_reference: weakref.ref, found_reference: weakref.ref, entries=cache_entries, remove=remove_entry) -> None:
+    """Remove an entry that will not hold again, because an object that it was made for is gone; perhaps when the process ends,
+    and this module's names are gone, too."""
     code, found = code_reference(), found_reference()
-    for entry in cache_entries(code) if code is not None else []:
+    for entry in entries(code) if code is not None else []:
         if entry.guarded_code is found:
-            remove_entry(code, entry)
+            remove(code, entry)
 
 
 def _no_log(stage: str, text: Callable[[], str]) -> None:

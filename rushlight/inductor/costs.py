@@ -65,6 +65,11 @@ def core() -> Core:
     return AVX512 if "avx512f" in features else AVX2 if "avx2" in features else NARROW
 
 
+def multiplies_pairs() -> bool:
+    """Whether the processor multiplies bfloat16 in pairs (AVX-512 BF16), so that a product takes half of the instructions."""
+    return {"avx512f", "avx512_bf16"} <= set(_C.cpu_features())
+
+
 def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) -> dict[str, int]:
     """`rows_at_once`, the number of rows of a product that pass over all panels together, where that should not be all.
 

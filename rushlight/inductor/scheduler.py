@@ -31,7 +31,7 @@ from rushlight.inductor.ordered_loops import Scan, Scatter, Sort, SortedPlaces
 from rushlight.inductor.sizes import Size, as_size, product, stride_along
 
 EPILOGUE_TEMPLATES = (
-    "gemm", "byte_gemm", "bgemm", "convolution", "direct_convolution", "winograd", "convolution_input", "convolution_weight",
+    "gemm", "word_gemm", "bgemm", "convolution", "direct_convolution", "winograd", "convolution_input", "convolution_weight",
     "depthwise", "depthwise_input", "depthwise_weight", "grouped", "grouped_input",
 )  # fmt: skip
 MAX_GROUP_MEMBERS = 64

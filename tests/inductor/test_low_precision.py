@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 import rushlight as torch
+from rushlight.inductor import costs
 from rushlight.nn import functional as F
+from tests.inductor.native_nodes import source_of
 
 KINDS = (torch.bfloat16, torch.float16)
 SHAPES = ((5, 7, 9), (1, 64, 33), (13, 128, 1), (40, 31, 70), (1, 1, 1))
@@ -63,6 +67,26 @@ def test_models_keep_their_weights_small(kind, shape):
                 model[2].weight.double(), model[2].bias.double(),
             )  # fmt: skip
             assert _error(compiled(x), exact) <= 2 * _error(model(x), exact) + 1e-6
+            model[0].weight.mul_(0.5)
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (30, 66, 40)], ids=str)
+def test_pairs(shape, monkeypatch, tmp_path):
+    """What processors run that multiply bfloat16 in pairs, in the same words of C++ on this one."""
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(costs, "multiplies_pairs", lambda: True)
+    rows, depth, columns = shape
+    torch.manual_seed(0)
+    parts = torch.nn.Linear(depth, columns), torch.nn.SiLU(), torch.nn.LayerNorm(columns), torch.nn.Linear(columns, 17)
+    model = torch.nn.Sequential(*parts).to(torch.bfloat16)
+    compiled = torch.compile(model, fullgraph=True)
+    assert source_of(model, torch.randn(rows, depth).to(torch.bfloat16)).count("rl::word_gemm(") == 2
+    with torch.no_grad():
+        for count in (rows, rows, rows + 1, 2 * rows + 3):
+            x = torch.randn(count, depth).to(torch.bfloat16)
+            exact = copy.deepcopy(model).double()(x.double())
+            assert _error(compiled(x), exact) <= 2 * _error(model(x), exact) + 1e-6
+            assert _error(compiled(x.t().contiguous().t()), exact) <= 2 * _error(model(x), exact) + 1e-6
             model[0].weight.mul_(0.5)
 
 

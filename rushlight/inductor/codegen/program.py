@@ -48,7 +48,7 @@ HEADERS = ("vec", "elementwise", "math", "reduce", "parallel", "checks")
 
 # Read only for the templates that need them: a program of loops compiles in half the time.
 TEMPLATE_HEADERS = {
-    "gemm": "gemm", "bgemm": "gemm", "byte_gemm": "byte_gemm", "attention": "attention", "convolution": "conv",
+    "gemm": "gemm", "bgemm": "gemm", "word_gemm": "word_gemm", "attention": "attention", "convolution": "conv",
     "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
     "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
     "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise", "grouped": "grouped",

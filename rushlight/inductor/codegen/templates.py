@@ -75,24 +75,26 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Kernel
         ]
         return lines
 
-    def _byte_gemm(self) -> list[str]:
+    def _word_gemm(self) -> list[str]:
+        """A product of bytes, whose stores are compiled with it, or of bfloat16."""
         template = self.template
         a, b = template.operands["a"], template.operands["b"]
         depth, constant = template.parameters["depth"], template.parameters["packed_once"]
+        stored = self.element_type(b.buffer)
         address, strides = self.pointer_to(a), "_".join(map(str, b.strides))
         arguments = texts(*b.strides, depth, template.columns)
-        name = f"bytes_{b.buffer}_{b.offset}_{strides}"
-        words = as_size(depth + 8)  # rounded up, and one more for what sums begin with
-        lines = self.pack(PackedOperand(name, b, words, template.columns, constant, "rl::pack_bytes", arguments, int8))
+        name = f"words_{b.buffer}_{b.offset}_{strides}"
+        words = as_size(depth + 8 // stored.itemsize)  # rounded up, and one more for what sums begin with
+        lines = self.pack(PackedOperand(name, b, words, template.columns, constant, "rl::pack_words", arguments, stored))
         self.kernel.work = as_size(template.rows * template.columns * depth)
-        return [
-            *lines,
-            f"rl::byte_gemm({size_text(template.rows)}, {address}, {size_text(a.strides[0])}, panels, "
-            f"{texts(template.columns, depth)},",
-            "    [&](auto lane, long x, long r, auto value) {",
-            *[f"  {line}" for line in self.epilogue()],
-            "});",
-        ]
+        call = (
+            f"rl::word_gemm({size_text(template.rows)}, {address}, {size_text(a.strides[0])}, panels, "
+            f"{texts(template.columns, depth)},"
+        )
+        if stored is not int8:
+            return [*lines, call, *self.results(template.columns, ");")]
+        stores = [f"  {line}" for line in self.epilogue()]
+        return [*lines, call, "    [&](auto lane, long x, long r, auto value) {", *stores, "});"]
 
     def pack(self, operand: PackedOperand) -> list[str]:
         """Takes the packed operand as the parameter `panels`; the statement that packs one which changes from run to run."""

@@ -1,12 +1,13 @@
 """Lowering of matrix products to templates; bias and activations become epilogues.
 
 All are calculated in float32. Of a product's factors the second stays in its own type until the kernel reads it; other
-operands in bfloat16 or float16 are widened by what makes them.
+operands in bfloat16 or float16 are widened by what makes them. Where the processor multiplies bfloat16 in pairs, both factors
+of a product with a constant stay as they are.
 """
 
 from __future__ import annotations
 
-from rushlight.core.dtype import dtype, float32, int32
+from rushlight.core.dtype import bfloat16, dtype, float32, int32
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor import costs
 from rushlight.inductor.ir import Constant, Operand
@@ -36,11 +37,20 @@ def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
         return graph.pointwise((rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
     right = graph.strided_operand(mat2, (depth, columns))
     constant = graph.is_constant_buffer(right.buffer)
+    if constant and self.dtype is mat2.dtype is bfloat16 and costs.multiplies_pairs():
+        return _product_by_words(graph, self, right, (rows, columns), bfloat16)
     operands = {"a": _left(graph, in_float32(graph, self), (rows, depth)), "b": right}
     return graph.template(
         "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant,
         **costs.passes(rows, columns, depth),
     )  # fmt: skip
+
+
+def _product_by_words(graph, self: TensorBox, right: Operand, size: tuple, kind: dtype) -> TensorBox:
+    """The product with `right` of elements that the processor multiplies several at a time; sums are in int32 or float32."""
+    operands = {"a": graph.strided_operand(self, self.size, unit_dim=1), "b": right}
+    depth, constant = self.size[1], graph.is_constant_buffer(right.buffer)
+    return graph.template("word_gemm", size, kind, *size, operands, depth=depth, packed_once=constant)
 
 
 def _left(graph, self: TensorBox, size: tuple) -> Operand:
@@ -72,11 +82,7 @@ def int_mm(graph, self, mat2):
     (rows, depth), columns = self.size, mat2.size[1]
     if not (rows and columns and depth):
         return graph.pointwise((rows, columns), int32, lambda index: Constant(int32, 0))
-    operands = {"a": graph.strided_operand(self, self.size, unit_dim=1), "b": graph.strided_operand(mat2, mat2.size)}
-    constant = graph.is_constant_buffer(operands["b"].buffer)
-    return graph.template(
-        "byte_gemm", (rows, columns), int32, rows, columns, operands, depth=depth, packed_once=constant
-    )
+    return _product_by_words(graph, self, graph.strided_operand(mat2, mat2.size), (rows, columns), int32)
 
 
 @lowering("bmm")

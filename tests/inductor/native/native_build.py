@@ -23,7 +23,7 @@ FLAGS = (
     f"-Wall -Wextra -Wno-psabi {RIGHT_MOVES}"
 )
 TARGETS = {
-    "native": ["-march=native", "-mprefer-vector-width=512"],
+    "native": ["-march=native", *(["-mprefer-vector-width=512"] if platform.machine() == "x86_64" else [])],
     "avx2": ["-mavx2", "-mfma", "-mno-avx512f"],
     "wide": ["-mavx2", "-mfma", "-mno-avx512f", "-DRL_LANES=16", "-O1"],  # what processors with AVX-512 run, in halves
     "baseline": [],

@@ -1,13 +1,12 @@
-// A program that multiplies small integers stored in every type that panels can have, and as bytes; the results are exact.
+// A program that multiplies small integers stored in every type that panels can have, and by words; the results are exact.
 // Prints a line per type with the number of wrong results.
-#include <rushlight/gemm.h>
-#include <rushlight/byte_gemm.h>
+#include <rushlight/word_gemm.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 using namespace rl;
 
-static const long row_counts[] = {1, 3, 5, 13, 40}, depths[] = {1, 4, 7, 33}, column_counts[] = {1, 31, 70};
+static const long row_counts[] = {1, 3, 5, 13, 40}, depths[] = {1, 4, 7, 33, 72}, column_counts[] = {1, 31, 70};
 
 template <class S> static long wrong_products(long m, long k, long n, bool transposed) {
   const scalar_lane lane;
@@ -36,17 +35,39 @@ template <class S> static long wrong_products(long m, long k, long n, bool trans
 static long wrong_bytes(long m, long k, long n, bool transposed) {
   const long k_stride = transposed ? 1 : n, n_stride = transposed ? k : 1;
   int8_t *a = new int8_t[m * k], *b = new int8_t[k * n];
-  int8_t* packed = new int8_t[byte_panel_size(k) * ((n + tile_columns - 1) / tile_columns)];
+  int8_t* packed = new int8_t[word_panel_size<int8_t>(k) * ((n + tile_columns - 1) / tile_columns)];
   int32_t* c = new int32_t[m * n];
   for (long i = 0; i < m * k; ++i) a[i] = (int8_t)rand();
   for (long i = 0; i < k * n; ++i) b[i] = (int8_t)rand();
-  pack_bytes(b, k_stride, n_stride, k, n, packed);
-  byte_gemm(m, a, k, packed, n, k, [&](auto to, long r, long j, auto value) { to.store(c + r * n + j, value); });
+  pack_words(b, k_stride, n_stride, k, n, packed);
+  word_gemm(m, a, k, packed, n, k, [&](auto to, long r, long j, auto value) { to.store(c + r * n + j, value); });
   long wrong = 0;
   for (long i = 0; i < m; ++i)
     for (long j = 0; j < n; ++j) {
       int32_t total = 0;
       for (long q = 0; q < k; ++q) total += a[i * k + q] * b[q * k_stride + j * n_stride];
+      wrong += total != c[i * n + j];
+    }
+  delete[] a, delete[] b, delete[] c, delete[] packed;
+  return wrong;
+}
+
+static long wrong_pairs(long m, long k, long n, bool transposed) {
+  const scalar_lane lane;
+  const long k_stride = transposed ? 1 : n, n_stride = transposed ? k : 1;
+  bfloat16 *a = new bfloat16[m * k], *b = new bfloat16[k * n];
+  bfloat16* packed = new bfloat16[word_panel_size<bfloat16>(k) * ((n + tile_columns - 1) / tile_columns)];
+  float* c = new float[m * n];
+  for (long i = 0; i < m * k; ++i) lane.store(a + i, (float)(rand() % 257 - 128));
+  for (long i = 0; i < k * n; ++i) lane.store(b + i, (float)(rand() % 257 - 128));
+  pack_words(b, k_stride, n_stride, k, n, packed);
+  const auto emit = [=](auto to, long r, long j, auto value) { to.store(c + r * n + j, value); };
+  word_gemm(m, a, k, packed, n, k, epilogue_of(emit));
+  long wrong = 0;
+  for (long i = 0; i < m; ++i)
+    for (long j = 0; j < n; ++j) {
+      float total = 0.0f;
+      for (long q = 0; q < k; ++q) total += lane.load(a + i * k + q) * lane.load(b + q * k_stride + j * n_stride);
       wrong += total != c[i * n + j];
     }
   delete[] a, delete[] b, delete[] c, delete[] packed;
@@ -67,4 +88,5 @@ int main() {
   report("half", wrong_products<half>);
   report("int8", wrong_products<int8_t>);
   report("bytes", wrong_bytes);
+  report("pairs", wrong_pairs);
 }

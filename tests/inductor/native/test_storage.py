@@ -1,4 +1,4 @@
-"""Products of panels stored in every type, and of bytes, on this machine's instruction sets and, emulated, on NEON."""
+"""Products of panels stored in every type, and by words, on this machine's instruction sets and, emulated, on NEON."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ def test_products_of_every_storage_type_are_exact(target, tmp_path):
     assert built.returncode == 0, built.stderr
     run = subprocess.run([EMULATED[1], str(program)] if target == "neon" else [str(program)], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.split() == ["float", "0", "bfloat16", "0", "half", "0", "int8", "0", "bytes", "0"]
+    assert run.stdout.split() == ["float", "0", "bfloat16", "0", "half", "0", "int8", "0", "bytes", "0", "pairs", "0"]

@@ -151,7 +151,7 @@ __attribute__((noinline)) void filter_tile(const float* a, const float* a_second
 }
 
 // use(pixels, ...) for every number of pixels that a strip can have.
-#if RL_LANES == 16
+#ifdef RL_TALL_TILES
 #define RL_EACH_STRIP(use, ...) RL_EACH_TILE(use, __VA_ARGS__) use(13, __VA_ARGS__) use(14, __VA_ARGS__)
 #else
 #define RL_EACH_STRIP(use, ...) RL_EACH_TILE(use, __VA_ARGS__)
@@ -218,6 +218,7 @@ void conv2d_direct(const float* x, image_strides at, const float* packed, const 
 #define RL_STRIP_ADDRESS(rows, ...) filter_tile<rows>,
 RL_KERNEL strip_split::strip_split(long width) : width(width) {
   static constexpr tile_function tiles[] = {RL_EACH_STRIP(RL_STRIP_ADDRESS)};
+  static_assert(sizeof tiles / sizeof *tiles == strip_rows, "a tile for every number of pixels");
   paired = width > 1 && 2 * width <= strip_rows;
   in_row = width ? (width + strip_rows - 1) / strip_rows : 1;
   large = (int)(paired ? 2 * width : width ? (width + in_row - 1) / in_row : 1);

@@ -12,6 +12,7 @@
 namespace rl {
 
 #if RL_LANES == 16 || defined(__aarch64__)
+#define RL_TALL_TILES
 constexpr int tile_rows = 12;  // 24 accumulators of 32 registers
 #else
 constexpr int tile_rows = 6;  // 12 accumulators of 16 registers
@@ -191,7 +192,7 @@ RL_INLINE void tile(const float* a, long a_row, long a_column, const S* b, long 
 }
 
 // use(rows, ...) for every number of rows that a tile can have.
-#if RL_LANES == 16
+#ifdef RL_TALL_TILES
 #define RL_EACH_TILE(use, ...)                                                                                          \
   use(1, __VA_ARGS__) use(2, __VA_ARGS__) use(3, __VA_ARGS__) use(4, __VA_ARGS__) use(5, __VA_ARGS__)                   \
   use(6, __VA_ARGS__) use(7, __VA_ARGS__) use(8, __VA_ARGS__) use(9, __VA_ARGS__) use(10, __VA_ARGS__)                  \
@@ -262,6 +263,7 @@ template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_bl
 #define RL_TILE_ADDRESS(rows, S) tile<rows, S>,
 template <class S> row_cut<S>::row_cut(long rows) : row_blocks(rows) {
   static constexpr tile_function<S> tiles[] = {RL_EACH_TILE(RL_TILE_ADDRESS, S)};
+  static_assert(sizeof tiles / sizeof *tiles == tile_rows, "a tile for every number of rows");
   large_tile = tiles[large - 1];
   small_tile = tiles[small() - 1];
 }

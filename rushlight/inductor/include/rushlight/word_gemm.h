@@ -1,0 +1,202 @@
+// Products of elements narrower than their sums, by words of 32 bits: C[M, N] = A[M, K] * B[K, N] of 8-bit integers with sums
+// in 32 bits, exact modulo 2^32, or of bfloat16 with sums in float.
+//
+// A word has four bytes or two bfloat16 of successive k. B is packed once into panels of NR columns of words: [ceil(N / NR)]
+// [words of K][NR], padded with zeros, each panel followed by what its sums begin with. Where the processor multiplies
+// unsigned by signed bytes (AVX-512 VNNI), A gets an offset of 128 and the sums begin with -128 times the column's.
+#pragma once
+
+#include <rushlight/gemm.h>
+
+namespace rl {
+
+#if RL_LANES == 16 && defined(__AVX512VNNI__)
+#define RL_VNNI
+constexpr int32_t byte_offset = 128;
+#else
+constexpr int32_t byte_offset = 0;
+#endif
+
+// How words of elements T are multiplied: add_dot gives `sum` plus the products of a word with those of each lane.
+template <class T> struct words;
+
+template <> struct words<int8_t> {
+  using sum = int32_t;
+  static constexpr int size = 4;
+
+  static RL_INLINE int32_t begin(int8_t value) { return -byte_offset * value; }
+  static RL_INLINE vec<int32_t> add_dot(vec<int32_t> sum, int32_t word, vec<int32_t> b) {
+#ifdef RL_VNNI
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(splat<vec<int32_t>>(word ^ (int32_t)0x80808080)), "v"(b));
+#else
+    RL_UNROLL for (int i = 0; i < 4; ++i) sum += (int32_t)(int8_t)(word >> (8 * i)) * ((b << (24 - 8 * i)) >> 24);
+#endif
+    return sum;
+  }
+};
+
+template <> struct words<bfloat16> {
+  using sum = float;
+  static constexpr int size = 2;
+
+  static RL_INLINE float begin(bfloat16) { return 0.0f; }
+  static RL_INLINE vec<float> add_dot(vec<float> sum, int32_t word, vec<int32_t> b) {
+#if RL_LANES == 16 && defined(__AVX512BF16__)
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(splat<vec<int32_t>>(word)), "v"(b));
+#else
+    constexpr int32_t high = (int32_t)0xffff0000;
+    sum += bitcast<float>((uint32_t)word << 16) * bitcast<vec<float>>(b << 16);
+    sum += bitcast<float>(word & high) * bitcast<vec<float>>(b & high);
+#endif
+    return sum;
+  }
+};
+
+template <class T> constexpr long words_of(long depth) { return (depth + words<T>::size - 1) / words<T>::size; }
+// Elements of a panel.
+template <class T> constexpr long word_panel_size(long depth) { return (words_of<T>(depth) + 1) * tile_columns * words<T>::size; }
+
+// The words of a panel: whole ones of columns that lie in one piece are moved as such.
+template <class T>
+RL_INLINE void pack_panel_words(const T* b, long k_stride, long n_stride, long depth, long width, T* out) {
+  constexpr int size = words<T>::size;
+  const bool whole = k_stride == 1 && n_stride % size == 0 && (uintptr_t)b % sizeof(int32_t) == 0;
+  const long moved = whole ? depth / size / lanes * lanes : 0;
+  for (long j = 0; moved && j < tile_columns; j += lanes) {
+    const long rows = width - j < 0 ? 0 : width - j < lanes ? width - j : lanes;
+    pack_transposed((const float*)b + j * n_stride / size, n_stride / size, rows, moved, (float*)out + j, tile_columns);
+  }
+  __builtin_memset(out + moved * tile_columns * size, 0, (words_of<T>(depth) - moved) * tile_columns * sizeof(int32_t));
+  for (long j = 0; j < width; ++j)
+    for (long k = moved * size; k < depth; ++k)
+      out[(k / size * tile_columns + j) * size + k % size] = b[k * k_stride + j * n_stride];
+}
+
+// Called by every thread of a parallel region, or by one outside.
+template <class T>
+__attribute__((noinline)) void pack_words(const T* b, long k_stride, long n_stride, long depth, long columns, T* packed) {
+  const long panels = (columns + tile_columns - 1) / tile_columns;
+  for (const long panel : shared(panels)) {
+    T* out = packed + panel * word_panel_size<T>(depth);
+    const T* from = b + panel * tile_columns * n_stride;
+    const long width = smallest(columns - panel * tile_columns, (long)tile_columns);
+    pack_panel_words(from, k_stride, n_stride, depth, width, out);
+    typename words<T>::sum total[tile_columns] = {};
+    if (words<T>::begin(T{1}) != 0)
+      for (long j = 0; j < width; ++j)
+        for (long k = 0; k < depth; ++k) total[j] += words<T>::begin(from[k * k_stride + j * n_stride]);
+    __builtin_memcpy(out + words_of<T>(depth) * tile_columns * words<T>::size, total, sizeof total);
+  }
+}
+
+// A word of a row, or the last elements and zeros.
+template <class T> RL_INLINE int32_t load_word(const T* p, long left) {
+  int32_t word = 0;
+  if (left >= words<T>::size) __builtin_memcpy(&word, p, sizeof word);
+  else
+    for (long i = 0; i < left; ++i) __builtin_memcpy((char*)&word + i * sizeof(T), p + i, sizeof(T));
+  return word;
+}
+
+// Words of `Rows` rows of A, by pointers as rows_along has them.
+template <int Rows, class T> struct word_rows {
+  static constexpr int count = (Rows + 2) / 3;
+  const T* at[count];
+  long row;
+
+  RL_INLINE word_rows(const T* first, long row) : row(row) {
+    RL_UNROLL for (int i = 0; i < count; ++i) at[i] = first + 3 * i * row;
+  }
+  RL_INLINE int32_t read(int r, int word, long left) {
+    RL_ADDRESS_NOW(row);
+    return load_word(at[r / 3] + r % 3 * row + word * words<T>::size, left);
+  }
+  RL_INLINE void advance(int count_words) {
+    RL_UNROLL for (int i = 0; i < count; ++i) {
+      at[i] += count_words * words<T>::size;
+      RL_ADDRESS_NOW(at[i]);
+    }
+  }
+};
+
+// sum[r] += a word of row r times a row of words of a panel, r < Rows.
+template <int Rows, class T, class V>
+RL_INLINE void add_words(V (&sum)[Rows][2], word_rows<Rows, T>& a, int word, long left, const T* panel) {
+  const auto b0 = load_bytes<vec<int32_t>>(panel), b1 = load_bytes<vec<int32_t>>(panel + lanes * words<T>::size);
+  RL_UNROLL for (int r = 0; r < Rows; ++r) {
+    const int32_t x = a.read(r, word, left);
+    sum[r][0] = words<T>::add_dot(sum[r][0], x, b0);
+    sum[r][1] = words<T>::add_dot(sum[r][1], x, b1);
+    if constexpr (Rows >= 4) RL_SUMS_NOW(sum[r], b0, b0, b1);
+  }
+}
+
+// c[r][0..NR) = the sums over K of A's row r times one panel.
+template <int Rows, class T>
+__attribute__((noinline)) void word_tile(const T* a, long a_row, const T* panel, long depth, typename words<T>::sum* c,
+                                         read_ahead ahead) {
+  constexpr int size = words<T>::size, steps = 4;
+  constexpr long width = tile_columns * size;
+  using V = vec<typename words<T>::sum>;
+  V sum[Rows][2];
+  RL_UNROLL for (int r = 0; r < Rows; ++r)
+    RL_UNROLL for (int j = 0; j < 2; ++j) sum[r][j] = load_bytes<V>(panel + words_of<T>(depth) * width + j * lanes * size);
+  word_rows<Rows, T> rows(a, a_row);
+  const long groups = depth / (size * steps);
+  ahead = ahead.over(groups);
+  RL_ROLLED for (long group = 0; group < groups; ++group, panel += width * steps) {
+    RL_UNROLL for (int i = 0; i < steps; ++i) add_words(sum, rows, i, size, panel + i * width);
+    ahead.step();
+    rows.advance(steps);
+  }
+  RL_ROLLED for (long left = depth - groups * size * steps; left > 0; left -= size, panel += width) {
+    add_words(sum, rows, 0, left, panel);
+    rows.advance(1);
+  }
+  RL_UNROLL for (int r = 0; r < Rows; ++r)
+    RL_UNROLL for (int j = 0; j < 2; ++j) __builtin_memcpy(c + r * tile_columns + j * lanes, &sum[r][j], sizeof(V));
+}
+
+// Hands a tile's results to the epilogue: emit(lane, row, column, value), for columns below N; or to one by its address.
+template <class E>
+RL_INLINE void emit_words(const int32_t* c, row_block block, long first_column, long columns, const E& emit) {
+  const long left = columns - first_column, width = left < tile_columns ? left : tile_columns;
+  for (int r = 0; r < block.rows; ++r) {
+    const int32_t* values = c + r * tile_columns;
+    long j = 0;
+    for (; j + lanes <= width; j += lanes)
+      emit(vector_lane{}, block.first + r, first_column + j, load_bytes<vec<int32_t>>(values + j));
+    if (columns % lanes)  // known to be zero at compile time for most shapes, which spares the scalar epilogue
+      for (; j < width; ++j) emit(scalar_lane{}, block.first + r, first_column + j, values[j]);
+  }
+}
+RL_INLINE void emit_words(const float* c, row_block block, long first_column, long columns, const epilogue& emit) {
+  emit_block(c, block, 0, first_column, columns, emit);
+}
+
+// emit(lane, row, column, value) with int32 values, or an epilogue of float; A has unit stride along K. Called by all threads
+// of a parallel region; ends with a barrier.
+template <class T, class E>
+RL_INLINE void word_gemm(long m, const T* a, long a_row, const T* packed, long columns, long depth, const E& emit) {
+  const long panels = (columns + tile_columns - 1) / tile_columns, full = m / tile_rows;
+  const long blocks = full + (m % tile_rows + 3) / 4;  // few tiles are compiled for every graph: what is left goes by fours
+  const long share = word_panel_size<T>(depth) * (long)sizeof(T) / (blocks ? blocks : 1);
+  for (const long task : shared(panels * blocks)) {
+    alignas(64) typename words<T>::sum c[tile_rows * tile_columns];
+    const long i = task % blocks, first = i < full ? i * tile_rows : full * tile_rows + (i - full) * 4;
+    const row_block block = {first, i < full ? tile_rows : (int)smallest(m - first, 4)};
+    const T *rows = a + block.first * a_row, *panel = packed + task / blocks * word_panel_size<T>(depth);
+    const long next = task / blocks + 1 < panels ? task / blocks + 1 : 0;
+    const read_ahead ahead = {(const char*)(packed + next * word_panel_size<T>(depth)) + i * share, share};
+    switch (block.rows) {
+      case 1: word_tile<1>(rows, a_row, panel, depth, c, ahead); break;
+      case 2: word_tile<2>(rows, a_row, panel, depth, c, ahead); break;
+      case 3: word_tile<3>(rows, a_row, panel, depth, c, ahead); break;
+      case 4: word_tile<4>(rows, a_row, panel, depth, c, ahead); break;
+      default: word_tile<tile_rows>(rows, a_row, panel, depth, c, ahead);
+    }
+    emit_words(c, block, task / blocks * tile_columns, columns, emit);
+  }
+}
+
+}  // namespace rl
