@@ -140,6 +140,8 @@ PROGRAMS = {
     "flattened": lambda x: x.view(-1).view(x.size(0), x.size(1) * x.size(-1)),
     "zeros": lambda x: torch.zeros(x.shape) + x,
     "full of a size": lambda x: torch.full((x.shape[0], 2), 1.0) * x.shape[0],
+    "sizes of the front and others": lambda x: (x.view(x.size()[:-1] + (2, -1)), x.reshape((x.shape[0] * 3,) + x.shape[2:])),
+    "sizes behind others": lambda x: (x.expand((2,) + x.shape), (2, 1) + x.shape, x.shape + x.shape[:1] * 2),
     "length": lambda x: x * len(x),
     "numel": lambda x: (x / x.numel(), x.shape.numel(), x.shape[1:].numel()),
     "half": lambda x: (x[: x.shape[0] // 2], x[x.shape[0] // 2 :]),

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core.size import Size
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, IN_PLACE, Value
 from rushlight.dynamo.values.constant import ConstantValue, fold, raised
@@ -33,7 +34,7 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         if not isinstance(left, ObjectValue) and not isinstance(right, ObjectValue):
             return tx.call_in_graph("call_function", function, [left, right], {})
-    if left.is_constant() and right.is_constant():
+    if left.is_constant() and right.is_constant() and not (_is_open(left) or _is_open(right)):
         return fold(BINARY[plain], left, right)
     if isinstance(left, SequenceValue) and plain in "+*":
         return _sequence_arithmetic(tx, symbol, left, right)
@@ -48,6 +49,11 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     if plain in _OF_SETS and isinstance(left, SetValue | DictViewValue) and isinstance(right, SetValue | DictViewValue):
         return _set_arithmetic(tx, plain, in_place, left, right)
     return by_methods(tx, function, in_place, left, right)
+
+
+def _is_open(value: Value) -> bool:
+    """Whether a value is a sequence that its use as a constant would fix sizes of."""
+    return isinstance(value, SequenceValue) and value.is_open()
 
 
 def _inherited(tx: Translator, symbol: str, left: Value, right: Value, name: str) -> Value | None:
@@ -121,7 +127,8 @@ def _sequence_arithmetic(tx: Translator, symbol: str, left: SequenceValue, right
         tx.effects.mutates(left)
         left.items[:] = items
         return left
-    return SequenceValue(items, tuple if hasattr(left.kind, "_fields") else left.kind)
+    kind = Size if isinstance(right, SequenceValue) and right.kind is Size else left.kind
+    return SequenceValue(items, tuple if hasattr(kind, "_fields") else kind)
 
 
 def compare(tx: Translator, symbol: str, left: Value, right: Value) -> Value:

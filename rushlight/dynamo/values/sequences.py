@@ -67,7 +67,7 @@ class SequenceValue(Value):
 
     def is_open(self) -> bool:
         """Whether an open integer is among the items: as a constant the sequence would fix it."""
-        return any(type(item) is SymbolicValue for item in self.items)
+        return any(type(item) is SymbolicValue or isinstance(item, SequenceValue) and item.is_open() for item in self.items)
 
     def constant(self) -> Any:
         if self.is_mutable:
