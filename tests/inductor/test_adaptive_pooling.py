@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -48,3 +50,16 @@ def test_other_types():
 def test_open_sizes():
     for size in (8, 11):
         check(lambda x: F.adaptive_avg_pool2d(x, 5) + F.adaptive_max_pool2d(x, 5), image(size, 2, size + 3, 9), dynamic=True)
+
+
+def test_gradients_of_open_sizes():
+    def gradient(pool, x):
+        return torch.autograd.grad(pool(x).square().sum(), x)
+
+    compiled = torch.compile(lambda x: F.adaptive_avg_pool2d(x, 2), fullgraph=True, dynamic=True)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        for size in ((8, 8), (7, 9), (4, 5)):
+            x = image(2, 3, *size).requires_grad_()
+            torch.testing.assert_close(gradient(compiled, x), gradient(lambda x: F.adaptive_avg_pool2d(x, 2), x))
+    assert not warned

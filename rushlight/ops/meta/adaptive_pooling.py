@@ -46,7 +46,8 @@ def pooled_sizes(self: Tensor, output_size: Sequence[int], name: str) -> tuple[i
 def longest_window(inputs: int, outputs: int) -> int:
     """The number of elements in the longest window; the shortest has one less, or as many."""
     each, rest = divmod(inputs, outputs)
-    return each + (rest > 0) + (rest > math.gcd(inputs, outputs))  # they begin at multiples of the divisor, over `outputs`
+    # Windows begin at multiples of the divisor, over `outputs`. Open sizes are compared by what is no number.
+    return each + bool(rest > 0) + bool(rest > math.gcd(inputs, outputs))
 
 
 @meta("_adaptive_avg_pool2d")
