@@ -19,7 +19,7 @@ from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.instructions import PYTHON
-from rushlight.dynamo.session import Session
+from rushlight.dynamo.session import Session, is_hashed_by_identity
 from rushlight.dynamo.sources import Attribute, Content, Held, Source
 from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values import builtin, operators
@@ -174,7 +174,7 @@ class Services:
 
     def held_object(self, value: Value) -> Any:
         """The module, parameter or buffer itself for one that is guarded by its identity, as which it may be a key; or None."""
-        if isinstance(value, ModuleValue) and value.kind.__hash__ is object.__hash__ and value.kind.__eq__ is object.__eq__:
+        if isinstance(value, ModuleValue) and is_hashed_by_identity(value.kind):
             return value.real
         if isinstance(value, TensorValue) and isinstance(value.source, Held):
             return self.graph.attributes.get(value.graph_node.target)

@@ -370,10 +370,15 @@ def _may_be_another(made: Value) -> bool:
     return made.source is not None and isinstance(made, _BY_LIKENESS) and not isinstance(made, ModuleValue)
 
 
+def is_hashed_by_identity(kind: type) -> bool:
+    """Whether objects of a class are one key only if they are one object."""
+    return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+
+
 def is_key(value: Any) -> bool:
     """Whether an object may be a key of a followed dict: its hash and equality run no code of the program."""
     if type(value) is tuple:
         return all(is_key(item) and not isinstance(item, Tensor) for item in value)
-    if type(value) in (type, Tensor, Parameter, Buffer):
+    if type(value) in (type, Tensor, Parameter, Buffer) or isinstance(value, Module) and is_hashed_by_identity(type(value)):
         return True
     return is_constant_value(value) or isinstance(value, types.FunctionType | types.BuiltinFunctionType)

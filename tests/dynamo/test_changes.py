@@ -176,3 +176,22 @@ def test_guards_are_readable_python():
     exec(text, scope)
     for args in ((ones(), 3, ["c", "d"]), (ones(), 4, ["c", "d"]), (ones(), 3, []), (torch.ones(3), 3, ["c", "d"])):
         assert bool(scope["guard"](*args, globals(), None)) == entry.check_fn(*args, globals(), None)
+
+
+def test_dicts_whose_keys_are_modules():
+    net, other = nn.Sequential(nn.Linear(3, 3), nn.ReLU()), nn.Linear(3, 3)
+
+    def attend(x, cache):
+        known = net[0] in cache, [type(module).__name__ for module in cache]
+        cache[net[0]] = torch.cat([cache[net[0]], net[0](x)]) if net[0] in cache else net[0](x)
+        cache.pop(other, None)
+        return net[1](cache[net[0]]), known
+
+    compiled = torch.compile(attend, fullgraph=True)
+    for given in ({}, {net[0]: torch.ones(1, 3)}, {other: torch.ones(3), net[0]: torch.ones(2, 3)}, {net: 1}):
+        ours, theirs = dict(given), dict(given)
+        for x in (torch.randn(2, 3), torch.randn(2, 3)):
+            (found, known), (expected, wanted) = compiled(x, ours), attend(x, theirs)
+            torch.testing.assert_close(found, expected)
+            assert known == wanted and list(ours) == list(theirs)
+            torch.testing.assert_close(list(ours.values()), list(theirs.values()))
