@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 
@@ -142,6 +143,12 @@ PROGRAMS = {
     "full of a size": lambda x: torch.full((x.shape[0], 2), 1.0) * x.shape[0],
     "sizes of the front and others": lambda x: (x.view(x.size()[:-1] + (2, -1)), x.reshape((x.shape[0] * 3,) + x.shape[2:])),
     "sizes behind others": lambda x: (x.expand((2,) + x.shape), (2, 1) + x.shape, x.shape + x.shape[:1] * 2),
+    "rounded quotients": lambda x: (
+        x.new_zeros(int(x.shape[0] / 2)), x.new_ones(math.ceil((x.shape[0] + 8) / 3)), int(x.shape[0]), math.ceil(x.shape[0]),
+        x.new_ones(math.floor(float(x.shape[0]) * 1.5)), F.pad(x, (0, math.ceil(0.25 * x.shape[0]) * 4 - x.shape[0] + 8)),
+    ),
+    "windows": lambda x: x.view(int(x.shape[0] / (6 * 4 / 4 / 6)), 3, -1) + int(x.shape[0] * 3 / 3),
+    "a quotient of sizes as a result": lambda x: (x + 1, x.shape[0] / 7, float(x.shape[0]), x.shape[0] / (x.shape[0] + x.shape[1])),
     "length": lambda x: x * len(x),
     "numel": lambda x: (x / x.numel(), x.shape.numel(), x.shape[1:].numel()),
     "half": lambda x: (x[: x.shape[0] // 2], x[x.shape[0] // 2 :]),
@@ -248,6 +255,9 @@ def test_a_range_over_a_size_holds_for_this_size():
         lambda x: x * {3: 1, 4: 2, 5: 3, 6: 4}[x.shape[0]],
         lambda x: x * [1, 2, 3, 4, 5, 6, 7][x.shape[0]],
         lambda x: x * (x.shape[0] / 2) * float(x.shape[0]),
+        lambda x: x * int(x.shape[0] * 0.7) + int(x.shape[0] / 7 * 3) + math.ceil(x.shape[0] / 3 / 5) + int(49 / (49 / x.shape[0])),
+        lambda x: x * round(x.shape[0] / 2) + int(-x.shape[0] / 2) + x.shape[0] / 2 // 1 - abs(x.shape[0] / 2 - 3),
+        lambda x: x / (x.shape[0] / 4) if x.shape[0] / 4 > 1 and x.shape[0] / 2 == 2 else x * (x.shape[0] / 3).is_integer(),
         lambda x: x * (1 << x.shape[0]),
         lambda x: x * (x.shape[0] in (3, 5)),
         lambda x: x * len("ab" * x.shape[0]),

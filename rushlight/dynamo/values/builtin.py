@@ -20,6 +20,8 @@ from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import FixedValue, fold
 from rushlight.dynamo.values.construction import call_plainly
 from rushlight.dynamo.values.objects import ObjectValue
+from rushlight.dynamo.values.open_quotients import is_open_number
+from rushlight.dynamo.values.symbolic import ROUNDINGS
 from rushlight.dynamo.values.tensor import TensorValue
 
 if TYPE_CHECKING:
@@ -56,8 +58,9 @@ class BuiltinValue(FixedValue):
                 if error.__traceback__.tb_next is None:  # the arguments do not fit the handler
                     raise GraphBreak(f"{self}() with these arguments") from None
                 raise
-        if self.value in SPECIAL and args and isinstance(args[0], ObjectValue):
-            return args[0].method(tx, SPECIAL[self.value], args[1:], kwargs)
+        special = SPECIAL.get(self.value)
+        if args and (special and isinstance(args[0], ObjectValue) or special in ROUNDINGS and is_open_number(args[0])):
+            return args[0].method(tx, special, args[1:], kwargs)
         if self.value in PURE and any(isinstance(value, TensorValue) for value in args):
             return tx.call_in_graph("call_function", self.value, args, kwargs)
         if self.value in PURE:

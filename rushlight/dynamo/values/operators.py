@@ -13,6 +13,7 @@ from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python, plainly
 from rushlight.dynamo.values.mappings import DictValue, DictViewValue
 from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
+from rushlight.dynamo.values.open_quotients import quotient
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.sets import SetValue, operand
 from rushlight.dynamo.values.tensor import TensorValue
@@ -34,6 +35,9 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         if not isinstance(left, ObjectValue) and not isinstance(right, ObjectValue):
             return tx.call_in_graph("call_function", function, [left, right], {})
+    opened = quotient(plain, left, right) if plain in "/*" else None
+    if opened is not None:
+        return opened
     if left.is_constant() and right.is_constant() and not (_is_open(left) or _is_open(right)):
         return fold(BINARY[plain], left, right)
     if isinstance(left, SequenceValue) and plain in "+*":

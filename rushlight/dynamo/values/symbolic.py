@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
 
 
+# What makes an integer of a number.
+ROUNDINGS = frozenset({"__int__", "__trunc__", "__floor__", "__ceil__"})
+
+
 class SymbolicValue(ConstantValue):
     """An open integer. As a constant it is fixed to its number."""
 
@@ -41,6 +45,9 @@ class SymbolicValue(ConstantValue):
 
     def same_as(self, other: Value) -> bool:
         return self is other or super().same_as(other)
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return self if name in ROUNDINGS else super().method(tx, name, args, kwargs)
 
     def node(self, tx: Translator) -> Any:
         return tx.graph.symbols.node_of(self.number)

@@ -1,0 +1,114 @@
+"""Quotients of sizes that a capture leaves open: floats on the way to an integer, as in `int(n / window)` or `ceil(n / 2)`.
+
+A quotient is kept as a fraction while the float that Python calculates is that fraction, rounded at most once; then rounding it
+up or down gives the same integer, which stays open. Whatever else looks at one takes the number of the example, and the capture
+then holds for this number only.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rushlight.core.symbolic import SymInt
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import ConstantValue, fold, from_python
+from rushlight.dynamo.values.symbolic import SymbolicValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.program import ProgramWriter
+    from rushlight.dynamo.translator import Translator
+
+Integer = SymInt | int
+# Floats of so few digits that their products with sizes are exact.
+_LARGEST_DENOMINATOR, _LARGEST_NUMERATOR = 2**10, 2**20
+
+
+class OpenQuotientValue(ConstantValue):
+    """`numerator / denominator`, which are not negative and positive. As a constant it is fixed to its number."""
+
+    source = None
+
+    def __init__(self, numerator: Integer, denominator: Integer) -> None:
+        self.numerator = numerator
+        self.denominator = denominator
+
+    @property
+    def value(self) -> float:
+        """The number of the example, which is guarded from now on."""
+        return int(self.numerator) / int(self.denominator)
+
+    def python_type(self) -> type:
+        return float
+
+    def same_as(self, other: Value) -> bool:
+        return self is other or super().same_as(other)
+
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name in ("__int__", "__trunc__", "__floor__"):
+            return from_python(self.numerator // self.denominator)
+        if name == "__ceil__":
+            return from_python((self.numerator + self.denominator - 1) // self.denominator)
+        return super().method(tx, name, args, kwargs)
+
+    def write(self, writer: ProgramWriter) -> str:
+        parts = [str(part) if type(part) is int else writer.symbolic(part) for part in (self.numerator, self.denominator)]
+        return f"({' / '.join(parts)})"
+
+    def __str__(self) -> str:
+        return f"{self.numerator} / {self.denominator}"
+
+
+def quotient(symbol: str, left: Value, right: Value) -> Value | None:
+    """`left / right`, or `left * right` where one of them is a float; None for what is no quotient that may stay open."""
+    if not (is_open_number(left) or is_open_number(right)) or (symbol == "*" and not _is_float(left, right)):
+        return None
+    one, other = _fraction(left), _fraction(right)
+    if one is None or other is None:
+        return None
+    if symbol == "/":
+        other = other[::-1]
+    numerator, denominator = one[0] * other[0], one[1] * other[1]
+    if (numerator >= 0) is not True or (denominator >= 1) is not True:
+        return None
+    return OpenQuotientValue(numerator, denominator)
+
+
+def converted(tx: Translator, kind: type, value: Value) -> Value:
+    """`int(value)` or `float(value)` of an open number."""
+    if kind is int:
+        return value.method(tx, "__int__", [], {})
+    made = value if type(value) is OpenQuotientValue else quotient("/", value, ConstantValue(1))
+    return fold(float, value) if made is None else made
+
+
+def is_open_number(value: Value) -> bool:
+    """Whether a value is an open integer or a quotient of such."""
+    return type(value) in (SymbolicValue, OpenQuotientValue)
+
+
+def _is_float(*values: Value) -> bool:
+    return any(value.python_type() is float for value in values)
+
+
+def _fraction(value: Value) -> tuple[Integer, Integer] | None:
+    """What a float or integer is exactly, as a fraction of two integers; None where that may not be known."""
+    if type(value) is SymbolicValue:
+        return value.number, 1
+    if type(value) is OpenQuotientValue:
+        return _exact(value.numerator, value.denominator)
+    known = value.constant() if type(value) is ConstantValue else None
+    if type(known) is int:
+        return known, 1
+    if type(known) is not float or not math.isfinite(known):
+        return None
+    numerator, denominator = known.as_integer_ratio()
+    is_short = abs(numerator) <= _LARGEST_NUMERATOR and denominator <= _LARGEST_DENOMINATOR
+    return (numerator, denominator) if is_short else None
+
+
+def _exact(numerator: Integer, denominator: Integer) -> tuple[Integer, Integer] | None:
+    """A quotient that a float holds without rounding: of a power of two, or of a divisor."""
+    if type(denominator) is int and denominator & (denominator - 1) == 0:
+        return numerator, denominator
+    return (numerator // denominator, 1) if numerator % denominator == 0 else None
