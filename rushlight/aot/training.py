@@ -6,7 +6,7 @@ the program's have in eager: gradients, hooks, versions of what is saved, errors
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rushlight._C import give_histories, gradient_edges, keep_values, tensor_versions
@@ -14,6 +14,7 @@ from rushlight.aot.joint import Joint
 from rushlight.aot.memory import storage_of
 from rushlight.aot.partition import Partition, Saved
 from rushlight.aot.results import Computed
+from rushlight.aot.tangents import Tangents, follow_tangents
 from rushlight.autograd.backward import grad
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.autograd.node import Node
@@ -40,9 +41,8 @@ class Plan:
     """What running needs to know of a joint graph and its partition.
 
     `shared` are pairs of an extra value and an output that lie in the same memory; `aliased` are outputs that are a primal
-    or an earlier output once more. `tangent_strides` has None where they depend on sizes that are open. `reached` are, for each
-    gradient, the numbers of the tangents that it depends on. `again` says why the program cannot be run a second time; "" if
-    it can.
+    or an earlier output once more. `tangent_strides` has None where they depend on sizes that are open. `again` says why the
+    program cannot be run a second time; "" if it can.
     """
 
     joint: Joint
@@ -51,7 +51,7 @@ class Plan:
     shared: list[tuple[int, int]]
     aliased: list[int]
     tangent_strides: list[tuple | None]
-    reached: list[frozenset[int]]
+    tangents: Tangents
     again: str
 
 
@@ -75,17 +75,7 @@ def plan_run(joint: Joint, partition: Partition) -> Plan:
         again = "draws random numbers" if impure else ""
     strides = [node.meta["val"].stride() for node in tangents]
     strides = [None if any(type(step) is SymInt for step in stride) else stride for stride in strides]
-    return Plan(joint, partition.saved, partition.written, shared, aliased, strides, _reached(partition), again)
-
-
-def _reached(partition: Partition) -> list[frozenset[int]]:
-    graph, first = partition.backward.graph, len(partition.saved)
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
-    reached = {node: frozenset([number]) for number, node in enumerate(placeholders[first:])}
-    for node in graph.nodes:
-        if node.op == "call_function":
-            reached[node] = frozenset().union(*(reached.get(used, ()) for used in node.all_input_nodes))
-    return [reached.get(node, frozenset()) for node in graph.output_node().args[0]]
+    return Plan(joint, partition.saved, partition.written, shared, aliased, strides, follow_tangents(partition), again)
 
 
 def _alias(tensor: Tensor) -> Tensor:
@@ -150,15 +140,36 @@ class CompiledTraining:
             say("its gradient is to be differentiated again: the program runs once more for that, as captured, in eager")
 
 
+class StandIn:
+    """In the place of a saved value that no gradient which is still to come is calculated from.
+
+    The backward graph reads it all the same, with tangents of zeros: a half keeps roots, logarithms and quotients finite.
+    """
+
+    def __init__(self, impl: TensorImpl):
+        self.sizes, self.strides, self.dtype = impl.sizes, impl.strides, impl.dtype
+
+    def make(self) -> Tensor:
+        """A tensor like the value."""
+        made = aten.empty_strided(self.sizes, self.strides, dtype=self.dtype)
+        return made.fill_(0.5) if self.dtype.is_floating_point or self.dtype.is_complex else made.zero_()
+
+
 class CompiledFunctionBackward(Node):
-    """The node of one run of a compiled program: all its inputs' gradients from all its outputs' at once."""
+    """The node of one run of a compiled program: all its inputs' gradients from all its outputs' at once.
+
+    Results that are differentiated one after the other run it several times: `spent` are the numbers of the tangents whose
+    values were freed since, `arrived` those of the last run.
+    """
 
     def __init__(self, owner: CompiledTraining, primals: tuple[Tensor | int, ...]):
         super().__init__()
         self.owner = owner
         self.primals: tuple[Tensor | int, ...] | None = primals
         self.versions = tensor_versions(primals)
-        self.saved: list[SavedTensor | int] | None = []
+        self.saved: list[SavedTensor | StandIn | int] | None = []
+        self.spent: frozenset[int] = frozenset()
+        self.arrived: frozenset[int] = frozenset()
         self.strides = owner.plan.tangent_strides
         self.next_functions = gradient_edges(primals, owner._differentiated)
 
@@ -173,20 +184,42 @@ class CompiledFunctionBackward(Node):
         self.saved = keep_values(self.owner._places, self.primals, extras, computed)
 
     def apply(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-        if self.saved is None:
+        self.arrived = frozenset(number for number, grad in enumerate(grads) if grad is not None)
+        if self.saved is None or self.arrived & self.spent:
             raise RuntimeError(FREED)
         if state.grad_enabled:
             return self._apply_recorded(grads)
         tangents = [self._tangent(grad, number) for number, grad in enumerate(grads)]
-        saved = [value if type(value) is int else value.unpack(self) for value in self.saved]
-        found = _without_autograd(self.owner.backward, (*saved, *tangents))
-        return self._without_zeros(found, grads) if any([grad is None for grad in grads]) else found
+        if len(self.arrived) == len(grads):
+            saved = [value if type(value) is int else value.unpack(self) for value in self.saved]
+            return _without_autograd(self.owner.backward, (*saved, *tangents))
+        return self._without_zeros(_without_autograd(self.owner.backward, (*self._values_read(), *tangents)))
 
-    def _without_zeros(self, found: tuple, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+    def _values_read(self) -> list[Tensor | int]:
+        """What was saved; the versions of what no gradient that arrived is multiplied with are not asked for."""
+        read = self._read_for(self.arrived)
+        return [
+            value if type(value) is int
+            else value.unpack(self) if number in read
+            else self._unread(value)
+            for number, value in enumerate(self.saved)
+        ]  # fmt: skip
+
+    def _read_for(self, tangents: Iterable[int]) -> frozenset[int]:
+        read = self.owner.plan.tangents.read
+        return frozenset().union(*(read[number] for number in tangents))
+
+    def _unread(self, value: SavedTensor | StandIn) -> Tensor:
+        if type(value) is StandIn:
+            return value.make()
+        if value.unpack_hook is None and value.tensor._impl.version.value != value.version:
+            return StandIn(value.tensor._impl).make()
+        return value.unpack(self)
+
+    def _without_zeros(self, found: tuple) -> tuple[Tensor | None, ...]:
         """None, as in eager, for gradients that nothing arrived for."""
-        arrived = {number for number, grad in enumerate(grads) if grad is not None}
-        pairs = zip(found, self.owner.plan.reached, strict=True)
-        return tuple(value if not reached or reached & arrived else None for value, reached in pairs)
+        pairs = zip(found, self.owner.plan.tangents.reached, strict=True)
+        return tuple(value if not reached or reached & self.arrived else None for value, reached in pairs)
 
     def _tangent(self, grad: Tensor | None, number: int) -> Tensor:
         """A gradient laid out as the backward was compiled for; zeros for one that did not arrive."""
@@ -219,5 +252,17 @@ class CompiledFunctionBackward(Node):
         return grad([value for value, _ in pairs], wanted, [given for _, given in pairs], create_graph=True, allow_unused=True)
 
     def release(self) -> None:
-        """Drop what was saved."""
-        self.saved = self.primals = None
+        """Drop what was saved, except for results that may be differentiated still."""
+        met = self.owner.plan.tangents.met
+        self.spent = self.spent.union(*(met[number] for number in self.arrived))
+        left = set(range(len(met))) - self.spent
+        if not left or self.saved is None:
+            self.saved = self.primals = None
+            return
+        read = self._read_for(left)
+        self.saved = [
+            StandIn(value.tensor._impl)
+            if number not in read and type(value) is SavedTensor and value.unpack_hook is None
+            else value
+            for number, value in enumerate(self.saved)
+        ]  # fmt: skip

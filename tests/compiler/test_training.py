@@ -330,6 +330,65 @@ def test_backward_twice(backend):
         result.backward()
 
 
+def test_results_that_share_nothing_saved_are_differentiated_one_by_one(backend):
+    def program(a, b, c, x):
+        return (a.log() * c).sum(), (b.exp() * x + c).sum(), (x.sqrt() * c).sum()
+
+    def step(function):
+        a, b, c = (torch.tensor(values, requires_grad=True) for values in ([0.5, 2.0], [0.25, 1.0], [4.0, 3.0]))
+        first, second, third = function(a, b, c, torch.tensor([1.0, 9.0]))
+        first.backward()
+        with torch.no_grad():
+            a.zero_()  # what only the first gradient was calculated from
+        found = [None if value.grad is None else value.grad.clone() for value in (b, c)]
+        second.backward()
+        third.backward()
+        return [a.grad, b.grad, c.grad, *found]
+
+    same(step(compiled(program, backend)), step(program))
+
+
+def test_results_that_share_what_is_saved_are_differentiated_once(backend):
+    a = leaf(4)
+
+    def program(a):
+        values = a.exp()
+        return values.sum(), values.sin().sum()
+
+    first, second = compiled(program, backend)(a)
+    first.backward()
+    for result in (first, second):
+        with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+            result.backward()
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_two_networks_against_each_other_in_one_function(backend, dynamic):
+    def train(wrap):
+        torch.manual_seed(0)
+        maker = nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2, inplace=True), nn.Linear(8, 4))
+        judge = nn.Sequential(nn.Linear(4, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+        makers, judges = (torch.optim.SGD(net.parameters(), 0.1, momentum=0.9) for net in (maker, judge))
+
+        def step(real, noise):
+            fake = maker(noise)
+            wrong = F.softplus(judge(fake.detach())).mean() + F.softplus(-judge(real)).mean()
+            judges.zero_grad()
+            wrong.backward()
+            judges.step()
+            makers.zero_grad()
+            right = F.softplus(-judge(fake)).mean()
+            right.backward()
+            makers.step()
+            return wrong.detach(), right.detach()
+
+        step = wrap(step)
+        losses = [step(torch.randn(rows, 4), torch.randn(rows, 3)) for rows in (6, 6, 4)]
+        return [losses, [parameter.detach() for net in (maker, judge) for parameter in net.parameters()]]
+
+    same(train(lambda step: torch.compile(step, backend=backend, dynamic=dynamic)), train(lambda step: step))
+
+
 def test_grad_of_chosen_inputs(backend):
     a, b, c = leaf(4), leaf(4), leaf(4)
     fast = compiled(lambda a, b, c: ((a * b).sum(), c.sum()), backend)
