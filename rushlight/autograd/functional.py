@@ -72,19 +72,23 @@ def jacobian(
         raise ValueError(f'Expected strategy to be either "forward-mode" or "reverse-mode", but got {strategy!r}')
     with enable_grad():
         points, outputs, alone, single = _run(func, inputs, "jacobian", create_graph, strict)
-        rows = tuple(_jacobian_of(output, n, points, create_graph, strict) for n, output in enumerate(outputs))
+        rows = tuple(jacobian_rows(output, points, create_graph, n if strict else None) for n, output in enumerate(outputs))
     rows = tuple(_given_back(row, alone, create_graph) for row in rows)
     return rows[0] if single else rows
 
 
-def _jacobian_of(
-    output: Tensor, number: int, points: tuple[Tensor, ...], create_graph: bool, strict: bool
+def jacobian_rows(
+    output: Tensor, points: tuple[Tensor, ...], create_graph: bool, strict: int | None = None
 ) -> tuple[Tensor, ...]:
+    """For each point, the derivatives of an output with respect to it.
+
+    `strict` is the number of an output that has to depend on all of them, for the RuntimeError where it does not.
+    """
     flat, rows = output.reshape(-1), []
     for position in range(flat.numel()):
         found = _grad((flat[position],), points, (None,), create_graph, keep=True)
-        if strict:
-            _check_row(found, number, create_graph)
+        if strict is not None:
+            _check_row(found, strict, create_graph)
         rows.append([aten.zeros_like(p) if g is None else g for g, p in zip(found, points, strict=True)])
     if not rows:
         return tuple(point.new_zeros([*output.shape, *point.shape]) for point in points)

@@ -1,20 +1,31 @@
 """Transforms of functions of tensors, or of trees of tensors, that give derivatives.
 
 Each level makes fresh points of the tape from its arguments, connected to those of the level outside, and keeps the graph only
-where an outer level needs it.
+where an outer level needs it: where its arguments, or tensors that the function finds elsewhere, are being differentiated.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
+from rushlight._C import count_edges
 from rushlight.autograd import enable_grad, functional
 from rushlight.autograd import grad as gradients_of
+from rushlight.autograd.node import AccumulateGrad
+from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import state
 from rushlight.ops import aten
 from rushlight.utils.pytree import tree_flatten, tree_map, tree_unflatten
+
+# The points that levels made, numbered in the order of their making: those of levels inside another one come later.
+_numbers: weakref.WeakKeyDictionary[TensorImpl, int] = weakref.WeakKeyDictionary()
+_next_number = itertools.count()
 
 
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
@@ -45,6 +56,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
             shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
             raise RuntimeError(f"Expected the function given to grad to return a scalar tensor, got {shape}")
         leaves, spec = tree_flatten(points)
+        outer = outer or state.grad_enabled and _reaches_further((output,), leaves)
         found = _filled(_gradients((output,), leaves, (None,), outer), leaves)
         gradients = tree_unflatten([_kept(value, outer) for value in found], spec)
         value = _kept(output, outer)
@@ -62,6 +74,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     output, more = _split(result, has_aux)
     outputs, _ = tree_flatten(output)
     leaves, spec = tree_flatten(points)
+    outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
 
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         starts, _ = tree_flatten(cotangents)
@@ -75,16 +88,18 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = False) -> tuple:
     """(outputs of `func`, their derivative in the direction `tangents`), for tensors or tuples of them."""
-    more: list = []
+    outer, more, recorded = any(value.requires_grad for value in (*primals, *tangents)), None, state.grad_enabled
 
     def plain(*points: Any) -> Any:
-        result, extra = _split(func(*points), has_aux)
-        more.append(extra)
+        nonlocal outer, more
+        points = tuple(point if point.grad_fn is not None else _numbered(point) for point in points)
+        result, more = _split(func(*points), has_aux)
+        outer = outer or recorded and _reaches_further(result if isinstance(result, tuple) else (result,), points)
         return result
 
-    outer = any(value.requires_grad for value in (*primals, *tangents))
-    outputs, derivative = functional.jvp(plain, tuple(primals), tuple(tangents), create_graph=outer)
-    return (outputs, derivative, more[0]) if has_aux else (outputs, derivative)
+    found = functional.jvp(plain, tuple(primals), tuple(tangents), create_graph=True)
+    outputs, derivative = tree_map(lambda value: _kept(value, outer), found)
+    return (outputs, derivative, _detached(more, outer)) if has_aux else (outputs, derivative)
 
 
 def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, **options: Any) -> Callable:
@@ -93,17 +108,17 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
-        more: list = []
-
-        def plain(*points: Tensor) -> Any:
-            result, extra = _split(func(*_replaced(args, argnums, points), **kwargs), has_aux)
-            more.append(extra)
-            return result
-
-        outer = any(value.requires_grad for value in chosen)
-        given = chosen[0] if isinstance(argnums, int) else chosen
-        found = functional.jacobian(plain, given, create_graph=outer)
-        return (found, _detached(more[0], outer)) if has_aux else found
+        outer, points = _points(chosen)
+        with enable_grad():
+            output, more = _split(func(*_replaced(args, argnums, points), **kwargs), has_aux)
+        outputs, form = tree_flatten(output)
+        leaves, spec = tree_flatten(points)
+        outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
+        with enable_grad():
+            rows = [functional.jacobian_rows(value, tuple(leaves), outer) for value in outputs]
+        blocks = [tree_unflatten([_kept(block, outer) for block in row], spec) for row in rows]
+        found = tree_unflatten([row[0] if isinstance(argnums, int) else row for row in blocks], form)
+        return (found, _detached(more, outer)) if has_aux else found
 
     return jacobian
 
@@ -129,7 +144,20 @@ def _points(chosen: tuple) -> tuple[bool, tuple]:
 def _point(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
-    return value.view_as(value) if value.requires_grad else value.detach().requires_grad_()
+    return value.view_as(value) if value.requires_grad else _numbered(value.detach().requires_grad_())
+
+
+def _numbered(point: Tensor) -> Tensor:
+    _numbers[point._impl] = next(_next_number)
+    return point
+
+
+def _reaches_further(outputs: Any, points: Any) -> bool:
+    """Whether the tape leads from the outputs to tensors that are points neither of this level nor of one inside it."""
+    recorded = [output for output in outputs if isinstance(output, Tensor) and output.requires_grad]
+    first = min((_numbers.get(point._impl, 0) for point in points if isinstance(point, Tensor)), default=0)
+    nodes = count_edges(dict.fromkeys(gradient_edge(output)[0] for output in recorded))
+    return any(isinstance(node, AccumulateGrad) and _numbers.get(node.variable._impl, -1) < first for node in nodes)
 
 
 def _replaced(args: tuple, argnums: int | tuple[int, ...], points: tuple) -> list:

@@ -66,6 +66,57 @@ def test_gradients_flow_through_a_transform():
     assert x.grad.tolist() == [6.0, 12.0]
 
 
+def network(library):
+    shapes = (8, 3), (8,), (2, 8)
+    weights = [value.requires_grad_() for value in tensors(library, *shapes)]
+    return (lambda x: (x @ weights[0].t() + weights[1]).tanh() @ weights[2].t()), weights
+
+
+FURTHER = {
+    "grad": lambda t, f, x: t.func.grad(lambda x: f(x).pow(2).sum())(x).pow(2).sum(),
+    "value": lambda t, f, x: t.func.grad_and_value(lambda x: f(x).pow(2).sum())(x)[1],
+    "vjp": lambda t, f, x: t.func.vjp(f, x)[1](t.ones(2, dtype=t.float64))[0].pow(2).sum() + t.func.vjp(f, x)[0].sum(),
+    "jvp": lambda t, f, x: sum(value.pow(2).sum() for value in t.func.jvp(f, (x,), (t.ones_like(x),))),
+    "jacrev": lambda t, f, x: t.func.jacrev(f)(x).pow(2).sum(),
+    "jacfwd": lambda t, f, x: t.func.jacfwd(f)(x).pow(2).sum(),
+    "hessian": lambda t, f, x: t.func.hessian(lambda x: f(x).sum())(x).pow(2).sum(),
+}
+
+
+@pytest.mark.parametrize("name", FURTHER)
+def test_gradients_flow_to_what_a_function_finds_elsewhere(name):
+    def run(library):
+        function, weights = network(library)
+        loss = FURTHER[name](library, function, tensors(library, (3,))[0])
+        loss.backward()
+        return [loss.detach(), *(weight.grad for weight in weights if weight.grad is not None)]
+
+    both(run)
+
+
+OUTSIDE = {
+    "inside another level": lambda t, x, y: t.func.grad(lambda a: t.func.grad(lambda b: (a * b * b * a).sum())(y).sum())(x),
+    "directions inside": lambda t, x, y: t.func.grad(lambda a: t.func.jvp(lambda b: (a * b * b).sum(), (y,), (y,))[1])(x),
+    "a Jacobian inside": lambda t, x, y: t.func.jacrev(lambda a: t.func.jacrev(lambda b: a * b * b)(y))(x),
+    "a dict": lambda t, x, y: t.func.jacrev(lambda d: {"product": d["x"] * d["y"]})({"x": x, "y": y}),
+    "two arguments": lambda t, x, y: t.func.jacrev(lambda a, b: (a * b, a.sum()), argnums=(0, 1))(x, y),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_results_of_what_nothing_outside_differentiates_have_no_history(name):
+    both(lambda t: OUTSIDE[name](t, *tensors(t, (3,), (3,))))
+
+
+def test_nothing_is_recorded_outside_while_gradients_are_off():
+    def run(library):
+        function, _ = network(library)
+        with library.no_grad():
+            return [FURTHER[name](library, function, tensors(library, (3,))[0]) for name in FURTHER]
+
+    both(run)
+
+
 def test_modules_as_functions():
     layer = rushlight.nn.Linear(2, 1)
     parameters = {name: value.detach() for name, value in layer.named_parameters()}
