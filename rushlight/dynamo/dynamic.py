@@ -174,15 +174,17 @@ class OpenSizes:
         if self.dynamic is False or isinstance(tensor, Parameter | Buffer):
             return None
         seen = self.history.tensor(source.text, tensor)
-        impl = tensor._impl
+        impl, bound_before = tensor._impl, len(self.environment.bindings)
         sizes = tuple([self._size(tensor, source, dim, seen) for dim in range(len(impl.sizes))])
         strides = symbolic_strides(impl, sizes, lambda dim, stride: self._stride(source, dim, stride, seen))
         if not any(type(value) is SymInt for value in sizes + strides):
             return None
+        bound = {binding.source for binding in self.environment.bindings[bound_before:]}
         for reader, values in (("size", sizes), ("stride", strides)):
             for dim, value in enumerate(values):
-                if type(value) is SymInt and type(value.expr) is not Var:
-                    self.derived.append((SizeOf(source, reader, dim), value))
+                place = SizeOf(source, reader, dim)
+                if type(value) is SymInt and place not in bound:
+                    self.derived.append((place, value))
         return sizes, strides
 
     def _size(self, tensor: Tensor, source: Source, dim: int, seen: _Seen) -> SymInt | int:

@@ -313,6 +313,17 @@ def test_strides_of_open_inputs():
     agree(lambda x: (x + 1, x.reshape(-1)), *mixed)
 
 
+@pytest.mark.parametrize("strides", [(9, 1), (7, 1), (1, 1), (1, 5)])
+def test_rows_that_are_apart_or_overlap_after_rows_that_are_not(strides):
+    """That a stride is the size of the next dimension is an assumption as any other."""
+    calls = [(torch.randn(4, 8),), (torch.randn(5, 9),), (torch.randn(100).as_strided((4, 8), strides),), (torch.randn(3, 7),)]
+    counts, _ = agree(lambda x: x * 2, *calls, dynamic=True)
+    assert counts == [1, 1, 2, 2]
+    compiled = torch.compile(lambda x: (x * 2).sum(0), dynamic=True)
+    for (x,) in calls:
+        assert torch.allclose(compiled(x), (x * 2).sum(0), atol=1e-5)
+
+
 def test_expanded_and_sliced_inputs():
     agree(lambda x: x + 1, *[(torch.randn(1, 3).expand(n, 3),) for n in (4, 6, 5)])
     agree(lambda x: x.reshape(-1) + 1, *[(torch.randn(20, 3)[2 : 2 + n],) for n in (4, 6, 5)])
