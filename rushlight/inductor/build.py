@@ -18,7 +18,7 @@ import rushlight._C as _C
 from rushlight.core.lazy_module import LazyModule
 from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache, toolchain
-from rushlight.utils.native.toolchain import BuildError, CompilerMissing
+from rushlight.utils.native.toolchain import BuildError, Command, CompilerMissing
 
 prebuilt, units = LazyModule("rushlight.inductor.prebuilt"), LazyModule("rushlight.inductor.units")
 
@@ -97,7 +97,7 @@ def find(portable: str) -> Library | None:
     return None if found is None else _noted(portable, found)
 
 
-def _keys(portable: str) -> tuple[str | CompilerMissing, tuple[str, ...]]:
+def _keys(portable: str) -> tuple[Command | CompilerMissing, tuple[str, ...]]:
     """The compiler, or why there is none, and the names under which a library may be in the cache."""
     try:
         compiler = toolchain.compiler()
@@ -128,12 +128,12 @@ def _units() -> int:
     return min(MOST_UNITS, processors + 1) if processors > 1 else 1
 
 
-def _archive(compiler: str) -> Path | None:
+def _archive(compiler: Command) -> Path | None:
     """The kernels that need not be compiled again, which were compiled by GCC."""
-    return None if "clang" in os.path.realpath(compiler) else prebuilt.archive(instructions(), headers_digest())
+    return None if toolchain.is_clang(compiler) else prebuilt.archive(instructions(), headers_digest())
 
 
-def _compile(compiler: str | CompilerMissing, debug: bool, source: Path, folder: Path, output: Path) -> None:
+def _compile(compiler: Command | CompilerMissing, debug: bool, source: Path, folder: Path, output: Path) -> None:
     """Write `source`, as one unit or several, into the library `output`, which takes from an archive what it has."""
     if isinstance(compiler, CompilerMissing):
         raise compiler
@@ -148,20 +148,20 @@ def _compile(compiler: str | CompilerMissing, debug: bool, source: Path, folder:
     _link(compiler, _objects(compiler, flags, texts, source, folder), source, folder, output)
 
 
-def _objects(compiler: str, flags: tuple[str, ...], texts: list[str], source: Path, folder: Path) -> list[str]:
+def _objects(compiler: Command, flags: tuple[str, ...], texts: list[str], source: Path, folder: Path) -> list[str]:
     """Compile the units of `source` side by side."""
     commands, objects = [], []
     for number, unit in enumerate(texts):
         text = folder / f"{number}.cpp"
         text.write_text(unit)
         objects.append(str(text.with_suffix(".o")))
-        commands.append([compiler, *flags, f"-I{INCLUDE}", "-c", str(text), "-o", objects[-1]])
+        commands.append([*compiler, *flags, f"-I{INCLUDE}", "-c", str(text), "-o", objects[-1]])
     toolchain.run(commands, str(source), folder)
     return objects
 
 
-def _link(compiler: str, inputs: list[str], source: Path, folder: Path, output: Path) -> None:
-    link = [compiler, "-shared", "-fopenmp", *inputs, "-o", str(output)]
+def _link(compiler: Command, inputs: list[str], source: Path, folder: Path, output: Path) -> None:
+    link = [*compiler, "-shared", "-fopenmp", *inputs, "-o", str(output)]
     try:
         toolchain.run([[*link, *LEAN_LINK]], str(source), folder)
     except BuildError:  # another compiler may need libraries that we do not know

@@ -391,3 +391,30 @@ def test_paths_that_are_no_text(folder, tmp_path):
                           env={**os.environ, "PYTHONPATH": os.getcwd()})  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert len(entries(folder)) == 1
+
+
+@pytest.mark.parametrize("arguments", ["", " -O1"])
+def test_a_compiler_with_arguments(folder, monkeypatch, tmp_path, arguments):
+    """As in "ccache g++"; the same compiler with other arguments makes other libraries."""
+    calls = tmp_path / "calls"
+    monkeypatch.setenv("CXX", wrapper(tmp_path / "front", f'echo "$@" >> {calls}; exec "$@"') + " g++" + arguments)
+    assert compiled_result() == [] and len(entries(folder)) == 1
+    assert all(line.startswith(f"g++{arguments} -") for line in calls.read_text().splitlines())
+    called = calls.read_text()
+    assert compiled_result() == [] and calls.read_text() == called
+    monkeypatch.setenv("CXX", "g++ -DANOTHER")
+    assert compiled_result() == [] and len(entries(folder)) == 2
+
+
+def test_a_compiler_whose_path_has_spaces(folder, monkeypatch, tmp_path):
+    (tmp_path / "my tools").mkdir()
+    monkeypatch.setenv("CXX", wrapper(tmp_path / "my tools" / "my g++", 'exec g++ "$@"'))
+    assert compiled_result() == [] and len(entries(folder)) == 1
+
+
+@pytest.mark.parametrize("text", ["no such compiler", "'g++", "  "])
+def test_texts_that_name_no_compiler(folder, monkeypatch, text):
+    monkeypatch.setenv("CXX", text)
+    (message,) = compiled_result()
+    assert f"no C++ compiler found ({text})" in message
+    torch.compiler.backends._warn_once.cache_clear()

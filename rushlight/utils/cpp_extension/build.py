@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rushlight.utils.native import cache, toolchain
-from rushlight.utils.native.toolchain import BuildError
+from rushlight.utils.native.toolchain import BuildError, Command
 
 INCLUDE = Path(__file__).parent / "include"
 FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-Wno-psabi")
@@ -82,7 +82,7 @@ def _require_python_headers() -> None:
 # those files stay as they are, the library is found without running the compiler.
 
 
-def _complete_key(first: str, job: Job, compiler: str) -> str:
+def _complete_key(first: str, job: Job, compiler: Command) -> str:
     """The key with the content of the user's headers."""
     if not job.include_paths and not any(Path(path).is_absolute() or '#include "' in text for path, text in job.sources):
         return first
@@ -123,12 +123,12 @@ def _key_with(first: str, headers: list[str] | None) -> str:
     return cache.digest(first, "" if headers is None else "known", *contents)
 
 
-def _dependencies(job: Job, compiler: str) -> list[str]:
+def _dependencies(job: Job, compiler: Command) -> list[str]:
     """The files that the sources include, other than the system's and ours."""
     folder = cache.process_folder()
     found: set[str] = set()
     for path, text in job.sources:
-        command = [compiler, *job.compile_flags(), "-MM", "-MT", "x", "-x", "c++", _on_disk(folder, path, text)]
+        command = [*compiler, *job.compile_flags(), "-MM", "-MT", "x", "-x", "c++", _on_disk(folder, path, text)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=toolchain.time_limit())
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -150,17 +150,17 @@ def _on_disk(folder: Path, path: str, text: str) -> str:
     return str(written)
 
 
-def _compile(job: Job, compiler: str, source: Path, folder: Path, output: Path) -> None:
+def _compile(job: Job, compiler: Command, source: Path, folder: Path, output: Path) -> None:
     """Build the sources side by side, and link them."""
     commands, objects = [], []
     for number, (path, _) in enumerate(job.sources):
         objects.append(str(folder / f"{number}.o"))
         file = path if Path(path).is_absolute() else str(source)
-        commands.append([compiler, *job.compile_flags(), "-c", file, "-o", objects[-1]])
+        commands.append([*compiler, *job.compile_flags(), "-c", file, "-o", objects[-1]])
     if job.verbose:
         print("\n".join(" ".join(command) for command in commands), file=sys.stderr)
     toolchain.run(commands, f"the extension {job.name} ({source})", folder)
-    link = [compiler, "-shared", "-fopenmp", *objects, *job.ldflags, "-o", str(output)]
+    link = [*compiler, "-shared", "-fopenmp", *objects, *job.ldflags, "-o", str(output)]
     toolchain.run([link], f"the extension {job.name} ({source})", folder)
 
 

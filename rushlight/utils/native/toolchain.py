@@ -1,7 +1,7 @@
 """The C++ compiler on this machine: finding it, and running it so that it can fail in any way without doing harm.
 
-In: command lines. Out: the files that they write, or a `BuildError` with what the compiler said. The compiler is `$CXX`, or
-g++, or clang++.
+In: command lines. Out: the files that they write, or a `BuildError` with what the compiler said. The compiler is `$CXX`, which
+may have arguments or be another program's ("ccache g++"), or g++, or clang++.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from typing import IO
 
 from rushlight.core.lazy_module import LazyModule
 
-signal, subprocess, tempfile = map(LazyModule, ("signal", "subprocess", "tempfile"))
+shlex, signal, subprocess, tempfile = map(LazyModule, ("shlex", "signal", "subprocess", "tempfile"))
+
+Command = tuple[str, ...]
+"""How a compiler's command line begins: a program's path, and perhaps arguments."""
 
 DEFAULT_TIME_LIMIT = 300.0  # seconds
 _MESSAGE_LENGTH = 4000  # of a compiler's output, the end, which is kept
@@ -34,18 +37,34 @@ class BuildError(RuntimeError):
     """The C++ compiler failed; the message holds its output and the source's path."""
 
 
-def compiler() -> str:
-    """The C++ compiler's path; CompilerMissing says what to install."""
+def compiler() -> Command:
+    """The C++ compiler; CompilerMissing says what to install."""
     chosen = os.environ.get("CXX")
-    for name in (chosen,) if chosen else ("g++", "clang++"):
-        found = _find(name)
-        if found in _hung:
-            raise CompilerMissing(f"the C++ compiler {found} did not finish before, and is not tried again in this process")
-        if found:
-            return found
+    for text in (chosen,) if chosen else ("g++", "clang++"):
+        command = _command(text)
+        if command and command[0] in _hung:
+            raise CompilerMissing(
+                f"the C++ compiler {command[0]} did not finish before, and is not tried again in this process"
+            )
+        if command:
+            return command
     raise CompilerMissing(
         f"no C++ compiler found ({chosen or 'g++ or clang++'}). Install one, e.g. 'apt-get install g++', or set CXX."
     )
+
+
+def _command(text: str) -> Command:
+    """The program of that name, which may have spaces, or else the program and arguments that a shell would read; empty where
+    there is no such program."""
+    found = _find(text)
+    if found is not None:
+        return (found,)
+    try:
+        name, *arguments = shlex.split(text)
+    except ValueError:  # a quote without its end, or nothing but spaces
+        return ()
+    found = _find(name)
+    return () if found is None else (found, *arguments)
 
 
 def _find(name: str) -> str | None:
@@ -60,10 +79,22 @@ def _identity(path: str, size: int, modified: int) -> str:
     return f"{os.path.realpath(path)} {size} {modified}"
 
 
-def identity(path: str) -> str:
-    """What changes when the compiler at `path` is another one."""
+def identity(command: Command) -> str:
+    """What changes when the compiler, or its arguments, are others."""
+    return " ".join(map(_identity_of, command))
+
+
+def _identity_of(word: str) -> str:
+    path = _find(word)
+    if path is None:
+        return word
     status = os.stat(path)
     return _identity(path, status.st_size, status.st_mtime_ns)
+
+
+def is_clang(command: Command) -> bool:
+    """Whether a compiler, by its name, is Clang."""
+    return any("clang" in os.path.realpath(_find(word) or "") for word in command)
 
 
 def time_limit() -> float:
