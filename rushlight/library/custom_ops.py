@@ -26,7 +26,7 @@ from rushlight.core.tensor_impl import DataDependentError
 from rushlight.core.thread_state import ExcludeKeys, state
 from rushlight.library.names import split_name
 from rushlight.library.schemas import infer_schema
-from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator
+from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator, undefine
 from rushlight.ops.library import OperatorHandle
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
@@ -242,23 +242,35 @@ def custom_op(
     """Make `fn` the operator "namespace::name". A decorator without it.
 
     The schema is read off the annotations of `fn`, unless `schema` says it: "(Tensor x) -> Tensor". `mutates_args` names the
-    arguments that `fn` writes to. Results must not share memory with arguments. ValueError for annotations that make no
-    schema, RuntimeError where the operator exists.
+    arguments that `fn` writes to. Results must not share memory with arguments. A name that was used before means the new
+    operator from then on. ValueError for annotations that make no schema, RuntimeError where an operator exists that was
+    defined otherwise.
     """
 
     def register(function: Callable) -> CustomOpDef:
         namespace, short = split_name(name)
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
-        op = namespaces.add(define(namespace, str(parse_schema(short + text))))
+        declared = str(parse_schema(short + text))
+        _take_back(f"{namespace}::{short}")
+        op = namespaces.add(define(namespace, declared))
         made = CustomOpDef(op, function)
         made._register_defaults()
         made.register_kernel(device_types, function)
-        _definitions[op.name] = made
+        _definitions[op.name] = _made[f"{namespace}::{short}"] = made
         return made
 
     return register if fn is None else register(fn)
 
 
+def _take_back(name: str) -> None:
+    """Forget the operator that `custom_op` made under this name: a cell of a notebook, say, is run again."""
+    earlier = _made.pop(name, None)
+    if earlier is not None:
+        undefine(earlier._opoverload)
+        namespaces.remove(earlier._opoverload)
+
+
+_made: dict[str, CustomOpDef] = {}
 _definitions: dict[str, CustomOpDef] = {}
 
 

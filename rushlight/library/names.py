@@ -28,9 +28,14 @@ def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Sequ
 
 
 def impl(
-    qualname: str, types: str | Sequence[str], func: Callable | None = None, *, lib: Library | None = None
+    qualname: str | Library, types: str | Sequence[str], func: Callable | str | None = None, *, lib: Library | None = None
 ) -> Callable | None:
-    """Register `func` for an operator on devices ("cpu", or "default" for all) or at dispatch keys. A decorator without it."""
+    """Register `func` for an operator on devices ("cpu", or "default" for all) or at dispatch keys. A decorator without it.
+
+    The older form `impl(library, name, dispatch_key="")` is a decorator for an operator of that library.
+    """
+    if isinstance(qualname, Library):
+        return _impl_in(qualname, types, func or "")
 
     def register(function: Callable) -> None:
         namespace, _ = split_name(qualname)
@@ -41,3 +46,11 @@ def impl(
             library.impl(qualname, function, _KEYS.get(kind, kind))
 
     return register if func is None else register(func)
+
+
+def _impl_in(library: Library, name: str, key: str) -> Callable:
+    def register(function: Callable) -> Callable:
+        library.impl(name, function, key)
+        return function
+
+    return register

@@ -80,7 +80,9 @@ def _type_text(annotation: object) -> str | None:
 def _default_text(value: object) -> str | None:
     if isinstance(value, str | device):
         return f'="{value}"'
-    return f"={value}" if value is None or isinstance(value, bool | int | float | dtype) else None
+    if isinstance(value, dtype):
+        return f"={str(value).removeprefix('torch.')}"
+    return f"={value}" if value is None or isinstance(value, bool | int | float) else None
 
 
 def _return_text(annotation: object) -> str | None:

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype, int64
 from rushlight.core.layout import contiguous_format, memory_format
 
@@ -19,6 +20,7 @@ _TYPE = re.compile(
 BASE_TYPES = frozenset(
     "Tensor int SymInt float bool Scalar str Device ScalarType Layout MemoryFormat Generator Storage Any QScheme".split()
 )
+_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 CLASS_PREFIX = "__torch__."
 """What the names of classes begin with; an operator takes and gives their objects as they are."""
 
@@ -95,8 +97,12 @@ def _default_text(value: object, kind: Type) -> str:
     if isinstance(value, memory_format):
         return value.name
     if isinstance(value, dtype):
-        return next(word for word, meaning in _WORDS.items() if meaning is value)
+        return next((word for word, meaning in _WORDS.items() if meaning is value), _name_of(value))
     return str(value).removesuffix("0") if isinstance(value, float) and str(value).endswith(".0") else str(value)
+
+
+def _name_of(value: dtype) -> str:
+    return str(value).removeprefix("torch.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +179,14 @@ def parse_schema(text: str) -> FunctionSchema:
     return FunctionSchema(name, overload, arguments, returns, positions)
 
 
+def _without_strings(text: str) -> str:
+    """The text with strings, which are defaults, blanked out: what they hold is no part of the schema's form."""
+    return _STRING.sub(lambda found: " " * len(found[0]), text) if '"' in text or "'" in text else text
+
+
 def _matching(text: str) -> int:
     depth = 0
-    for index, char in enumerate(text):
+    for index, char in enumerate(_without_strings(text)):
         if char == "(":
             depth += 1
         elif char == ")":
@@ -187,7 +198,7 @@ def _matching(text: str) -> int:
 
 def _split(text: str) -> list[str]:
     parts, depth, start = [], 0, 0
-    for index, char in enumerate(text):
+    for index, char in enumerate(_without_strings(text)):
         if char in "([":
             depth += 1
         elif char in ")]":
@@ -242,6 +253,7 @@ def _make_type(matched: re.Match) -> Type:
 
 
 _WORDS = {"None": None, "True": True, "False": False, "Mean": 1, "contiguous_format": contiguous_format, "long": int64}
+_DTYPES = {_name_of(value): value for value in vars(dtypes).values() if isinstance(value, dtype)}
 
 
 def _parse_default(text: str, kind: Type) -> object:
@@ -249,6 +261,8 @@ def _parse_default(text: str, kind: Type) -> object:
         return _WORDS[text]
     if text[0] in "\"'":
         return text[1:-1]
+    if kind.base == "ScalarType" and text in _DTYPES:
+        return _DTYPES[text]
     if text[0] == "[":
         element = Type(kind.base)
         return tuple(_parse_default(part, element) for part in _split(text[1:-1]))

@@ -339,3 +339,61 @@ def test_functions_that_make_no_schema(message):
     function, written = refused()[message]
     with pytest.raises(ValueError, match=message):
         torch.library.infer_schema(function, mutates_args=written)
+
+
+HERE = torch.device("cpu")
+
+
+def test_defaults_of_every_kind():
+    def fill(
+        x: Tensor, kind: torch.dtype = torch.float32, other: torch.dtype | None = torch.bfloat16, flag: torch.dtype = torch.bool,
+        text: str = "a, b=(c", where: torch.device = HERE, long: torch.dtype = torch.int64,
+    ) -> Tensor:  # fmt: skip
+        assert (other, flag, long, str(where)) == (torch.bfloat16, torch.bool, torch.int64, "cpu")
+        return torch.full_like(x, len(text), dtype=kind)
+
+    made = torch.library.custom_op("defaults_test::fill", fill, mutates_args=())
+    made.register_fake(lambda x, kind=torch.float32, *others: torch.empty_like(x, dtype=kind))
+    x = torch.ones(2)
+    assert made(x).tolist() == [7.0, 7.0]
+    assert made(x, torch.int32).dtype == torch.int32
+    assert torch.compile(lambda x: made(x, text="b,"), fullgraph=True)(x).tolist() == [2.0, 2.0]
+    schema = "fill(Tensor x, ScalarType kind=float32, ScalarType? other=bfloat16, ScalarType flag=bool, str text=\"a, b=(c\", "
+    assert str(torch.ops.defaults_test.fill.default._schema).startswith(schema)
+
+
+def test_a_name_may_be_used_again():
+    """As where a notebook's cell is run again; an operator that was defined otherwise stays."""
+
+    def define(factor):
+        @torch.library.custom_op("again_test::scaled", mutates_args=())
+        def scaled(x: Tensor) -> Tensor:
+            return x * factor
+
+        scaled.register_fake(torch.empty_like)
+        return scaled
+
+    x, compiled = torch.ones(2), torch.compile(lambda op, x: op(x) + 1, fullgraph=True)
+    for factor in (2.0, 3.0):
+        scaled = define(factor)
+        assert scaled(x).tolist() == torch.ops.again_test.scaled(x).tolist() == [factor, factor]
+        assert compiled(scaled, x).tolist() == [factor + 1, factor + 1]
+    torch.library.define("again_test::other", "(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="same name"):
+        torch.library.custom_op("again_test::other", lambda x: x, mutates_args=(), schema="(Tensor x) -> Tensor")
+
+
+def test_kernels_for_the_operators_of_a_library():
+    library = torch.library.Library("impl_test", "DEF")
+    library.define("twice(Tensor x) -> Tensor")
+
+    @torch.library.impl(library, "twice", "CompositeExplicitAutograd")
+    def twice(x):
+        return x * 2
+
+    @torch.library.impl(library, "twice", "Meta")
+    def twice_meta(x):
+        return torch.empty_like(x)
+
+    x = torch.ones(2)
+    assert torch.compile(torch.ops.impl_test.twice, fullgraph=True)(x).tolist() == twice(x).tolist() == [2.0, 2.0]
