@@ -14,6 +14,7 @@ from rushlight.compiler.control import (
     graph_break,
     is_compiling,
     reset,
+    set_stance,
     substitute_in_graph,
 )
 from rushlight.compiler.explain import explain
@@ -22,7 +23,7 @@ from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynam
 __all__ = [
     "OptimizedModule", "allow_in_graph", "disable", "eval_frame", "exc", "explain", "graph_break", "is_compiling",
     "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "register_backend", "reset",
-    "substitute_in_graph",
+    "set_stance", "substitute_in_graph",
 ]  # fmt: skip
 
 

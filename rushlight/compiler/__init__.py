@@ -6,7 +6,17 @@ For users it is `torch.compiler`: what a program says to the compiler.
 from rushlight.compiler import checkpointing
 from rushlight.compiler.backends import list_backends, register_backend
 from rushlight.compiler.compile import OptimizedModule, compile
-from rushlight.compiler.control import allow_in_graph, disable, graph_break, is_compiling, reset, substitute_in_graph
+from rushlight.compiler.control import (
+    allow_in_graph,
+    cudagraph_mark_step_begin,
+    disable,
+    graph_break,
+    is_compiling,
+    is_exporting,
+    reset,
+    set_stance,
+    substitute_in_graph,
+)
 from rushlight.compiler.settings import Settings, from_environment
 from rushlight.core.lazy_module import lazy_names
 from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
@@ -15,9 +25,9 @@ is_dynamo_compiling = is_compiling
 
 __all__ = [
     "CacheInfo", "CompiledResultDiffers", "OptimizedModule", "Settings", "allow_in_graph", "checkpointing", "compile",
-    "disable", "from_environment",
-    "graph_break", "is_compiling", "is_dynamo_compiling", "list_backends", "load_cache_artifacts", "mark_dynamic",
-    "mark_static", "maybe_mark_dynamic", "profile", "register_backend", "reset", "save_cache_artifacts", "substitute_in_graph",
+    "cudagraph_mark_step_begin", "disable", "from_environment", "graph_break", "is_compiling", "is_dynamo_compiling",
+    "is_exporting", "list_backends", "load_cache_artifacts", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "profile",
+    "register_backend", "reset", "save_cache_artifacts", "set_stance", "substitute_in_graph",
 ]  # fmt: skip
 
 # What compiling and running does without.

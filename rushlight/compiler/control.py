@@ -46,6 +46,56 @@ def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str |
     return regions.disable(fn, recursive)
 
 
+class set_stance:  # noqa: N801 - torch's name
+    """What compiled functions do from now on, or in a `with` block, or in calls of the function that this decorates:
+
+    - "default": they run compiled, and capture what no guard fits;
+    - "force_eager": they run as if they were not compiled;
+    - "eager_on_recompile": what was captured is used, and everything else runs in eager;
+    - "fail_on_recompile": what was captured is used, and everything else raises a RuntimeError;
+    - "eager_then_compile": a function's first call runs in eager.
+
+    It holds for all threads. `skip_guard_eval_unsafe` has no effect: guards are always looked at. RuntimeError for another
+    name, or for a `force_backend`, which only `compile` can choose here.
+    """
+
+    def __init__(
+        self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: str | Callable | None = None
+    ) -> None:
+        if stance not in frames.STANCES:
+            raise RuntimeError(f"invalid torch.compile stance {stance!r}; stances are {', '.join(frames.STANCES)}")
+        if force_backend is not None:
+            raise RuntimeError("set_stance cannot force a backend; give it to compile(backend=...)")
+        self._stance = stance
+        self._before = frames.stance()
+        frames.set_stance(stance)
+
+    def __call__(self, function: Callable) -> Callable:
+        frames.set_stance(self._before)
+
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with set_stance(self._stance):
+                return function(*args, **kwargs)
+
+        return run
+
+    def __enter__(self) -> None:
+        frames.set_stance(self._stance)
+
+    def __exit__(self, *_: object) -> None:
+        frames.set_stance(self._before)
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Nothing: there are no CUDA graphs here."""
+
+
+def is_exporting() -> bool:
+    """False: nothing is exported here."""
+    return False
+
+
 def graph_break(msg: str = "") -> None:
     """Nothing; in a compiled function, the graph ends here and another one begins behind."""
 
@@ -113,5 +163,10 @@ def _break(tx: Any, msg: Value | None = None) -> Value:
     raise GraphBreak(f"graph_break() was called{text}", "remove the call")
 
 
+def _forbid(tx: Any, *args: Value, **kwargs: Value) -> Value:
+    raise GraphBreak("set_stance() was called", "set the stance outside of what is compiled")
+
+
 HANDLERS[graph_break] = _break
+HANDLERS[set_stance] = _forbid
 HANDLERS[is_compiling] = lambda tx: constant.ConstantValue(True)

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rushlight._C import CacheEntry, cache_entries, remove_entry, reset_code, skip_code
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.dynamic import ConstraintViolationError, History, OpenSizes
 from rushlight.dynamo.errors import BackendCompilerFailed, Raised
 from rushlight.dynamo.guarded_code import GuardedCode, Unsupported
-from rushlight.dynamo.regions import is_compiled_wrapper, is_left_alone
+from rushlight.dynamo.regions import force_eager, is_compiled_wrapper, is_left_alone
 from rushlight.nn.modules.module import Module
+from rushlight.utils.pytree import tree_flatten
 
 if TYPE_CHECKING:
     from rushlight.dynamo.graph_builder import Backend
@@ -64,6 +66,7 @@ class _Codes:
 
 # Capture changes the state of its thread only, but a function that two threads ask for is to be captured once.
 _lock = threading.RLock()
+_stance = "default"
 _paused = False  # whether a capture keeps from searching for garbage
 _captured = _Codes()
 
@@ -111,7 +114,21 @@ class FrameCallback:
             for entry in own:  # another thread may have been here while this one waited
                 if entry.check_fn is None or entry.check_fn(*values.values()):
                     return entry
-            return self._new_entry(frame, own, values)
+            return self._new_entry(frame, own, values) if self._may_capture(frame, own, values) else None
+
+    def _may_capture(self, frame: Any, own: list[CacheEntry], values: dict) -> bool:
+        """Whether the process's stance lets a frame be captured that no entry fits."""
+        if _stance == "fail_on_recompile" and _has_tensors(frame):
+            code, failed = frame.f_code, [f"\n    - {entry.guarded_code.guards.explain(values)}" for entry in own]
+            raise RuntimeError(
+                f"Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: '{code.co_filename}', "
+                f"function name: '{code.co_name}', line number: {code.co_firstlineno}" + "".join(failed)
+            )
+        if _stance == "eager_then_compile":
+            count = self._count(frame)
+            met, count.met = count.met, True
+            return met
+        return _stance == "default"
 
     def forget(self) -> None:
         """Remove all that was captured. Takes no lock: the collector may ask for it at any time."""
@@ -236,6 +253,7 @@ class _Count:
         self.code = code
         self.receiver = receiver
         self.captures = 0
+        self.met = False  # in a stance in which the first call runs as it is
         self.history = History()
 
 
@@ -250,6 +268,25 @@ def _remove(code_reference: weakref.ref, found_reference: weakref.ref, entries=c
 
 def _no_log(stage: str, text: Callable[[], str]) -> None:
     """Nobody reads the stages."""
+
+
+STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
+
+
+def stance() -> str:
+    """What compiled functions do now; one of STANCES."""
+    return _stance
+
+
+def set_stance(name: str) -> None:
+    """Have the compiled functions of all threads do from now on what `name` says."""
+    global _stance
+    _stance = name
+    force_eager(name == "force_eager")
+
+
+def _has_tensors(frame: Any) -> bool:
+    return any(isinstance(leaf, Tensor | Module) for leaf in tree_flatten(list(frame.f_locals.values()))[0])
 
 
 def _described(code: types.CodeType) -> str:

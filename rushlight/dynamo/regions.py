@@ -9,6 +9,7 @@ import functools
 import os
 import site
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -67,9 +68,28 @@ def optimize(callback: Callable) -> Callable[[Callable], Callable]:
         run._rushlight_original = function
         run._rushlight_followed = followed
         run._rushlight_callback = callback
+        _wrappers.add(run)
+        _switch(run)
         return run
 
     return decorate
+
+
+_wrappers: weakref.WeakSet[Callable] = weakref.WeakSet()
+_forced = False  # whether compiled functions run as they are
+
+
+def force_eager(forced: bool) -> None:
+    """Let compiled functions, present and future ones, run as they are, or let them run compiled again."""
+    global _forced
+    _forced = forced
+    for run in list(_wrappers):
+        _switch(run)
+
+
+def _switch(run: Callable) -> None:
+    """A compiled function's call reads its callback from its closure; without one there is no hook."""
+    run.__closure__[run.__code__.co_freevars.index("callback")].cell_contents = None if _forced else run._rushlight_callback
 
 
 _WRAPPER = next(

@@ -102,6 +102,86 @@ def test_is_compiling():
     assert not torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()
 
 
+# Stances
+
+
+def tells(x):
+    return x + (10 if torch.compiler.is_compiling() else 20)
+
+
+@pytest.fixture
+def default_stance():
+    yield
+    torch.compiler.set_stance("default")
+
+
+def test_force_eager_is_for_all_compiled_functions(default_stance):
+    graphs = Graphs()
+    compiled = torch.compile(tells, backend=graphs)
+    with torch.compiler.set_stance("force_eager"):
+        later = torch.compile(tells, backend=graphs)
+        model = torch.compile(nn.Sequential(nn.Linear(3, 3)), backend=graphs)
+        assert compiled(ones()).tolist() == later(ones()).tolist() == [21] * 3
+        assert model(ones()).shape == (3,) and not graphs.found
+    assert compiled(ones()).tolist() == later(ones()).tolist() == [11] * 3 and len(graphs.found) == 2
+    torch.compiler.set_stance("force_eager")
+    assert compiled(ones()).tolist() == [21] * 3
+    torch.compiler.set_stance("default")
+    assert compiled(ones()).tolist() == [11] * 3 and len(graphs.found) == 2
+
+
+def test_a_stance_decorates_a_function(default_stance):
+    compiled = torch.compile(tells, backend="eager")
+
+    @torch.compiler.set_stance("force_eager")
+    def called(x):
+        return compiled(x)
+
+    assert compiled(ones()).tolist() == [11] * 3
+    assert called(ones()).tolist() == [21] * 3
+    assert compiled(ones()).tolist() == [11] * 3
+
+
+def test_stances_about_what_was_not_captured(default_stance):
+    graphs = Graphs()
+    compiled = torch.compile(tells, backend=graphs)
+    compiled(ones())
+    others = torch.ones(3, dtype=torch.float64)
+    with torch.compiler.set_stance("eager_on_recompile"):
+        assert compiled(ones()).tolist() == [11] * 3 and compiled(others).tolist() == [21] * 3
+    with torch.compiler.set_stance("fail_on_recompile"):
+        assert compiled(ones()).tolist() == [11] * 3
+        with pytest.raises(RuntimeError, match="Detected recompile.*test_control.py', function name: 'tells'.*\n.*float64"):
+            compiled(others)
+    with torch.compiler.set_stance("eager_then_compile"):
+        late = torch.compile(tells, backend=graphs)
+        assert [late(ones())[0].item() for _ in range(3)] == [21, 11, 11]
+    assert compiled(others).tolist() == [11] * 3 and len(graphs.found) == 3
+
+
+def test_what_a_stance_cannot_be(default_stance):
+    with pytest.raises(RuntimeError, match="invalid torch.compile stance 'lying down'; stances are default"):
+        torch.compiler.set_stance("lying down")
+    with pytest.raises(RuntimeError, match="cannot force a backend"):
+        torch.compiler.set_stance("default", force_backend="eager")
+
+    def inside(x):
+        torch.compiler.set_stance("default")
+        return x + 1
+
+    with pytest.raises(Exception, match="set the stance outside of what is compiled"):
+        torch.compile(inside, fullgraph=True)(ones())
+    assert torch.compile(inside, backend="eager")(ones()).tolist() == [2] * 3
+
+
+def test_questions_about_devices_and_exports():
+    def function(x):
+        torch.compiler.cudagraph_mark_step_begin()
+        return x + torch.compiler.is_exporting()
+
+    assert function(ones()).tolist() == torch.compile(function, fullgraph=True)(ones()).tolist() == [1] * 3
+
+
 # Whole, replaced, forgotten
 
 
