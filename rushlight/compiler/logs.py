@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +33,10 @@ class StageLog:
         if shown:
             print(f"--- {stage}: {self.name} ---\n{content}\n", file=sys.stderr)
         if self.settings.dump:
-            self._write(stage, content)
+            try:
+                self._write(stage, content)
+            except OSError as error:
+                warnings.warn(f"compile: a stage is not written to RUSHLIGHT_DUMP, because {error}", stacklevel=2)
 
     def _write(self, stage: str, content: str) -> None:
         if self.folder is None:

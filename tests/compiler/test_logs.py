@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+import rushlight as torch
+
 PROGRAM = """
 import rushlight as torch
 
@@ -81,3 +83,11 @@ def test_the_bytecode_log_has_the_text_and_its_instructions(run):
     assert "def attend(x, w, __globals, __closure):" in text and "__results = __graph(x, w)" in text
     assert any(line.startswith("# ") and "LOAD_GLOBAL" in line and "__graph" in line for line in text.splitlines())
     assert "def guard(x, w, __globals, __closure):" in text and "(4, 8)" in text
+
+
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    """The program goes on, and is told."""
+    (tmp_path / "file").write_text("")
+    compiled = torch.compile(lambda x: x + 1, options={"dump": str(tmp_path / "file" / "dump")})
+    with pytest.warns(UserWarning, match="not written to RUSHLIGHT_DUMP, because .*Not a directory"):
+        assert compiled(torch.ones(2)).tolist() == [2, 2]
