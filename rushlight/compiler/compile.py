@@ -26,6 +26,10 @@ from rushlight.dynamo.regions import CALL_MODEL, is_compiled_wrapper, optimize
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
 
+# Settings of torch's whose work is always done here, or never.
+WITHOUT_EFFECT = frozenset({
+    "epilogue_fusion", "shape_padding", "trace.enabled", "trace.graph_diagram", "triton.cudagraphs",
+})  # fmt: skip
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -123,10 +127,11 @@ def compile(
     it between two graphs; with `fullgraph` that is an error, which says what, where, and what to do.
 
     `backend` is a name of `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
-    settings by name. `mode` is one of torch's: "max-autotune" times several ways to run products and convolutions, the others
-    compile alike. `dynamic` says which sizes, and ints, a capture leaves open to other values: None those that have changed
-    since an earlier capture, True all of inputs, False none. Usable as a decorator, also of a class, whose instances' calls
-    are compiled then. A graph through which gradients are needed is compiled together with its backward graph.
+    settings by name; those of torch's that mean nothing here have no effect. `mode` is one of torch's: "max-autotune" times
+    several ways to run products and convolutions, the others compile alike. `dynamic` says which sizes, and ints, a capture
+    leaves open to other values: None those that have changed since an earlier capture, True all of inputs, False none. Usable
+    as a decorator, also of a class, whose instances' calls are compiled then. A graph through which gradients are needed is
+    compiled together with its backward graph.
 
     With `verify`, the interpreter runs beside native code at each call; where the results differ, `CompiledResultDiffers` (a
     RuntimeError) names the first node that does, with the user's line.
@@ -183,8 +188,9 @@ def _settings(mode: str | None, options: dict | None) -> Settings:
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     known = [field.name for field in fields(Settings)]
-    unknown = [name for name in options or {} if name not in known]
+    chosen = {name: value for name, value in (options or {}).items() if name not in WITHOUT_EFFECT}
+    unknown = [name for name in chosen if name not in known]
     if unknown:
         raise RuntimeError(f"Unexpected optimization option {unknown[0]}, known options are {known}")
-    settings = replace(from_environment(), **(options or {}))
+    settings = replace(from_environment(), **chosen)
     return replace(settings, max_autotune=True) if mode is not None and mode.startswith("max-autotune") else settings

@@ -230,7 +230,8 @@ def test_mark_dynamic_is_taken():
 
 
 def test_modes_and_options():
-    for options in ({"mode": "max-autotune"}, {"dynamic": True}, {"options": {"threads": 1}}, {"dynamic": False}):
+    of_torch = {"epilogue_fusion": True, "triton.cudagraphs": False, "threads": 1}
+    for options in ({"mode": "max-autotune"}, {"dynamic": True}, {"options": of_torch}, {"dynamic": False}):
         assert torch.compile(lambda x: x + 1, **options)(ones()).tolist() == [2, 2, 2]
     with pytest.raises(ValueError, match="Unrecognized mode='fast'"):
         torch.compile(helper, mode="fast")
