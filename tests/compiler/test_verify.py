@@ -82,6 +82,23 @@ def test_a_wrong_backward_is_named(monkeypatch):
     assert caught.value.node == "cos"
 
 
+def test_gradients_that_cancel_are_right():
+    """A layer's gradients behind a layer norm whose results are only summed are zero, but for what rounding leaves."""
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.LayerNorm(128))
+    compiled, x = torch.compile(layers, verify=True), torch.randn(32, 64)
+    for _ in range(3):
+        compiled(x).sum().backward()
+
+
+def test_a_wrong_value_among_those_that_cancel(monkeypatch):
+    wrong(monkeypatch, "sin", "cos")
+    x = torch.linspace(-1, 1, 64)
+    with pytest.raises(CompiledResultDiffers) as caught, torch.no_grad():
+        torch.compile(lambda x: ((x.sin() - x.sin().mean()).sum(), x.sin()), verify=True)(x)
+    assert caught.value.node
+
+
 def test_writes_and_draws_happen_once():
     def write(x, buffer):
         buffer.add_(x)
