@@ -164,3 +164,12 @@ def test_extrema_are_found_again_among_values_that_are_calculated_again(kind):
         found.append((first.detach(), second.detach(), leaf.grad))
     for wanted, got in zip(*found, strict=True):
         torch.testing.assert_close(got, wanted, rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_variances_far_from_zero(kind):
+    """Neither the mean nor the sum of which it is made is rounded: the one moves the result, the other may overflow."""
+    torch.manual_seed(0)
+    x = (torch.randn(3, 2000) + 100).to(kind)
+    _check(lambda x: x.var(1), x)
+    _check(lambda x: torch.var_mean(x, 0, correction=0)[0], x)

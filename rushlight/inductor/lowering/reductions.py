@@ -167,6 +167,9 @@ def argmin(graph, self, dim=None, keepdim=False):
 
 @lowering("var.correction")
 def var(graph, self, dim=None, *, correction=None, keepdim=False):
+    if self.dtype in (float16, bfloat16):  # of the mean, too, only the result is rounded
+        wide = to_copy(graph, self, dtype=float32)
+        return to_copy(graph, var(graph, wide, dim, correction=correction, keepdim=keepdim), dtype=self.dtype)
     dims = reduced_dims(len(self.size), dim)
     count = math.prod(self.size[axis] for axis in dims)
     mean = div(graph, reduce_box(graph, self, dims, "sum", self.dtype, True), count)
