@@ -72,6 +72,7 @@ CASES = {
     "comparison_of_booleans": (lambda x: ((x > 0) >= (x > 1), (x > 0) < (x > 1), (x > 0).eq(x > 1)), grid(33)),
     "extrema_of_booleans": (lambda x: ((x > 0).amax(0), (x > 0).amin(1)), grid(5, 33)),
     "all_of_bytes_is_a_byte": (lambda x: (x.all(0), x.any(1)), integers(5, 33).to(torch.uint8)),
+    "quantifiers_over_no_dimension": (lambda x: (x.any(()), x.all(dim=()), x[:0].all(())), grid(5, 33)),
     "absolute_value_of_booleans": (lambda x: (x > 0).abs() + 1, grid(33)),
     "boolean_sum_with_alpha": (lambda x: torch.add(x > 0, x > 1, alpha=True), grid(33)),
     "softmax_of_a_scalar": (lambda x: (F.softmax(x, 0), F.log_softmax(x * torch.inf, 0)), grid()),

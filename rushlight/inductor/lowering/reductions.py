@@ -131,7 +131,10 @@ def amin(graph, self, dim=(), keepdim=False):
 
 
 def _truth(graph, self, dim, kind, keepdim):
-    found = reduce_box(graph, self, dim, kind, bool_, keepdim)
+    if dim is not None and not len(dim):  # each element by itself, as in torch
+        found = to_copy(graph, self, dtype=bool_)
+    else:
+        found = reduce_box(graph, self, dim, kind, bool_, keepdim)
     return to_copy(graph, found, dtype=uint8) if self.dtype is uint8 else found  # as in torch
 
 
