@@ -63,3 +63,15 @@ def test_gradients_of_open_sizes():
             x = image(2, 3, *size).requires_grad_()
             torch.testing.assert_close(gradient(compiled, x), gradient(lambda x: F.adaptive_avg_pool2d(x, 2), x))
     assert not warned
+
+
+@pytest.mark.parametrize("pool", [F.adaptive_avg_pool2d, F.adaptive_max_pool2d], ids=["mean", "maximum"])
+def test_open_sizes_of_windows_that_are_not_known(pool):
+    """Such a pool sends nothing to the interpreter."""
+    compiled = torch.compile(lambda x: pool(x.relu(), (3, 2)).sin(), dynamic=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for size in ((7, 8), (9, 10), (12, 5)):
+            x = image(2, 3, *size)
+            np.testing.assert_allclose(compiled(x).numpy(), pool(x.relu(), (3, 2)).sin().numpy(), rtol=1e-5, atol=1e-6)
+    assert not [warning for warning in caught if "interpreter" in str(warning.message)]
