@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import rushlight
 from tests.nn.oracle import agree, arrays
 
 pytestmark = pytest.mark.oracle
@@ -327,6 +328,16 @@ VISION = {
 def test_vision(name):
     function, shape = VISION[name]
     agree(lambda torch, x: function(torch.nn.functional, x), *arrays(shape))
+
+
+def test_softplus_of_halves_whose_exponentials_are_infinite():
+    F, x = rushlight.nn.functional, rushlight.tensor([-3.0, 0.5, 11.0, 12.0, 19.5, 21.0])
+    for beta in (1.0, 0.5):
+        assert F.softplus(x.half(), beta).tolist() == F.softplus(x.half().float(), beta).half().tolist()
+
+
+def test_what_fold_gives_can_be_viewed():
+    agree(lambda torch, x: torch.nn.functional.fold(x, (5, 6), (2, 3), padding=(1, 0), stride=(1, 2)).view(2, -1), *arrays((2, 12, 12)))
 
 
 def test_distances():

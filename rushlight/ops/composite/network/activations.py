@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.dtype import finfo, float64
+from rushlight.core.dtype import finfo, float16, float32, float64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import aten, inplace
 from rushlight.ops.registry import composite
@@ -103,6 +103,8 @@ def hardswish(self):
 
 @composite("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
 def softplus(self, beta=1, threshold=20):
+    if self.dtype is float16:  # whose exponentials are infinite from 11.1 on
+        return softplus(self.to(float32), beta, threshold).to(float16)
     scaled = _times(self, beta)
     linear = scaled > threshold
     bent = scaled.masked_fill(linear, 0).exp().log1p()

@@ -128,7 +128,7 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
     summed = aten.index_put.default(canvas, [None, None, flat.reshape([-1])], values, True).view(
         [batch, channels, height, width]
     )
-    image = summed.narrow(2, borders[0], size[0]).narrow(3, borders[1], size[1])
+    image = summed.narrow(2, borders[0], size[0]).narrow(3, borders[1], size[1]).contiguous()
     return image if self.dim() == 3 else image.squeeze(0)
 
 
