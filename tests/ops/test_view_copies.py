@@ -97,6 +97,14 @@ def test_gradients(name):
     assert gradcheck(COPIES[name][0], (x,))
 
 
+def test_flips_of_a_number():
+    x = rl.tensor(2.0)
+    assert x.flip(0).item() == x.flip(-1).item() == x.flip(()).item() == 2 and x.flip(0).data_ptr() != x.data_ptr()
+    for dims, error in (((1,), IndexError), ((0, -1), RuntimeError)):
+        with pytest.raises(error):
+            x.flip(dims)
+
+
 def test_views_of_a_least_rank():
     x = rl.tensor(1.0)
     assert rl.atleast_1d(x).shape == (1,) and rl.atleast_2d(rl.ones(3)).shape == (1, 3)

@@ -36,10 +36,10 @@ def tile(self, dims):
 @composite("flip(Tensor self, int[] dims) -> Tensor")
 def flip(self, dims):
     result = self
-    for dim in wrap_dims(dims, self.dim()):
-        size = self.size(dim)
-        order = aten.arange.start_step(size - 1, -1, -1, device=self.device)
-        result = aten.index_select.default(result, dim, order) if self.dim() else result
+    wrapped = wrap_dims(dims, max(self.dim(), 1))
+    for dim in wrapped if self.dim() else ():
+        order = aten.arange.start_step(self.size(dim) - 1, -1, -1, device=self.device)
+        result = aten.index_select.default(result, dim, order)
     return result if result is not self else aten.clone.default(self)
 
 
