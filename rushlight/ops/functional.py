@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import ascii_lowercase, ascii_uppercase
 
 from rushlight.core.overrides import overridable
 from rushlight.core.size import Size
@@ -17,6 +18,7 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type as _result_type
 
 aten = namespaces.namespace("aten")
+_LETTERS = ascii_uppercase + ascii_lowercase  # of einsum, by number
 result_type = overridable(_result_type)
 
 
@@ -26,9 +28,36 @@ def _spread(tensors: tuple) -> tuple | list:
 
 
 @overridable
-def einsum(equation: str, *operands: Tensor | Sequence[Tensor]) -> Tensor:
-    """The sum of products that `equation` names, as "bij,bjk->bik"; RuntimeError where it does not fit the operands."""
-    return aten.einsum.default(equation, list(_spread(operands)))
+def einsum(*args: str | Tensor | Sequence) -> Tensor:
+    """The sum of products that an equation names, as in `einsum("bij,bjk->bik", a, b)`; RuntimeError where it does not fit.
+
+    Without an equation each operand is followed by the list of its subscripts, numbers below 52 and `...`; a last list is of
+    the result's: `einsum(a, [0, 1, 2], b, [0, 2, 3], [0, 1, 3])`.
+    """
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts "
+            "list"
+        )
+    if isinstance(args[0], Tensor):
+        return aten.einsum.default(_equation_of(args), list(args[: len(args) // 2 * 2 : 2]))
+    return aten.einsum.default(args[0], list(_spread(args[1:])))
+
+
+def _equation_of(args: tuple) -> str:
+    """The equation of operands that are followed by lists of subscripts each, and perhaps one of the result."""
+    inputs = ",".join(map(_subscripts, args[1::2]))
+    return f"{inputs}->{_subscripts(args[-1])}" if len(args) % 2 else inputs
+
+
+def _subscripts(numbers: Sequence) -> str:
+    return "".join("..." if number is Ellipsis else _letter(number) for number in numbers)
+
+
+def _letter(number: int) -> str:
+    if not 0 <= number < len(_LETTERS):
+        raise ValueError(f"einsum(): subscript in subscript list is not within the valid range [0, {len(_LETTERS)})")
+    return _LETTERS[number]
 
 
 @overridable

@@ -18,6 +18,8 @@ from rushlight.ops.schema import Argument, Type
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _INTEGERS = (int, np.integer)
+# Operators whose first operand may be a number as well.
+_NUMBER_FIRST = frozenset("add sub mul div floor_divide true_divide subtract multiply divide".split())
 _SIMPLE = {
     "int": _INTEGERS,
     "float": (float, int, np.floating, np.integer),
@@ -231,7 +233,7 @@ def _accepts(op: OpOverload, args: tuple, kwargs: dict, numbers_as_tensors: bool
             continue
         else:
             return False
-        if not fits(value, argument.type) and not (numbers_as_tensors and _number_as_tensor(value, argument)):
+        if not fits(value, argument.type) and not (numbers_as_tensors and _number_as_tensor(value, argument, op)):
             return False
     return used == len(kwargs)
 
@@ -241,8 +243,9 @@ def _takes_numbers(op: OpOverload) -> bool:
     return op.overload.startswith("Tensor") or op._schema.name.startswith("floor_divide")
 
 
-def _number_as_tensor(value: object, argument: Argument) -> bool:
-    return argument.type.is_tensor and argument.name != "self" and isinstance(value, _NUMBERS)
+def _number_as_tensor(value: object, argument: Argument, op: OpOverload) -> bool:
+    fitting = argument.name != "self" or op._schema.name in _NUMBER_FIRST
+    return fitting and argument.type.is_tensor and isinstance(value, _NUMBERS)
 
 
 def _explain(op: OpOverload, args: tuple, kwargs: dict) -> str:

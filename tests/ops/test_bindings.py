@@ -103,6 +103,38 @@ def test_functions_say_what_they_are():
     assert aten.max.overloads() == list(aten.max) and set(aten.max.overloads()) == {"default", "dim", "other"}
 
 
+def test_numbers_as_first_operands():
+    x = rl.tensor([2, -5], dtype=rl.int8)
+    assert rl.add(1, x, alpha=2).tolist() == [5, -9] and rl.sub(1, x).tolist() == rl.subtract(1, x).tolist() == [-1, 6]
+    assert rl.mul(3, x).dtype is rl.multiply(3, x).dtype is rl.int8 and rl.mul(0.5, x).tolist() == [1, -2.5]
+    assert rl.div(1, x).tolist() == rl.true_divide(1, x).tolist() == rl.divide(input=1, other=x).tolist() == [0.5, rl.tensor(-0.2)]
+    assert rl.floor_divide(7, x).tolist() == rl.div(7, x, rounding_mode="floor").tolist() == [3, -2]
+    assert rl.remainder(7, x).tolist() == [1, -3] and rl.bitwise_xor(3, x).tolist() == (3 ^ x).tolist()
+    compiled = rl.compile(lambda x: (rl.sub(1, x), rl.div(1, x), rl.remainder(7, x)), fullgraph=True)
+    assert [part.tolist() for part in compiled(x)] == [rl.sub(1, x).tolist(), rl.div(1, x).tolist(), [1, -3]]
+    with pytest.raises(TypeError):
+        rl.maximum(2, x)
+
+
+def test_einsum_with_lists_of_subscripts():
+    x, y = rl.arange(6.0).view(2, 3), rl.arange(12.0).view(3, 4)
+    assert rl.einsum(x, [0, 1], y, [1, 2], [2, 0]).tolist() == rl.einsum("ab,bc->ca", x, y).tolist()
+    assert rl.einsum(x, [27, 1]).tolist() == rl.einsum("bB", x).tolist() == x.t().tolist()
+    assert rl.einsum(x, [..., 0], [0, ...]).tolist() == x.t().tolist() and rl.einsum(x, [0, 1], []).item() == 15
+    assert rl.compile(lambda x, y: rl.einsum(x, [0, 1], y, [1, 2]), fullgraph=True)(x, y).tolist() == (x @ y).tolist()
+
+
+@pytest.mark.parametrize("call, error, message", [
+    (lambda x: rl.einsum(x), ValueError, "must specify the equation string and at least one operand"),
+    (lambda x: rl.einsum(x, [52, 0]), ValueError, r"not within the valid range \[0, 52\)"),
+    (lambda x: rl.einsum("ij->k", x), RuntimeError, "output subscript k does not appear"),
+    (lambda x: rl.einsum("ij->ii", x), RuntimeError, "output subscript i appears more than once"),
+])  # fmt: skip
+def test_equations_that_einsum_does_not_take(call, error, message):
+    with pytest.raises(error, match=message):
+        call(rl.ones(2, 2))
+
+
 def test_functions_with_signatures_of_their_own():
     x = rl.ones(2, 3)
     assert rl.einsum("ij,kj->ik", x, x).tolist() == rl.einsum("ij,kj->ik", [x, x]).tolist() == [[3, 3], [3, 3]]

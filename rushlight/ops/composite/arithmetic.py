@@ -163,6 +163,7 @@ PYTHON_OPERATORS = {
     "__and__": "bitwise_and", "__or__": "bitwise_or", "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift",
     "__rshift__": "bitwise_right_shift",
 }  # fmt: skip
+NUMBER_FIRST = "remainder bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift".split()
 
 
 def _define_python_operator(alias: str, name: str) -> None:
@@ -171,7 +172,7 @@ def _define_python_operator(alias: str, name: str) -> None:
         return getattr(aten, name).Tensor(self, other)
 
 
-def _define_shift_of_number(name: str) -> None:
+def _define_with_number_first(name: str) -> None:
     @composite(f"{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
     def function(self, other):
         return getattr(aten, name).Tensor(as_operand(self, other), other)
@@ -179,5 +180,5 @@ def _define_shift_of_number(name: str) -> None:
 
 for _alias, _name in PYTHON_OPERATORS.items():
     _define_python_operator(_alias, _name)
-for _name in ("bitwise_left_shift", "bitwise_right_shift"):
-    _define_shift_of_number(_name)
+for _name in NUMBER_FIRST:
+    _define_with_number_first(_name)

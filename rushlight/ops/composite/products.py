@@ -121,10 +121,19 @@ def _parse_einsum(equation: str, tensors: list[Tensor]) -> tuple[list[list], lis
         inputs.append(_labels(term, extra))
     if arrow:
         output = _labels(right, covered)
+        _check_output(right.replace("...", ""), left)
     else:
         seen = [label for labels in inputs for label in labels if isinstance(label, str)]
         output = [*range(-covered, 0), *sorted(label for label in set(seen) if seen.count(label) == 1)]
     return inputs, output
+
+
+def _check_output(labels: str, left: str) -> None:
+    for label in labels:
+        if label not in left:
+            raise RuntimeError(f"einsum(): output subscript {label} does not appear in the equation for any input operand")
+        if labels.count(label) > 1:
+            raise RuntimeError(f"einsum(): output subscript {label} appears more than once in the output")
 
 
 def _labels(term: str, extra: int) -> list:
