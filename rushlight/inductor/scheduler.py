@@ -28,7 +28,7 @@ from rushlight.inductor.ir import (
     walk,
 )
 from rushlight.inductor.ordered_loops import Scan, Scatter, Sort, SortedPlaces
-from rushlight.inductor.sizes import Size, as_size, product, stride_along
+from rushlight.inductor.sizes import Size, as_size, is_symbol, product, stride_along
 
 EPILOGUE_TEMPLATES = (
     "gemm", "word_gemm", "bgemm", "convolution", "direct_convolution", "winograd", "convolution_input", "convolution_weight",
@@ -141,13 +141,19 @@ def constants_among(buffers: list[Buffer]) -> set[str]:
 
 
 def is_foldable(buffer: Buffer, is_constant: Callable[[str], bool]) -> bool:
-    """Whether a buffer is an elementwise loop over constants alone that is small enough to be kept."""
+    """Whether a buffer is an elementwise loop over constants alone, and no open sizes, that is small enough to be kept."""
     if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or not buffer.reads():
         return False
     numel = buffer.layout.numel
     if not isinstance(numel, int) or not 0 < numel <= FOLDED_ELEMENTS or not all(map(is_constant, buffer.reads())):
         return False
-    return not any(map(may_report, walk(buffer.data.body)))
+    return not any(may_report(value) or _names_open_sizes(value) for value in walk(buffer.data.body))
+
+
+def _names_open_sizes(value: Value) -> bool:
+    """Whether a value, apart from those below it, is made with size symbols."""
+    named = (getattr(value, name, None) for name in ("index", "size", "step", "count"))
+    return any(is_symbol(variable) for size in named if isinstance(size, Expr) for variable in size.free_variables())
 
 
 def _needed(buffers: list[Buffer], outputs: set[str]) -> list[Buffer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 
 import pytest
 
@@ -125,3 +126,13 @@ def test_parameters_may_have_any_name(name):
     assert isinstance(graph, CompiledGraph)
     with torch.inference_mode():
         close(result, model(x))
+
+
+def test_what_is_made_of_constants_and_open_sizes_is_no_constant():
+    """The index is a constant, but the size around which a negative one wraps is only known in a call."""
+    compiled = torch.compile(lambda x: x.index_fill(1, torch.tensor([0, -1]), 1), dynamic=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for width in (5, 7):
+            assert compiled(torch.zeros(2, width)).tolist() == [[1.0, *[0.0] * (width - 2), 1.0]] * 2
+    assert not [warning for warning in caught if "interpreter" in str(warning.message)]
