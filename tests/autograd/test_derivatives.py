@@ -231,3 +231,23 @@ def _torch_gradients(torch, sample: Sample, inputs: list, weights: list) -> tupl
     outputs = [out for out in (result if isinstance(result, tuple | list) else [result]) if out is not None]
     outputs = [out for out in outputs if out.requires_grad][: len(weights)]
     return torch.autograd.grad(outputs, inputs, weights, allow_unused=True)
+
+
+def test_elements_that_equal_a_bound_have_the_whole_gradient_of_clamp():
+    def gradients(call):
+        x, low, high = (rl.tensor(values, requires_grad=True) for values in ([-1.0, 0, 0.5, 1, 2], [0.0] * 5, [1.0] * 5))
+        weighted = call(x, low, high) * rl.arange(1.0, 6.0)
+        found = rl.autograd.grad(weighted.sum(), (x, low, high), allow_unused=True)
+        return [None if grad is None else grad.tolist() for grad in found]
+
+    inside = [0, 2, 3, 4, 0]
+    assert gradients(lambda x, low, high: x.clamp(0, 1)) == [inside, None, None]
+    assert gradients(lambda x, low, high: x.clamp(low, high)) == [inside, [1, 0, 0, 0, 0], [0, 0, 0, 0, 5]]
+    assert gradients(lambda x, low, high: (x * 1).clamp_(min=low)) == [[0, 2, 3, 4, 5], [1, 0, 0, 0, 0], None]
+    assert gradients(lambda x, low, high: x.clamp_max(1)) == [[1, 2, 3, 4, 0], None, None]
+    assert gradients(rl.compile(lambda x, low, high: x.clamp(0, 1), fullgraph=True)) == [inside, None, None]
+
+
+def test_clamp_by_what_is_no_number():
+    x, bound = rl.tensor([-1.0, 2], requires_grad=True), rl.tensor([rl.nan, 0])
+    assert x.clamp(min=bound).isnan().tolist() == [True, False] and x.clamp(rl.nan).isnan().all()

@@ -182,3 +182,16 @@ def test_a_copy_to_integers_has_no_history(kind):
     source = rl.ones(3).requires_grad_()
     target = rl.zeros(3, dtype=kind)
     assert target.copy_(source) is target and not target.requires_grad and target.grad_fn is None
+
+
+@pytest.mark.parametrize(("name", "arguments"), [
+    ("clamp", (0.2, 0.7)), ("clamp", (rl.tensor(0.5),)), ("clip", (None, 0.5)), ("square", ()), ("logit", ()),
+    ("renorm", (2, 0, 0.5)), ("clamp_max", (0.4,)),
+])  # fmt: skip
+def test_composite_writes_keep_what_their_gradients_read(name, arguments):
+    """The gradient is that of the operator that is not in place, though what it read has been overwritten."""
+    x = rl.linspace(0.1, 0.9, 6).view(2, 3).requires_grad_()
+    whole = x * 1
+    (getattr(whole[1:], f"{name}_")(*arguments) * x).sum().backward()
+    (want,) = rl.autograd.grad((getattr(x[1:], name)(*arguments) * x).sum(), x)
+    np.testing.assert_allclose(x.grad.numpy(), want.numpy(), rtol=1e-6)

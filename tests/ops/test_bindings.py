@@ -116,6 +116,13 @@ def test_numbers_as_first_operands():
         rl.maximum(2, x)
 
 
+def test_bounds_that_are_tensors_are_not_turned_into_numbers():
+    x, low, high = rl.tensor([1, 5, 9]), rl.tensor(2.5), rl.tensor(6)
+    for call in (lambda x, low, high: x.clamp(low, high), lambda x, low, high: rl.clip(x, min=low, max=high)):
+        found = rl.compile(call, fullgraph=True)(x, low, high)
+        assert found.tolist() == call(x, low, high).tolist() == [2.5, 5, 6] and found.dtype is rl.float32
+
+
 def test_einsum_with_lists_of_subscripts():
     x, y = rl.arange(6.0).view(2, 3), rl.arange(12.0).view(3, 4)
     assert rl.einsum(x, [0, 1], y, [1, 2], [2, 0]).tolist() == rl.einsum("ab,bc->ca", x, y).tolist()

@@ -47,11 +47,6 @@ def arctan2(self, other):
     return aten.atan2.default(self, other)
 
 
-@with_inplace("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
-def clip(self, min=None, max=None):
-    return aten.clamp.Tensor(self, min, max)
-
-
 @with_inplace("divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
 def divide_mode(self, other, *, rounding_mode):
     return aten.div.Tensor_mode(self, other, rounding_mode=rounding_mode)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.dtype import bool_, dtype, finfo, get_default_dtype, of_number
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.ops.dispatcher import Kernel, define
 from rushlight.ops.meta.checks import check_operands, not_implemented
 from rushlight.ops.numbers import as_operand
@@ -33,8 +34,9 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
         name = split_declaration(schemas[0])[0] + "_"
 
         def inplace(self, *args, **kwargs):
-            check_operands(self, name, (*args, *kwargs.values()), reads_later=name in _READ_LATER)
-            return aten.copy_.default(self, function(self, *args, **kwargs))
+            operands = (*args, *kwargs.values())
+            check_operands(self, name, operands, reads_later=name in _READ_LATER)
+            return aten.copy_.default(self, function(source_of_write(self, operands), *args, **kwargs))
 
         for schema in schemas:
             op = define("aten", in_place_declaration(schema, overload))
@@ -42,6 +44,16 @@ def with_inplace(*schemas: str, overload: str | None = None) -> Callable:
         return function
 
     return decorate
+
+
+def source_of_write(self: Tensor, operands: Iterable[object]) -> Tensor:
+    """What an operator that overwrites `self` reads: a copy where autograd, which keeps what is read, records the call."""
+    return aten.clone.default(self) if _is_recorded(self, *operands) else self
+
+
+def _is_recorded(*operands: object) -> bool:
+    """Whether autograd records calls on these operands."""
+    return state.grad_enabled and any(isinstance(value, Tensor) and value.requires_grad for value in operands)
 
 
 @composite("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
@@ -54,32 +66,44 @@ def square(self):
     return aten.pow.Tensor_Scalar(self, 2)
 
 
-@with_inplace("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
+# Tensors come first: where they are 0-dim, they fit numbers as well.
+@with_inplace(
+    "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+)
 def clamp(self, min=None, max=None):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    result = self if min is None else aten.maximum.default(self, min)
-    return result if max is None else aten.minimum.default(result, max)
+    result = self if min is None else clamp_min(self, min)
+    return result if max is None else clamp_max(result, max)
 
 
-@with_inplace("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
-def clamp_tensor(self, min=None, max=None):
-    return clamp(self, min, max)
-
-
-@with_inplace("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
+@with_inplace(
+    "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
+    "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor",
+)
 def clip(self, min=None, max=None):
     return clamp(self, min, max)
 
 
 @with_inplace("clamp_min(Tensor self, Scalar min) -> Tensor", "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
 def clamp_min(self, min):
-    return aten.maximum.default(self, min)
+    return _bounded(self, min, aten.lt.Tensor, aten.maximum.default)
 
 
 @with_inplace("clamp_max(Tensor self, Scalar max) -> Tensor", "clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
 def clamp_max(self, max):
-    return aten.minimum.default(self, max)
+    return _bounded(self, max, aten.gt.Tensor, aten.minimum.default)
+
+
+def _bounded(self: Tensor, bound: Tensor | complex, is_beyond: Callable, extremum: Callable) -> Tensor:
+    """`extremum` of elements and their bound. Where the two are equal the gradient is the elements', while extrema halve it."""
+    if not _is_recorded(self, bound) or (type(bound) is float and math.isnan(bound)):
+        return extremum(self, bound)
+    beyond = is_beyond(self, bound)
+    if isinstance(bound, Tensor) and bound.dtype.is_floating_point:
+        beyond = beyond.logical_or(bound.isnan())
+    return aten.where.self(beyond, as_operand(bound, self), self)
 
 
 @with_inplace("floor_divide(Tensor self, Tensor other) -> Tensor", overload="Tensor")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rushlight.core.tensor import Tensor
+from rushlight.ops.composite.pointwise import source_of_write
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -43,8 +44,7 @@ def inplace(schema: str, function: Callable) -> None:
     """Define the operator `schema`, which overwrites `self` with `function(self, ...)`."""
 
     def overwrite(self, *args, **kwargs):
-        # Autograd keeps what `function` read, so it has to read something that is not overwritten.
-        source = self.clone() if self.requires_grad else self
+        source = source_of_write(self, (*args, *kwargs.values()))
         return self.copy_(function(source, *args, **kwargs))
 
     composite(schema)(overwrite)
