@@ -103,7 +103,9 @@ def test_histograms_agree_with_numpy():
     np.testing.assert_allclose(edges.numpy(), places)
     bounds = np.array([-1.0, 0.0, 0.5, 2.0])
     np.testing.assert_array_equal(rl.histogram(x, rl.from_numpy(bounds)).hist.numpy(), np.histogram(values, bounds)[0])
-    np.testing.assert_array_equal(rl.histc(x, 5, -1, 1).numpy(), np.histogram(values, 5, (-1, 1))[0])
+    for histc in (rl.histc, rl.compile(rl.histc, fullgraph=True)):
+        np.testing.assert_array_equal(histc(x, 5, -1, 1).numpy(), np.histogram(values, 5, (-1, 1))[0])
+    assert rl.histc(rl.tensor([NAN, 0.5, rl.inf]), 2, 0, 1).tolist() == [0, 1]
     points = random.standard_normal((40, 2))
     hist, edges = rl.histogramdd(rl.from_numpy(points), bins=[3, 4], range=[-1.0, 1.0, -2.0, 2.0])
     want, places = np.histogramdd(points, [3, 4], [(-1, 1), (-2, 2)])

@@ -58,9 +58,10 @@ def histc(self, bins=100, min=0, max=0):
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
         raise RuntimeError(f"torch.histc: max must be larger than min, but got min={low:g} and max={high:g}")
-    inside = values[(values >= low) & (values <= high)]
-    places = aten.clamp.default(((inside - low) * bins / (high - low)).to(int64), None, bins - 1)
-    return _counted(places, bins, None, self.dtype)
+    inside = (values >= low) & (values <= high)
+    kept = values.masked_fill(~inside, low)  # of those outside none is counted
+    places = aten.clamp.default(((kept - low) * bins / (high - low)).to(int64), None, bins - 1)
+    return _counted(places, bins, inside, self.dtype)
 
 
 def _outer_edges(points: Tensor, bounds: Sequence[float] | None, name: str) -> list[tuple[float, float]]:
