@@ -71,6 +71,7 @@ EXPRESSIONS = {
     "size_arithmetic": lambda a, b: (b.reshape(b.shape[1], b.shape[0]), a * b.shape[0], b.view(*b.shape), b.shape[-1] // 2, list(b.shape), b * 1),
     "methods_of_the_class": lambda a, b: (torch.Tensor.add(a, 1), torch.Tensor.__add__(a, a), torch.Tensor.__rsub__(a, 2), torch.Tensor.__getitem__(b, 0), torch.Tensor.size(b, 1) * a, [*map(torch.Tensor.sum, (a, b))], a.__mul__(2)),
     "triangles": lambda a, b: (torch.tril_indices(3, 4, -1), torch.triu_indices(3, 2, 1), b[tuple(torch.tril_indices(2, 2))], torch.nonzero_static(b > 2, size=4)),
+    "as_tensor_of_tensors": lambda a, b: (torch.as_tensor(a) * 2, torch.as_tensor(b, dtype=torch.float64) + 1, torch.as_tensor(a, device="cpu"), torch.as_tensor(3.0) * a),
     "requires_grad_as_it_is": lambda a, b: (a * 2).requires_grad_(False) + torch.signal.windows.hamming(3),
     "loops": lambda a, b: [row * i for i, row in enumerate(b)],
     "sums": lambda a, b: (sum(v for v in b), sum([a, a], a), sum(b.unbind(1)), max(b.shape) * a),

@@ -73,7 +73,15 @@ def _constant_tensor(tx: Translator, data: Value, **options: Value) -> Value:
     return tx.call_in_graph("call_method", "clone", [tx.tensor_value(constant, None, Tensor)], {})
 
 
-HANDLERS[tensor] = HANDLERS[as_tensor] = _constant_tensor
+def _as_tensor(tx: Translator, data: Value, dtype: Value = NONE, device: Value = NONE) -> Value:
+    """`torch.as_tensor(...)`: a tensor of that dtype on that device is returned as it is, any other is converted."""
+    options = {name: value for name, value in (("dtype", dtype), ("device", device)) if value is not NONE}
+    if not isinstance(data, TensorValue):
+        return _constant_tensor(tx, data, **options)
+    return tx.call_in_graph("call_method", "to", [data], options) if options else data
+
+
+HANDLERS[tensor], HANDLERS[as_tensor] = _constant_tensor, _as_tensor
 CONSTRUCTORS[Size] = _size
 CONSTRUCTORS[inference_mode] = _inference_mode
 CONSTRUCTORS[autocast] = _autocast
