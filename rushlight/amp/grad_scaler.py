@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.dtype import float16, float32
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.construct import tensor
@@ -73,8 +74,11 @@ class GradScaler:
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divide the gradients of an optimizer's parameters by the scale, in place, once between two updates."""
-        if not self._enabled:
-            return
+        if self._enabled:
+            self._unscale_once(optimizer)
+
+    @runs_as_it_is("it looks at the values of gradients and counts steps")
+    def _unscale_once(self, optimizer: Optimizer) -> None:
         if id(optimizer) in self._stepped:
             raise RuntimeError("unscale_() is being called after step().")
         if id(optimizer) in self._found_inf:
@@ -109,8 +113,11 @@ class GradScaler:
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adapt the scale to what the steps since the last update found, or set it."""
-        if not self._enabled:
-            return
+        if self._enabled:
+            self._adapt(new_scale)
+
+    @runs_as_it_is("it looks at the values of gradients and counts steps")
+    def _adapt(self, new_scale: float | Tensor | None) -> None:
         scale = self._scale_tensor()
         if new_scale is not None:
             scale.fill_(new_scale.item() if isinstance(new_scale, Tensor) else new_scale)

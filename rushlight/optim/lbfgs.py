@@ -9,10 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.autograd import enable_grad
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.line_search import Point, strong_wolfe
-from rushlight.optim.optimizer import Optimizer, Parameters, runs_as_it_is
+from rushlight.optim.optimizer import Optimizer, Parameters
 from rushlight.optim.options import check_learning_rate, number
 
 # A step is remembered only where the curvature along it is larger than this.

@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from rushlight.autograd import enable_grad, no_grad, set_grad_enabled
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.optim.state import check_compatible, pack_groups, restore_state
 from rushlight.utils.hooks import RemovableHandle
@@ -24,16 +25,6 @@ GLOBAL_STEP_PRE_HOOKS: OrderedDict[int, Callable] = OrderedDict()
 GLOBAL_STEP_POST_HOOKS: OrderedDict[int, Callable] = OrderedDict()
 
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
-
-
-def runs_as_it_is(reason: str) -> Callable[[Callable], Callable]:
-    """A decorator of methods that compiled functions call and do not follow; `reason` is what logs say then."""
-
-    def decorate(function: Callable) -> Callable:
-        function._rushlight_disabled = reason
-        return function
-
-    return decorate
 
 
 class Optimizer:

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from rushlight._C import optimizer_step
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.construct import tensor
-from rushlight.optim.optimizer import Optimizer, evaluate, runs_as_it_is
+from rushlight.optim.optimizer import Optimizer, evaluate
 from rushlight.optim.options import check_capturable
 
 

@@ -222,6 +222,33 @@ def lion_step(model, optimizer, x, y):
     return loss
 
 
+def test_steps_with_a_scaler_are_captured_once():
+    """Its count of steps, which changes at each, is nothing that a capture depends on."""
+    model = nn.Linear(4, 2)
+    optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), torch.amp.GradScaler("cpu", init_scale=8.0)
+    captured = []
+
+    def backend(module, inputs):
+        captured.append(module)
+        return module
+
+    @torch.compile(backend=backend)
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        return loss.detach() * 2
+
+    step(torch.randn(3, 4)), step(torch.randn(3, 4))
+    count = len(captured)
+    for _ in range(3):
+        step(torch.randn(3, 4))
+    assert len(captured) == count
+
+
 def test_an_optimizer_of_the_user_is_one_graph():
     results, graphs = [], []
 
