@@ -20,9 +20,7 @@ from tests.utils.cpp_extension import sources
 
 @pytest.fixture(scope="module")
 def arguments():
-    # Chained setting, as pybind11 has it, is not offered.
-    text = sources.ARGUMENTS.replace('m.attr("answer") = 42;', 'm.attr("answer", 42);')
-    return cpp_extension.load_inline("rl_arguments", text)
+    return cpp_extension.load_inline("rl_arguments", sources.ARGUMENTS)
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +208,33 @@ def test_gradients_pass_through_operators(tensors):
 
 
 # ---- operators
+
+
+def test_assigning_to_parts_of_tensors():
+    """What stands on the left without a name is written to; a name becomes another tensor."""
+    module = cpp_extension.load_inline("rl_assigned", """
+torch::Tensor fill_parts(torch::Tensor x, torch::Tensor row) {
+  x[0] = row;
+  x[1] = row + 1;
+  x[2][0] = 5.5;
+  x[2][1] = 7;
+  x.index({2, torch::indexing::Slice(2)}) = -1;
+  auto other = x[2];
+  other = row;
+  std::tie(other, row) = std::make_tuple(row, other);
+  return x;
+}
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
+  m.doc() = "parts";
+  m.attr("shape") = std::vector<int64_t>{3, 4};
+  m.def("fill_parts", &fill_parts);
+}
+""")
+    x = torch.zeros(module.shape)
+    assert module.__doc__ == "parts" and module.fill_parts(x, torch.arange(4.0)) is x
+    assert x.tolist() == [[0, 1, 2, 3], [1, 2, 3, 4], [5.5, 7, -1, -1]]
+    with pytest.raises(RuntimeError, match="must match the size"):
+        module.fill_parts(x, torch.arange(3.0))
 
 
 def test_operators():

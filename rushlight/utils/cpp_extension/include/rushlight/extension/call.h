@@ -76,7 +76,16 @@ template <class R, class... Arguments> R call_method(const TensorBase& self, con
 class Tensor : public TensorBase {
  public:
   Tensor() = default;
+  Tensor(const Tensor& other) = default;
+  Tensor(Tensor&& other) noexcept = default;
   static Tensor wrap_object(PyObject* object) { return Tensor(object); }
+
+  // A name that is assigned to is another tensor from then on. What has no name, as x[0], is written to.
+  Tensor& operator=(const Tensor& other) & = default;
+  Tensor& operator=(Tensor&& other) & noexcept = default;
+  Tensor& operator=(const Tensor& values) && { return written(copy_(values)); }
+  Tensor& operator=(Tensor&& values) && { return written(copy_(values)); }
+  Tensor& operator=(const Scalar& value) && { return written(fill_(value)); }
 
   // For every operator of the list: x.name(arguments...), as in Python.
 #define X(name)                                                              \
@@ -159,6 +168,7 @@ class Tensor : public TensorBase {
 
  private:
   explicit Tensor(PyObject* object) : TensorBase(object) {}
+  Tensor& written(const Tensor&) { return *this; }
 };
 
 // ---- calls ---------------------------------------------------------------------------------------------------------

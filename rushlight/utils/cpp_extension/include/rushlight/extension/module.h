@@ -6,6 +6,12 @@
 namespace rushlight RL_HIDDEN {
 
 class Module {
+  struct Attribute {
+    Module& module;
+    const char* name;
+    template <class T> void operator=(const T& value) { module.set(name, to_python(value)); }
+  };
+
  public:
   explicit Module(PyObject* module) : module_(module) {}
 
@@ -13,9 +19,12 @@ class Module {
   template <class F, class... Extras> Module& def(const char* name, F function, const Extras&... extras) {
     return set(name, Callable::wrap(bind(name, std::move(function), extras...)));
   }
-  // Adds a value.
+  // Adds a value: attr("answer", 42), or attr("answer") = 42.
   template <class T> Module& attr(const char* name, const T& value) { return set(name, to_python(value)); }
-  void set_doc(const char* text) { set("__doc__", to_python(text)); }
+  Attribute attr(const char* name) { return {*this, name}; }
+  // The module's documentation, as doc() = "...".
+  Attribute doc() { return attr("__doc__"); }
+  void set_doc(const char* text) { doc() = text; }
 
  private:
   Module& set(const char* name, const Object& value) {
