@@ -10,6 +10,8 @@ import rushlight as torch
 from examples.bert import BertConfig, BertModel
 from rushlight import nn
 from rushlight.nn import functional as F
+from rushlight.nn.utils import parametrizations
+from rushlight.nn.utils import parametrize as parametrized
 
 
 class Residual(nn.Module):
@@ -219,3 +221,21 @@ def test_bert_with_a_mask_is_one_graph_in_every_mode(mode):
     with mode():
         found = torch._dynamo.explain(model)(ids, attention_mask=torch.ones_like(ids))
     assert (found.graph_count, found.graph_break_count) == (1, 0), str(found)
+
+
+@pytest.mark.parametrize("parametrize", [
+    lambda layer: parametrizations.weight_norm(layer), lambda layer: parametrizations.spectral_norm(layer),
+    lambda layer: parametrizations.orthogonal(layer, orthogonal_map="householder"),
+])  # fmt: skip
+def test_parametrized_layers_are_one_graph(parametrize):
+    torch.manual_seed(0)
+    model = nn.Sequential(parametrize(nn.Linear(6, 6)), nn.Tanh(), parametrize(nn.Linear(6, 6))).eval()
+    compiled = torch.compile(model, fullgraph=True)
+    with torch.no_grad():
+        for x in (torch.randn(2, 6), torch.randn(3, 6)):
+            torch.testing.assert_close(compiled(x), model(x))
+        next(model.parameters()).mul_(2)
+        torch.testing.assert_close(compiled(x), model(x))
+        with parametrized.cached():
+            assert model[0].weight is model[0].weight
+        assert model[0].weight is not model[0].weight

@@ -29,16 +29,33 @@ class _Cache(threading.local):
         self.values: dict[tuple[int, str], Tensor] = {}
 
 
+class _Blocks:
+    """How many blocks of `cached()` are open in any thread: while there is none, nothing looks at what a thread has for itself,
+    which captures cannot follow."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def add(self, change: int) -> None:
+        """Open or close a block."""
+        with self._lock:
+            self.count += change
+
+
 _cache = _Cache()
+_blocks = _Blocks()
 
 
 @contextmanager
 def cached() -> Iterator[None]:
     """Compute each parametrized tensor only once within the block."""
+    _blocks.add(1)
     _cache.depth += 1
     try:
         yield
     finally:
+        _blocks.add(-1)
         _cache.depth -= 1
         if not _cache.depth:
             _cache.values.clear()
@@ -186,7 +203,7 @@ def _give_own_class(module: Module) -> None:
 def _make_property(module: Module, name: str) -> None:
     def read(self: Module) -> Tensor:
         parametrization = self.parametrizations[name]
-        if not _cache.depth:
+        if not (_blocks.count and _cache.depth):
             return parametrization()
         key = (id(self), name)
         if key not in _cache.values:
