@@ -103,6 +103,12 @@ class OptimizedModule(Module):
         """The original module's result."""
         return self._compiled(*args, **kwargs)
 
+    def __len__(self) -> int:
+        return len(self._orig_mod)
+
+    def __bool__(self) -> bool:
+        return bool(self._orig_mod)  # a module without a length is true
+
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":
             return super().__getattr__(name)

@@ -457,3 +457,16 @@ def test_inputs_whose_names_would_be_the_same():
 
     box = types.SimpleNamespace(item=torch.tensor([5.0]))
     assert torch.compile(function, fullgraph=True)(box, torch.tensor([3.0])).tolist() == [2.0]
+
+
+def test_the_length_of_a_compiled_module_is_the_original_s():
+    layers, single = torch.compile(nn.Sequential(nn.Linear(3, 3), nn.ReLU())), torch.compile(nn.Linear(3, 3))
+    assert len(layers) == 2 and layers and single and not torch.compile(nn.ModuleList())
+    with pytest.raises(TypeError, match="len"):
+        len(single)
+
+    def called(x):
+        return single(x) if single else x
+
+    x = torch.randn(2, 3)
+    torch.testing.assert_close(torch.compile(called)(x), single(x))
