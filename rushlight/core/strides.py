@@ -236,10 +236,10 @@ def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, 
         if all(strides == first for strides in same_shape) and is_non_overlapping_and_dense(sizes, first):
             return first
     expanded = [expand_strides(shape, strides, sizes)[1] for shape, strides in operands]
-    return strides_in_order(sizes, _outermost_first(sizes, expanded))
+    return strides_in_order(sizes, outermost_first(sizes, expanded))
 
 
-def _outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> list[int]:
+def outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> list[int]:
     """The dimensions from the one with the largest strides to the one with the smallest.
 
     By insertion, as torch's iterators do it: where operands disagree, the order has no sense but that of the insertions.

@@ -102,3 +102,22 @@ def test_as_in_torch(make, shape, name):
         return [outcome(call) for call in calls]
 
     assert answers(torch) == answers(oracle)
+
+
+@pytest.mark.oracle
+def test_flips_lie_as_in_torch_and_classes_are_row_major():
+    oracle = pytest.importorskip("torch")
+
+    def answers(library):
+        image, matrix = in_order(library, (2, 3, 4, 5), True), library.zeros(3, 4).t()
+        calls = [
+            lambda: image.flip(3), lambda: image[:, :, ::2].flip(2, 0), lambda: matrix.flip(0), lambda: matrix.rot90(),
+            lambda: matrix.expand(2, 4, 3).flip(0), lambda: library.nn.functional.one_hot(matrix.long(), 7),
+        ]  # fmt: skip
+        return [call().stride() for call in calls]
+
+    assert answers(torch) == answers(oracle)
+    image = torch.arange(120.0).view(2, 4, 5, 3).movedim(-1, 1)
+    for dynamic in (False, True):
+        flipped = torch.compile(lambda x: x.flip(3, 1), fullgraph=True, dynamic=dynamic)(image)
+        assert flipped.stride() == image.stride() and flipped.tolist() == image.contiguous().flip(3).flip(1).tolist()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rushlight.core.layout import contiguous_format
-from rushlight.core.strides import wrap_dim, wrap_dims
+from rushlight.core.strides import outermost_first, wrap_dim, wrap_dims
+from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -35,12 +38,22 @@ def tile(self, dims):
 
 @composite("flip(Tensor self, int[] dims) -> Tensor")
 def flip(self, dims):
-    result = self
     wrapped = wrap_dims(dims, max(self.dim(), 1))
-    for dim in wrapped if self.dim() else ():
-        order = aten.arange.start_step(self.size(dim) - 1, -1, -1, device=self.device)
-        result = aten.index_select.default(result, dim, order)
-    return result if result is not self else aten.clone.default(self)
+    if not self.dim() or not wrapped:
+        return aten.clone.default(self)
+    # Selecting gives row-major tensors: the dimensions of the result are to lie as those of `self` do.
+    order = outermost_first(self._impl.sizes, [self._impl.strides])
+    if order == list(range(self.dim())):
+        return _flip(self, wrapped)
+    flipped = _flip(aten.permute.default(self, order), [order.index(dim) for dim in wrapped])
+    return aten.permute.default(flipped, [order.index(dim) for dim in range(self.dim())])
+
+
+def _flip(self: Tensor, dims: Sequence[int]) -> Tensor:
+    for dim in dims:
+        backwards = aten.arange.start_step(self.size(dim) - 1, -1, -1, device=self.device)
+        self = aten.index_select.default(self, dim, backwards)
+    return self
 
 
 @composite("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")

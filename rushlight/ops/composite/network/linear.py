@@ -82,4 +82,4 @@ def one_hot(self, num_classes=-1):
             num_classes = int(values.max()) + 1
         if values.max() >= num_classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
-    return (self.unsqueeze(-1) == arange(self, num_classes)).to(int64)
+    return (self.contiguous().unsqueeze(-1) == arange(self, num_classes)).to(int64)
