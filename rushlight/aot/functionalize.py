@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight.aot.memory import INVERSES, WrittenMemory, is_write, written_arguments
+from rushlight.aot.memory import INVERSES, WrittenMemory, is_write, owner_of, written_arguments
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.layout import contiguous_format
 from rushlight.core.strides import contiguous_strides
@@ -201,7 +201,16 @@ class _Functionalizer:
         value = target.meta["val"]
         if source.meta["val"].shape != value.shape:
             source = self._emit(aten("expand"), source, list(value.shape))
+        if self._may_be_contents(source, target):
+            return source
         return self._emit(aten("_to_copy"), source, dtype=value.dtype, memory_format=contiguous_format)
+
+    def _may_be_contents(self, source: Node, target: Node) -> bool:
+        """Whether a value can become the contents of an input or constant without a copy: it is none of another one's."""
+        made, value = source.meta["val"], target.meta["val"]
+        external = self.memory.root[self.memory.storage[target]].op in ("placeholder", "get_attr")
+        alike = made.dtype is value.dtype and made.is_contiguous()
+        return external and alike and owner_of(source).op == "call_function"
 
     def _as_type(self, made: Node, target: Node) -> Node:
         kind = target.meta["val"].dtype

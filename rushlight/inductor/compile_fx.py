@@ -16,8 +16,8 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import plan_cache
 from rushlight.inductor.build import Library
 from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.late_inputs import as_last_inputs, given_constants, seed_nodes, seeded, written_constants
 from rushlight.inductor.plan import Plan
-from rushlight.inductor.seeds import seeded, with_seed_input
 
 if TYPE_CHECKING:
     from rushlight.inductor.codegen.program import Program
@@ -44,9 +44,11 @@ def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Call
     Symbolic sizes of the inputs' fakes stay open: the code takes their values at each call. CompilerMissing and BuildError
     when no native code can be made; UnsupportedSize where symbolic sizes are in the way, so that fixed ones may help.
     """
-    with_seed = with_seed_input(module)
-    if with_seed is not None:
-        return seeded(compile_fx(with_seed, options, observe))
+    if seeds := seed_nodes(module):
+        return seeded(compile_fx(as_last_inputs(module, seeds), options, observe))
+    if written := written_constants(module):
+        run = compile_fx(as_last_inputs(module, written), options, observe)
+        return given_constants(run, [getattr(module, node.target) for node in written])
     key = plan_cache.key_of(module, options)
     found = None if key is None else plan_cache.load(key)
     if found is None:

@@ -20,6 +20,7 @@ from rushlight.fx.node import Node, map_arg
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, Load, Operand, buffer_text, walk
 from rushlight.inductor.lowering.builder import GraphBuilder, same_strides
 from rushlight.inductor.lowering.registry import LOWERINGS
+from rushlight.inductor.partial_writes import PartialWrite, lower_partial_write, partial_writes
 from rushlight.inductor.plan import OutputView
 from rushlight.inductor.size_symbols import SizeSymbols, environment_of
 from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes
@@ -80,14 +81,18 @@ class GraphLowering:
     def _lower_all(self) -> LoweredGraph:
         outputs: list[OutputView] = []
         writes: list[Node] = []
+        partial = partial_writes(self.module.graph.nodes)
+        inner = {node for write in partial.values() for node in write.scatters[1:]}
         for node in self.module.graph.nodes:
+            if node in inner:
+                continue
             if node.op == "output":
                 outputs = self._outputs(node.args[0])
                 continue
             if is_write_back(node):
                 writes.append(node)
                 continue
-            self.boxes[node] = self._lower(node)
+            self.boxes[node] = self._lower_partial(node, partial[node]) if node in partial else self._lower(node)
             if isinstance(node.meta["val"], Tensor):
                 self._root.setdefault(_storage(node), node)
                 _check_sizes(node, self.boxes[node])
@@ -127,6 +132,10 @@ class GraphLowering:
         if len(node.users) > 1:
             self._realize_shared(node, result)
         return result
+
+    def _lower_partial(self, node: Node, write: PartialWrite) -> TensorBox:
+        self.builder.origin, self.builder.lines = node.name, source_line(node)
+        return lower_partial_write(self.builder, write, self.boxes)
 
     def _typed(self, value: object, result: object) -> object:
         """A rule's result in the operator's dtype: rules calculate in what promotion gives, which may be another one."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from rushlight.core.algebra import Expr
+from rushlight.core.algebra import Expr, flatten_index
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Reduction, walk
+from rushlight.inductor.ordered_loops import Scatter
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_ordered, is_row_value, row_variables
+from rushlight.inductor.sizes import row_major
 from rushlight.ops.registry import aten
 
 _COPY = aten("copy_")
@@ -61,6 +63,39 @@ def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
         if not any(write.target in other.reads() for other in later) and _reads_before_writing(group, write):
             found[write.buffer] = write.target
     return found
+
+
+def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
+    """The scatters, by name, that put some new elements into an input whose others stay as they are, and that input.
+
+    Nothing else reads the old elements: a program that fails and is run again by the interpreter finds the new ones in the
+    places where it puts the same.
+    """
+    homes = {member.name: group for group in groups for member in group.members}
+    found: dict[str, str] = {}
+    for write in writes:
+        group = homes.get(write.buffer)
+        if group is None or group.constant or write.buffer in outputs or write.buffer in found or not write.alone:
+            continue
+        readers = [other for other in groups if write.target in other.reads()]
+        if readers == [group] and _only_adds(group.members[0], write.target):
+            found[write.buffer] = write.target
+    return found
+
+
+def _only_adds(member: Buffer, target: str) -> bool:
+    """Whether a scatter stores into what `target` holds, of which it reads nothing else."""
+    loop = member.data if isinstance(member, ComputedBuffer) else None
+    if not isinstance(loop, Scatter) or loop.mode != "store":
+        return False
+    base, rest = loop.base, (loop.body, *(position.value for position in loop.positions))
+    reads = (node for value in rest for node in walk(value) if isinstance(node, Load))
+    same = isinstance(base.body, Load) and base.body.buffer == target
+    return (
+        same
+        and base.body.index == flatten_index(base.variables, row_major(base.ranges))
+        and not any(node.buffer == target for node in reads)
+    )
 
 
 def _reads_before_writing(group: Group, write: WriteBack) -> bool:

@@ -1,8 +1,9 @@
 """Scatters and scans as C++ functions: loops whose points act one after the other.
 
-A scatter first writes what lies below, and then goes through its points. Where points that never meet come first, threads
-share those; else every thread goes through all points and writes those places that are its own, so that points that meet
-act in order. A scan walks along its dimension, with a vector's lanes along the dimensions inside of it.
+A scatter first writes what lies below, unless that is there already, and then goes through its points. Where points that
+never meet come first, threads share those; else every thread goes through all points and writes those places that are its
+own, so that points that meet act in order. A scan walks along its dimension, with a vector's lanes along the dimensions
+inside of it.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 COMBINE_BOOLEANS = {"sum": "logical_or", "prod": "logical_and", "max": "logical_or", "min": "logical_and"}
 
 
-def ordered_kernel(group: Group, buffers: dict[str, Buffer]) -> KernelWriter:
-    """The writer for a group of a scatter, a scan or a sort."""
-    kinds = {Scatter: ScatterKernel, Scan: ScanKernel, Sort: SortKernel}
+def ordered_kernel(group: Group, buffers: dict[str, Buffer], in_place: bool) -> KernelWriter:
+    """The writer for a group of a scatter, a scan or a sort. `in_place`: the scatter's results lie where its base does."""
+    kinds = {Scatter: ScatterIntoBase if in_place else ScatterKernel, Scan: ScanKernel, Sort: SortKernel}
     return kinds[type(group.members[0].data)](group, buffers)
 
 
@@ -44,13 +45,17 @@ class ScatterKernel(LoopKernel):
         self.last = self.loop.variables[-1] if self.loop.variables else Var("none", 1)
 
     def write(self) -> Kernel:
-        kernel = super().write()
+        kernel = self._base()
         for value in self.loop.values():
             self.note_status(value)
         kernel.uses_status = kernel.uses_status or bool(self.loop.positions)
         kernel.body += self._points()
         kernel.work = as_size(kernel.work + self.loop.numel * OPERATIONS)
         return kernel
+
+    def _base(self) -> Kernel:
+        """What lies below."""
+        return super().write()
 
     def _points(self) -> list[str]:
         """The loops over all points."""
@@ -120,6 +125,20 @@ class ScatterKernel(LoopKernel):
         if name in INFIX and kind.is_floating_point:
             return f"{present} {INFIX[name]} {value}"
         return f"rl::{name}({present}, {value})"
+
+
+class ScatterIntoBase(ScatterKernel):
+    """Writes a scatter into memory that has what lies below."""
+
+    def _base(self) -> Kernel:
+        return self.kernel
+
+    def _inner(self, inner: Var | None) -> list[str]:
+        """Nothing is stored once a place was found not to exist: for such a one another stands."""
+        lines = super()._inner(inner)
+        if not self.loop.positions:
+            return lines
+        return ["if (__atomic_load_n(status, __ATOMIC_RELAXED) == 0) {", *indented(lines), "}"]
 
 
 def _checked(number: int, position: Position, value: str) -> str:

@@ -32,7 +32,7 @@ from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
 from rushlight.inductor.memory import ALIGNMENT, ArenaPlan, Lifetime, SlotPlan, plan, plan_slots
 from rushlight.inductor.scheduler import Group, is_ordered, schedule
 from rushlight.inductor.sizes import as_size
-from rushlight.inductor.write_backs import written_in_place
+from rushlight.inductor.write_backs import changed_in_place, written_in_place
 
 # A barrier between kernels costs about a microsecond: threads pay when a kernel has at least this many operations on average.
 PARALLEL_WORK = 200_000
@@ -122,9 +122,10 @@ class ProgramWriter:
         own_outputs = [name for name in self.outputs if name not in self.external]
         written = {write.buffer for write in self.lowered.writes}
         groups = schedule(self.lowered.buffers, set(own_outputs) | written)
+        self.in_place = changed_in_place(groups, self.lowered.writes, set(own_outputs))
         self._name([(group, self._kernel(group)) for group in groups])
         if not any(kernel.uses_status for _, _, kernel in self.calls):  # one that fails must leave inputs as they are
-            self.in_place = written_in_place(groups, self.lowered.writes, set(own_outputs))
+            self.in_place |= written_in_place(groups, self.lowered.writes, set(own_outputs))
         lifetimes = self._lifetimes(groups, set(own_outputs) | set(self.in_place), written)
         arena = plan_slots(lifetimes, self.symbols.hints) if self.symbols else plan(lifetimes)
         constants = self._used_constants()
@@ -201,7 +202,7 @@ class ProgramWriter:
 
     def _loop_writer(self, group: Group) -> KernelWriter:
         if is_ordered(group.members[0]):
-            return ordered_kernel(group, self.buffers)
+            return ordered_kernel(group, self.buffers, group.members[0].name in self.in_place)
         run = run_of_results(group, self.symbols.hints)
         if run:
             return ColumnKernel(group, self.buffers, run)
