@@ -7,7 +7,7 @@ all is calculated, so that a program that fails has written to no input.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from rushlight.core.algebra import Expr, flatten_index
@@ -53,16 +53,12 @@ def _is_dense(value: Tensor) -> bool:
 
 def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
     """The buffers that may be calculated in the memory of the inputs that they replace."""
-    homes = {member.name: group for group in groups for member in group.members}
-    found: dict[str, str] = {}
-    for write in writes:
-        group = homes.get(write.buffer)
-        if group is None or group.constant or write.buffer in outputs or write.buffer in found or not write.alone:
-            continue
+
+    def is_safe(group: Group, write: WriteBack) -> bool:
         later = groups[groups.index(group) + 1 :]
-        if not any(write.target in other.reads() for other in later) and _reads_before_writing(group, write):
-            found[write.buffer] = write.target
-    return found
+        return not any(write.target in other.reads() for other in later) and _reads_before_writing(group, write)
+
+    return _placed(groups, writes, outputs, is_safe)
 
 
 def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
@@ -71,14 +67,25 @@ def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
     Nothing else reads the old elements: a program that fails and is run again by the interpreter finds the new ones in the
     places where it puts the same.
     """
+
+    def is_safe(group: Group, write: WriteBack) -> bool:
+        readers = [other for other in groups if write.target in other.reads()]
+        return readers == [group] and _only_adds(group.members[0], write.target)
+
+    return _placed(groups, writes, outputs, is_safe)
+
+
+def _placed(
+    groups: list[Group], writes: Iterable[WriteBack], outputs: set[str], is_safe: Callable[[Group, WriteBack], bool]
+) -> dict[str, str]:
+    """Which buffers, each in one place, may lie in their targets' memory."""
     homes = {member.name: group for group in groups for member in group.members}
     found: dict[str, str] = {}
     for write in writes:
         group = homes.get(write.buffer)
         if group is None or group.constant or write.buffer in outputs or write.buffer in found or not write.alone:
             continue
-        readers = [other for other in groups if write.target in other.reads()]
-        if readers == [group] and _only_adds(group.members[0], write.target):
+        if is_safe(group, write):
             found[write.buffer] = write.target
     return found
 
