@@ -2,7 +2,7 @@
 
 In: graphs in which `copy_` to an input stands just before the output, as functionalization leaves them. Out: which of these
 nodes native code covers; and, after scheduling, which values are calculated where the input lies. Others are copied there when
-all is calculated, so that a program that fails has written to no input.
+all is calculated, and so are all in a program that may fail, but for parts that nothing reads before they are stored.
 """
 
 from __future__ import annotations
