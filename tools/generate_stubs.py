@@ -118,7 +118,7 @@ def operator(name: str, as_method: bool) -> list[str]:
     overloads: list[OpOverload] = getattr(bindings.aten, name)._overloads
     if as_method:
         overloads = [op for op in overloads if op._schema.arguments[0].name == "self"]
-    signatures = [signature(op, as_method) for op in overloads]
+    signatures = list(dict.fromkeys(signature(op, as_method) for op in overloads))
     return signatures + ([signature(overloads[0], as_method, True)] if name in bindings._VARIADIC else [])
 
 
