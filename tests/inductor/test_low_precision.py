@@ -70,7 +70,7 @@ def test_models_keep_their_weights_small(kind, shape):
             model[0].weight.mul_(0.5)
 
 
-@pytest.mark.parametrize("shape", [*SHAPES, (30, 66, 40)], ids=str)
+@pytest.mark.parametrize("shape", [(5, 7, 9), (1, 64, 33), (13, 128, 5), (40, 31, 70), (1, 2, 2), (30, 66, 40)], ids=str)
 def test_pairs(shape, monkeypatch, tmp_path):
     """What processors run that multiply bfloat16 in pairs, in the same words of C++ on this one."""
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path))

@@ -11,7 +11,7 @@ from tests.inductor.native_nodes import source_of
 @pytest.mark.parametrize("order", ["rows", "left by columns", "right by columns", "both by columns"])
 @pytest.mark.parametrize(("rows", "depth", "columns"), [
     (64, 784, 512), (512, 64, 784), (1, 40, 33), (13, 1, 31), (5, 4097, 70), (100, 300, 7), (1100, 1000, 9),
-    (32, 1000, 600), (96, 64, 517),
+    (32, 1000, 600), (96, 64, 517), (1, 5000, 33), (700, 300, 1), (1, 9, 1), (1, 1, 1),
 ])  # fmt: skip
 def test_orders_of_memory(rows, depth, columns, order):
     left, right = torch.randn(rows, depth), torch.randn(depth, columns)
@@ -71,3 +71,28 @@ def test_text_of_more_rows():
     assert "rl::pack_b(in1, 256L, 1L, 1024L, 256L, panels);" in text
     assert "rl::gemm(2048L, in0, 1024L, rl::b_panels(panels), 256L, 1024L," in text
     assert "rl::gemm_columns(2048L, in0, 2048L, panels, 256L, 1024L, scratch," in text_of(2048, 1024, 256, True)
+
+
+@pytest.mark.parametrize("sizes", [(1, 300, 40), (30, 20, 1), (6, 1, 9)])
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_vectors(sizes, kind):
+    """A matrix whose elements are used once is read as it lies by the loop that multiplies it, and that makes it."""
+    rows, depth, columns = sizes
+    left, right = torch.randn(3, rows, depth).to(kind), torch.randn(3, columns, depth).to(kind).transpose(1, 2)
+
+    def function(left, right):
+        return (left + 1) @ right, (left[0] + 1) @ right[0]
+
+    text = source_of(function, left, right)
+    assert "gemm" not in text.replace("<rushlight/gemm.h>", "")
+    with torch.no_grad():
+        for found, wanted in zip(torch.compile(function)(left, right), function(left.double(), right.double()), strict=True):
+            assert found.dtype is kind
+            torch.testing.assert_close(found, wanted.to(kind), atol=1e-2 if kind is torch.bfloat16 else 1e-4, rtol=1e-2)
+
+
+def test_vectors_and_constant_matrices():
+    """A row keeps the panels of a matrix that is packed once; a column needs none."""
+    with torch.no_grad():
+        assert "rl::gemm(1L" in source_of(torch.nn.Linear(96, 64), torch.zeros(1, 96))
+        assert "rl::gemm" not in source_of(torch.nn.Linear(96, 1), torch.zeros(20, 96))

@@ -13,8 +13,9 @@ from rushlight.inductor import costs
 from rushlight.inductor.ir import Constant, Operand
 from rushlight.inductor.lowering.builder import cast
 from rushlight.inductor.lowering.pointwise import add, mul_boxes, scaled
+from rushlight.inductor.lowering.reductions import reduce_box
 from rushlight.inductor.lowering.registry import lowering
-from rushlight.inductor.tensor_box import TensorBox
+from rushlight.inductor.tensor_box import Index, TensorBox
 
 
 def in_float32(graph, box: TensorBox) -> TensorBox:
@@ -35,6 +36,8 @@ def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
     depth = mat2.size[0] if isinstance(depth, SymInt) else depth  # which may be a known size
     if not (rows and columns and depth):
         return graph.pointwise((rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
+    if _is_one(columns) or _is_one(depth) or (_is_one(rows) and not graph.is_constant(mat2)):
+        return _without_blocks(graph, self, mat2)
     right = graph.strided_operand(mat2, (depth, columns))
     constant = graph.is_constant_buffer(right.buffer)
     if constant and self.dtype is mat2.dtype is bfloat16 and costs.multiplies_pairs():
@@ -44,6 +47,28 @@ def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
         "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant,
         **costs.passes(rows, columns, depth),
     )  # fmt: skip
+
+
+def _is_one(size: int | SymInt) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def _without_blocks(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
+    """The product of matrices, or of equal batches of them, of which each element of one is used once: a loop that reads it
+    as it lies and takes in what made it. The first has one row, the second one column, or both are vectors for all pairs."""
+    *batch, rows, depth = self.size
+    if _is_one(depth):
+        return mul_boxes(graph, self, mat2)
+    left, right = in_float32(graph, self), in_float32(graph, mat2)
+    if _is_one(rows):
+        left, dim = left.view((*batch, depth, 1), _swapped), len(batch)
+    else:
+        right, dim = right.view((*batch, 1, depth), _swapped), len(batch) + 1
+    return in_type(graph, reduce_box(graph, mul_boxes(graph, left, right), (dim,), "sum", float32, True), self.dtype)
+
+
+def _swapped(index: Index) -> Index:
+    return [*index[:-2], index[-1], index[-2]]
 
 
 def _product_by_words(graph, self: TensorBox, right: Operand, size: tuple, kind: dtype) -> TensorBox:
@@ -91,6 +116,8 @@ def bmm(graph, self, mat2):
     depth = mat2.size[1] if isinstance(depth, SymInt) else depth
     if not (batch and rows and columns and depth):
         return graph.pointwise((batch, rows, columns), self.dtype, lambda index: Constant(self.dtype, 0.0))
+    if any(map(_is_one, (rows, columns, depth))):
+        return _without_blocks(graph, self, mat2)
     operands = {
         "a": graph.strided_operand(in_float32(graph, self), (batch, rows, depth)),
         "b": graph.strided_operand(mat2, (batch, depth, columns)),
