@@ -2,7 +2,7 @@
 
 A scatter first writes what lies below, unless that is there already, and then goes through its points. Where points that
 never meet come first, threads share those; else every thread goes through all points and writes those places that are its
-own, so that points that meet act in order. A scan walks along its dimension, with a vector's lanes along the dimensions
+own, so that points that meet act in order, or one thread does it all where there is little to do at each. A scan walks along its dimension, with a vector's lanes along the dimensions
 inside of it.
 """
 
@@ -16,12 +16,14 @@ from rushlight.inductor.codegen.expressions import INFIX, SCALAR, StatementWrite
 from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, LoopKernel, for_rows, indented
 from rushlight.inductor.codegen.sorted_rows import SortKernel
 from rushlight.inductor.codegen.types import literal, size_operand, size_text
-from rushlight.inductor.ir import Buffer, ComputedBuffer, Value, substitute
+from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Value, substitute, walk
 from rushlight.inductor.ordered_loops import Position, Scan, Scatter, Sort
 from rushlight.inductor.scheduler import Group
-from rushlight.inductor.sizes import as_size, product, quotient, rounded_up, stride_along
+from rushlight.inductor.sizes import as_size, hint, product, quotient, rounded_up, stride_along
 
 FEW_PARTS = 8  # places that never meet, of which at least so many are shared among the threads
+WIDE_ROW = 32  # points side by side that threads share by their places
+CHEAP = {*INFIX, "cast", "neg", "abs", "relu", "maximum", "minimum"}
 BLOCK = 64  # results side by side that a thread takes at a time
 COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 COMBINE_BOOLEANS = {"sum": "logical_or", "prod": "logical_and", "max": "logical_or", "min": "logical_and"}
@@ -66,10 +68,11 @@ class ScatterKernel(LoopKernel):
             shared += 1
         parts = product(variable.extent for variable in variables[:shared])
         looked_up = bool(self.loop.positions)
-        by_place = looked_up and (shared == 0 or (isinstance(parts, int) and parts < FEW_PARTS))
-        lines = self._positions(by_place) + self._inner(inner)
-        if not variables and by_place:
-            lines = ["do {", *indented(lines), "} while (0);"]
+        few = shared == 0 or (isinstance(parts, int) and parts < FEW_PARTS)
+        by_place = looked_up and few and self._is_much_work(inner)
+        lines = self._positions() + self._inner(inner)
+        if by_place:
+            lines = self._own_points(variables, lines)
         for variable in reversed(variables):
             head = f"for (long {variable} = 0; {variable} < {size_text(variable.extent)}; ++{variable}) {{"
             lines = [head, *indented(lines), "}"]
@@ -87,6 +90,33 @@ class ScatterKernel(LoopKernel):
             return False
         return not any(depends_on(position.value, last) for position in loop.positions)
 
+    def _is_much_work(self, inner: Var | None) -> bool:
+        """Whether a point, or a row of them, is more work than to find out whose it is, which every thread does for all."""
+        if inner is not None and hint(inner.extent) >= WIDE_ROW:
+            return True
+        return any(isinstance(node, Call) and node.name not in CHEAP for node in walk(self.loop.body))
+
+    def _own_points(self, variables: list[Var], lines: list[str]) -> list[str]:
+        """`lines` at those points of the last loops that write places of the thread's own. Takes the variables of these loops
+        off the list: all from the last outwards whose extents are known, which count as one."""
+        taken: list[Var] = []
+        while variables and (not taken or isinstance(variables[-1].extent, int)):
+            taken.insert(0, variables.pop())
+        extents = [variable.extent for variable in taken]
+        point, unpack = Var("point", product(extents)), []
+        if len(taken) == 1:
+            point = taken[0]
+        else:
+            places = zip(taken, unflatten_index(point, extents), strict=True)
+            unpack = [f"const long {variable} = {to_cpp(place)};" for variable, place in places]
+        return [
+            f"rl::for_own({size_text(point.extent)}, [&](long {point}) {{",
+            *indented([*unpack, *self._positions(), "return (unsigned long)(place0 - first_place) < (unsigned long)(end_place - first_place);"]),
+            f"}}, [&](long {point}) {{",
+            *indented([*unpack, *lines]),
+            "});",
+        ]
+
     def _own_places(self) -> list[str]:
         size = size_operand(self.loop.positions[0].size)
         return [
@@ -94,7 +124,7 @@ class ScatterKernel(LoopKernel):
             f"const long end_place = {size} * (rl::thread_index() + 1) / rl::thread_count();",
         ]
 
-    def _positions(self, by_place: bool) -> list[str]:
+    def _positions(self) -> list[str]:
         """The coordinates that are read from memory."""
         writer = StatementWriter(self.last, self.pointer, self.element_type, self.stream, lane=SCALAR, prefix="index")
         lines: list[str] = []
@@ -102,8 +132,6 @@ class ScatterKernel(LoopKernel):
             place = writer.write(position.value)
             lines += [*writer.lines, _checked(number, position, place)]
             writer.lines = []
-        if by_place:
-            lines.append("if (place0 < first_place || place0 >= end_place) continue;")
         return lines
 
     def _inner(self, inner: Var | None) -> list[str]:

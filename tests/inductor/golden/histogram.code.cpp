@@ -19,14 +19,17 @@ static void kernel_0(float* out0, const int64_t* in0, const float* in1, int* sta
   }
   const long first_place = 10L * rl::thread_index() / rl::thread_count();
   const long end_place = 10L * (rl::thread_index() + 1) / rl::thread_count();
-  for (long i0 = 0; i0 < 50L; ++i0) {
+  rl::for_own(50L, [&](long i0) {
     const auto index0 = rl::scalar_lane{}.load(in0 + i0);
     const long place0 = rl::checked_index<false>(index0, 10L, status);
-    if (place0 < first_place || place0 >= end_place) continue;
+    return (unsigned long)(place0 - first_place) < (unsigned long)(end_place - first_place);
+  }, [&](long i0) {
+    const auto index0 = rl::scalar_lane{}.load(in0 + i0);
+    const long place0 = rl::checked_index<false>(index0, 10L, status);
     const auto tmp0 = rl::scalar_lane{}.load(in1 + i0);
     const auto tmp1 = rl::exp(tmp0);
     rl::scalar_lane{}.store(out0 + place0, rl::scalar_lane{}.load(out0 + place0) + tmp1);
-  }
+  });
   #pragma omp barrier
 }
 
@@ -57,21 +60,20 @@ static void kernel_2(float* out0, const int32_t* in0, const float* in1, int* sta
       lane.store(out0 + r + 120L*x, tmp0);
     });
   }
-  const long first_place = 6L * rl::thread_index() / rl::thread_count();
-  const long end_place = 6L * (rl::thread_index() + 1) / rl::thread_count();
-  for (long i0 = 0; i0 < 7L; ++i0) {
-    const auto index0 = rl::scalar_lane{}.broadcast(rl::scalar_lane{}.load(in0 + i0));
-    const auto index1 = rl::cast<int64_t, int32_t>(index0);
-    const long place0 = rl::checked_index<true>(index1, 6L, status);
-    if (place0 < first_place || place0 >= end_place) continue;
-    rl::for_each(20L, [&](auto lane, long i1) {
-      const auto tmp0 = lane.load(in1 + 20L*i0 + i1);
-      const auto tmp1 = lane.broadcast(2.0f);
-      const auto tmp2 = tmp0 * tmp1;
-      lane.store(out0 + i1 + 20L*place0, lane.load(out0 + i1 + 20L*place0) + tmp2);
-    });
+  #pragma omp single
+  {
+    for (long i0 = 0; i0 < 7L; ++i0) {
+      const auto index0 = rl::scalar_lane{}.broadcast(rl::scalar_lane{}.load(in0 + i0));
+      const auto index1 = rl::cast<int64_t, int32_t>(index0);
+      const long place0 = rl::checked_index<true>(index1, 6L, status);
+      rl::for_each(20L, [&](auto lane, long i1) {
+        const auto tmp0 = lane.load(in1 + 20L*i0 + i1);
+        const auto tmp1 = lane.broadcast(2.0f);
+        const auto tmp2 = tmp0 * tmp1;
+        lane.store(out0 + i1 + 20L*place0, lane.load(out0 + i1 + 20L*place0) + tmp2);
+      });
+    }
   }
-  #pragma omp barrier
 }
 
 extern "C" long rushlight_arena_bytes() { return 64; }
