@@ -2,8 +2,8 @@
 
 A scatter first writes what lies below, unless that is there already, and then goes through its points. Where points that
 never meet come first, threads share those; else every thread goes through all points and writes those places that are its
-own, so that points that meet act in order, or one thread does it all where there is little to do at each. A scan walks along its dimension, with a vector's lanes along the dimensions
-inside of it.
+own, so that points that meet act in order, or one thread does it all where there is little to do at each. A scan walks along
+its dimension, with a vector's lanes along the dimensions inside of it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rushlight.inductor.sizes import as_size, hint, product, quotient, rounded_u
 FEW_PARTS = 8  # places that never meet, of which at least so many are shared among the threads
 WIDE_ROW = 32  # points side by side that threads share by their places
 CHEAP = {*INFIX, "cast", "neg", "abs", "relu", "maximum", "minimum"}
+OWN = "return (unsigned long)(place0 - first_place) < (unsigned long)(end_place - first_place);"
 BLOCK = 64  # results side by side that a thread takes at a time
 COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum"}
 COMBINE_BOOLEANS = {"sum": "logical_or", "prod": "logical_and", "max": "logical_or", "min": "logical_and"}
@@ -111,7 +112,7 @@ class ScatterKernel(LoopKernel):
             unpack = [f"const long {variable} = {to_cpp(place)};" for variable, place in places]
         return [
             f"rl::for_own({size_text(point.extent)}, [&](long {point}) {{",
-            *indented([*unpack, *self._positions(), "return (unsigned long)(place0 - first_place) < (unsigned long)(end_place - first_place);"]),
+            *indented([*unpack, *self._positions(), OWN]),
             f"}}, [&](long {point}) {{",
             *indented([*unpack, *lines]),
             "});",

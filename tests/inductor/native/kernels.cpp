@@ -40,8 +40,8 @@ template <class F> static void in_parallel(const F& body) { in_team(omp_get_max_
   UNARY(silu, T) UNARY(gelu_erf, T) UNARY(gelu_tanh, T) UNARY(gelu_erf_slope, T) UNARY(gelu_tanh_slope, T) \
   UNARY(exp, T) UNARY(exp2, T) UNARY(expm1, T) UNARY(log, T) \
   UNARY(log2, T) UNARY(log10, T) UNARY(log1p, T) UNARY(sin, T) UNARY(cos, T) UNARY(tan, T) UNARY(tanh, T)          \
-  UNARY(erf, T) UNARY(erfc, T) UNARY(atan, T)                                                                      \
-  BINARY(copysign, T) BINARY(atan2, T)
+  UNARY(erf, T) UNARY(erfc, T) UNARY(asin, T) UNARY(acos, T) UNARY(atan, T) UNARY(sinh, T) UNARY(cosh, T)          \
+  UNARY(asinh, T) UNARY(acosh, T) UNARY(atanh, T) BINARY(copysign, T) BINARY(atan2, T) BINARY(hypot, T)
 REALS(float)
 REALS(double)
 UNARY(exp_nonpositive, float)

@@ -149,6 +149,12 @@ template <class V> RL_INLINE V sqrt(V x) {
 template <class V> RL_INLINE V reciprocal(V x) { return splat<V>(1) / x; }
 template <class V> RL_INLINE V rsqrt(V x) { return splat<V>(1) / sqrt(x); }
 
+// c0 + c1 x + c2 x^2 + ..., by Horner's rule.
+template <class V> RL_INLINE V polynomial(V, element<V> last) { return splat<V>(last); }
+template <class V, class... C> RL_INLINE V polynomial(V x, element<V> first, C... rest) {
+  return polynomial(x, rest...) * x + first;
+}
+
 // Integer quotients rounded toward zero, per lane: a / 0 is 0, and the one overflow wraps.
 struct truncated_quotient {
   template <class T> RL_INLINE T operator()(T a, T b) const {
@@ -187,9 +193,24 @@ template <class V> RL_INLINE V div(V a, V b) {
   else return truncated_quotient{}(a, b);
 }
 
+// The C remainder, of floats with a quotient below 2^29: that times b is exact in double, and so is what is left of a. The
+// C library takes the others.
+template <class V> RL_INLINE V float_remainder(V a, V b) {
+  using D = like<V, double>;
+  const auto inside = logical_and(lt(abs(a), abs(b) * 0x1p29f), lt(abs(b), splat<V>(__builtin_inff())));
+  const D x = convert_lanes<D>(a), y = convert_lanes<D>(b), whole = x / y + 0x1.8p52 - 0x1.8p52;  // the nearest integer
+  const V left = convert_lanes<V>(x - whole * y), size = abs(b);
+  const auto passed = to_mask(lt(left, splat<V>(0)) != lt(a, splat<V>(0)));
+  const V result = copysign(where(passed, size - abs(left), abs(left)), a);
+  const V found = where(eq(left, splat<V>(0)), copysign(left, a), result);
+  if (__builtin_expect(any_bit(logical_not(inside)), 0)) return where(inside, found, map(library::fmod{}, a, b));
+  return found;
+}
+
 // The C remainder, with the sign of a.
 template <class V> RL_INLINE V fmod(V a, V b) {
-  if constexpr (is_floating<element<V>>) return map(library::fmod{}, a, b);
+  if constexpr (same<element<V>, float>) return float_remainder(a, b);
+  else if constexpr (is_floating<element<V>>) return map(library::fmod{}, a, b);
   else return sub(a, mul(div(a, b), b));
 }
 

@@ -1,43 +1,29 @@
 // Elementary and activation functions for scalars and vectors alike (V is float, double, vec<float> or vec<double>).
 //
-// For float, exp, exp2, expm1, log*, sin, cos, tan, tanh, erf, sigmoid and the activations are branch-free and the same
-// code for scalars and vectors. Measured against float64 over all exponents, exp, log, sin, cos, tanh and erf are
-// within 2 units in the last place, subnormals included; NaN, infinities and signed zeros are as in the C library.
-// Everything else, and all of double, is the C library's, lane by lane.
+// For float, all but lgamma are the same code for scalars and vectors; doubles.h has those of double, and what is not there
+// is the C library's, lane by lane. Measured against float64 over all exponents, exp, log, sin, cos, tanh and erf are within
+// 2 units in the last place, subnormals included; NaN, infinities and signed zeros are as in the C library.
 //
 // The coefficients are minimax fits made for this file (Lawson's iteration on the relative error); the reductions are
 // Cody and Waite's.
 #pragma once
 
-#include <rushlight/elementwise.h>
+#include <rushlight/doubles.h>
 
 namespace rl {
 
 // ---- the C library, lane by lane -----------------------------------------------------------------------------------
 
 namespace library {
-RL_LIBRARY(exp) RL_LIBRARY(exp2) RL_LIBRARY(expm1) RL_LIBRARY(log) RL_LIBRARY(log2) RL_LIBRARY(log10) RL_LIBRARY(log1p)
-RL_LIBRARY(sin) RL_LIBRARY(cos) RL_LIBRARY(tan) RL_LIBRARY(asin) RL_LIBRARY(acos) RL_LIBRARY(atan)
-RL_LIBRARY(sinh) RL_LIBRARY(cosh) RL_LIBRARY(tanh) RL_LIBRARY(asinh) RL_LIBRARY(acosh) RL_LIBRARY(atanh)
-RL_LIBRARY(erf) RL_LIBRARY(erfc) RL_LIBRARY(lgamma) RL_LIBRARY2(atan2) RL_LIBRARY2(hypot)
+RL_LIBRARY(exp2) RL_LIBRARY(log2) RL_LIBRARY(log10) RL_LIBRARY(tan) RL_LIBRARY(asin) RL_LIBRARY(acos) RL_LIBRARY(atan)
+RL_LIBRARY(asinh) RL_LIBRARY(acosh) RL_LIBRARY(atanh) RL_LIBRARY(erf) RL_LIBRARY(erfc) RL_LIBRARY(lgamma)
+RL_LIBRARY2(atan2) RL_LIBRARY2(hypot)
 }  // namespace library
 
-#define RL_BY_LANE(name) \
-  template <class V> RL_INLINE V name(V x) { return map(library::name{}, x); }
-RL_BY_LANE(asin) RL_BY_LANE(acos) RL_BY_LANE(atan) RL_BY_LANE(sinh) RL_BY_LANE(cosh)
-RL_BY_LANE(asinh) RL_BY_LANE(acosh) RL_BY_LANE(atanh) RL_BY_LANE(erfc) RL_BY_LANE(lgamma)
-#undef RL_BY_LANE
-template <class V> RL_INLINE V atan2(V y, V x) { return map(library::atan2{}, y, x); }
-template <class V> RL_INLINE V hypot(V x, V y) { return map(library::hypot{}, x, y); }
+template <class V> RL_INLINE V lgamma(V x) { return map(library::lgamma{}, x); }
 
 template <class V> constexpr bool is_float = same<element<V>, float>;
 constexpr float infinity = __builtin_inff();
-
-// c0 + c1 x + c2 x^2 + ..., by Horner's rule.
-template <class V> RL_INLINE V polynomial(V, float last) { return splat<V>(last); }
-template <class V, class... C> RL_INLINE V polynomial(V x, float first, C... rest) {
-  return polynomial(x, rest...) * x + first;
-}
 
 // x within [low, high]; a NaN stays.
 template <class V> RL_INLINE V clamp(V x, float low, float high) {
@@ -94,7 +80,7 @@ template <class V> RL_INLINE V exp2_reduced(V r) {
 }
 
 template <class V> RL_INLINE V exp(V x) {
-  if constexpr (!is_float<V>) return map(library::exp{}, x);
+  if constexpr (!is_float<V>) return doubles::exp(x);
   else {
     V shifted;
     const V r = reduce_by_ln2(clamp(x, -104.0f, 89.0f), shifted);
@@ -104,7 +90,7 @@ template <class V> RL_INLINE V exp(V x) {
 
 // exp for x <= 0, as in a softmax, where results below 1e-38 may as well be 0.
 template <class V> RL_INLINE V exp_nonpositive(V x) {
-  if constexpr (!is_float<V>) return map(library::exp{}, x);
+  if constexpr (!is_float<V>) return doubles::exp(x);
   else {
     V shifted;
     const V r = reduce_by_ln2(x, shifted);
@@ -123,7 +109,7 @@ template <class V> RL_INLINE V exp2(V x) {
 
 // 2^n (e^r - 1) + (2^n - 1), halved throughout so that n = 128 does not overflow too early.
 template <class V> RL_INLINE V expm1(V x) {
-  if constexpr (!is_float<V>) return map(library::expm1{}, x);
+  if constexpr (!is_float<V>) return doubles::expm1(x);
   else {
     V shifted;
     const V r = reduce_by_ln2(clamp(x, -30.0f, 89.0f), shifted), half_power = power_of_two(shifted - 1.0f);
@@ -158,7 +144,7 @@ template <class V> RL_INLINE V log_special(V x, V result) {
 }
 
 template <class V> RL_INLINE V log(V x) {
-  if constexpr (!is_float<V>) return map(library::log{}, x);
+  if constexpr (!is_float<V>) return doubles::log(x);
   else {
     const log_parts<V> p = split_log(x);
     return log_special(x, p.exponent * 0.693359375f + (p.f + (p.exponent * -2.12194440e-4f + p.tail)));
@@ -186,7 +172,7 @@ template <class V> RL_INLINE V log10(V x) {
 
 // log(1 + x), corrected by what the sum 1 + x lost.
 template <class V> RL_INLINE V log1p(V x) {
-  if constexpr (!is_float<V>) return map(library::log1p{}, x);
+  if constexpr (!is_float<V>) return doubles::log1p(x);
   else {
     const V sum = x + 1.0f;
     const V lost = (x - (sum - 1.0f)) / sum;
@@ -196,17 +182,6 @@ template <class V> RL_INLINE V log1p(V x) {
 }
 
 // ---- trigonometry --------------------------------------------------------------------------------------------------
-
-// Whether any lane of a mask is set.
-RL_INLINE bool any_lane(bool m) { return m; }
-RL_INLINE bool any_lane(mask m) {
-  typedef unsigned long long word __attribute__((vector_size(16)));
-  constexpr int words = sizeof(mask) / 16;
-  word part[words];
-  __builtin_memcpy(part, &m, sizeof m);
-  RL_UNROLL for (int i = 1; i < words; ++i) part[0] |= part[i];
-  return (part[0][0] | part[0][1]) != 0;
-}
 
 constexpr float quadrant_limit = 0x1p18f;  // the reduction is exact enough up to here; beyond, the C library steps in
 
@@ -238,12 +213,12 @@ template <class V> RL_INLINE V sin_in_quadrant(V r, integers<V> n) {
 
 template <class F, class V> RL_INLINE V beyond_quadrants(const F& f, V x, V result) {
   const auto beyond = logical_not(lt(abs(x), splat<V>(quadrant_limit)));
-  if (__builtin_expect(any_lane(beyond), 0)) return where(beyond, map(f, x), result);
+  if (__builtin_expect(any_bit(beyond), 0)) return where(beyond, map(f, x), result);
   return result;
 }
 
 template <class V> RL_INLINE V sin(V x) {
-  if constexpr (!is_float<V>) return map(library::sin{}, x);
+  if constexpr (!is_float<V>) return doubles::sin(x);
   else {
     integers<V> n;
     const V r = reduce_by_half_pi(x, n), result = sin_in_quadrant(r, n);
@@ -252,7 +227,7 @@ template <class V> RL_INLINE V sin(V x) {
 }
 
 template <class V> RL_INLINE V cos(V x) {
-  if constexpr (!is_float<V>) return map(library::cos{}, x);
+  if constexpr (!is_float<V>) return doubles::cos(x);
   else {
     integers<V> n;
     const V r = reduce_by_half_pi(x, n);
@@ -271,10 +246,136 @@ template <class V> RL_INLINE V tan(V x) {
   }
 }
 
+// ---- arcs ----------------------------------------------------------------------------------------------------------
+
+constexpr float half_pi = 1.57079637f, half_pi_rest = -4.37113883e-08f;  // pi/2 is their sum
+
+// The arc tangent of 0 <= t <= 1.
+template <class V> RL_INLINE V atan_reduced(V t) {
+  const V square = t * t;
+  return polynomial(square, -0.33333328f, 0.19999693f, -0.14280131f, 0.110602446f, -0.088188484f, 0.06759572f, -0.044946447f,
+                    0.022760341f, -0.0074226377f, 0.0011348784f) * square * t + t;
+}
+
+template <class V> RL_INLINE V atan(V x) {
+  if constexpr (!is_float<V>) return map(library::atan{}, x);
+  else {
+    const V size = abs(x);
+    const auto steep = gt(size, splat<V>(1));
+    const V arc = atan_reduced(where(steep, 1.0f / size, size));
+    return copysign(where(steep, half_pi - (arc - half_pi_rest), arc), x);
+  }
+}
+
+// The angle of the point (x, y), from the slope of the nearer axis; of the origin and of points at infinity, the limits.
+template <class V> RL_INLINE V atan2(V y, V x) {
+  if constexpr (!is_float<V>) return map(library::atan2{}, y, x);
+  else {
+    const V across = abs(x), up = abs(y), zero = splat<V>(0);
+    const auto steep = gt(up, across), alike = logical_and(eq(up, across), logical_or(eq(up, zero), isinf(up)));
+    const V slope = where(steep, across, up) / where(steep, up, across), diagonal = where(eq(up, zero), zero, splat<V>(1));
+    const V arc = atan_reduced(where(alike, diagonal, slope));
+    const V right = where(steep, half_pi - (arc - half_pi_rest), arc);
+    const V left = 2.0f * half_pi - (right - 2.0f * half_pi_rest);
+    const V angle = where(lt(copysign(splat<V>(1), x), zero), left, right);
+    return where(logical_or(isnan(x), isnan(y)), x + y, copysign(angle, y));
+  }
+}
+
+// The arc sine of 0 <= t <= 1/2, `square` its square.
+template <class V> RL_INLINE V asin_reduced(V t, V square) {
+  return polynomial(square, 0.1666666f, 0.07500511f, 0.04451572f, 0.031817608f, 0.014402615f, 0.037565187f) * square * t + t;
+}
+
+// Above 1/2, by half of the angle: cos a = 1 - 2 sin^2(a / 2).
+template <class V> RL_INLINE V asin(V x) {
+  if constexpr (!is_float<V>) return map(library::asin{}, x);
+  else {
+    const V size = abs(x);
+    const auto large = gt(size, splat<V>(0.5f));
+    const V square = where(large, 0.5f - size * 0.5f, x * x), t = where(large, sqrt(square), size), arc = asin_reduced(t, square);
+    return copysign(where(large, half_pi - (arc * 2.0f - half_pi_rest), arc), x);
+  }
+}
+
+template <class V> RL_INLINE V acos(V x) {
+  if constexpr (!is_float<V>) return map(library::acos{}, x);
+  else {
+    const V size = abs(x);
+    const auto large = gt(size, splat<V>(0.5f)), left = lt(x, splat<V>(0));
+    const V square = where(large, 0.5f - size * 0.5f, x * x), t = where(large, sqrt(square), size), arc = asin_reduced(t, square);
+    const V steep = where(left, 2.0f * half_pi - (arc * 2.0f - 2.0f * half_pi_rest), arc * 2.0f);
+    return where(large, steep, half_pi - (copysign(arc, x) - half_pi_rest));
+  }
+}
+
+// ---- hyperbolic functions ------------------------------------------------------------------------------------------
+
+// exp(x) / 2 for x >= 0, which overflows later than exp(x).
+template <class V> RL_INLINE V half_exp(V x) {
+  if constexpr (!is_float<V>) return doubles::half_exp(x);
+  else {
+    V shifted;
+    const V r = reduce_by_ln2(clamp(x, 0.0f, 90.0f), shifted);
+    return scale_by_power(expm1_reduced(r) + 1.0f, shifted - 1.0f);
+  }
+}
+
+template <class V> RL_INLINE V cosh(V x) {
+  const V half = half_exp(abs(x));
+  return half + splat<V>(0.25) / half;
+}
+
+template <class V> RL_INLINE V sinh(V x) {
+  const V size = abs(x), square = x * x, half = half_exp(size);
+  V small;
+  if constexpr (is_float<V>) small = polynomial(square, 0.166666672f, 0.00833335053f, 0.000198360664f, 2.8174397e-06f);
+  else small = doubles::sinh_tail(square);
+  return where(lt(size, splat<V>(1)), small * square * x + x, copysign(half - splat<V>(0.25) / half, x));
+}
+
+// log(1 + z) of a z in which nothing has cancelled; far out, log(2 x).
+template <class V> RL_INLINE V asinh(V x) {
+  if constexpr (!is_float<V>) return map(library::asinh{}, x);
+  else {
+    const V size = abs(x), limit = splat<V>(0x1p12f), square = size * size;
+    const V near = log1p(size + square / (sqrt(square + 1.0f) + 1.0f));
+    return copysign(where(gt(size, limit), log(size) + 0.693147182f, near), x);
+  }
+}
+
+template <class V> RL_INLINE V acosh(V x) {
+  if constexpr (!is_float<V>) return map(library::acosh{}, x);
+  else {
+    const V above = x - 1.0f, near = log1p(above + sqrt(above * above + above * 2.0f));
+    const V result = where(gt(x, splat<V>(0x1p12f)), log(x) + 0.693147182f, near);
+    return where(ge(x, splat<V>(1)), result, splat<V>(__builtin_nanf("")));
+  }
+}
+
+template <class V> RL_INLINE V atanh(V x) {
+  if constexpr (!is_float<V>) return map(library::atanh{}, x);
+  else {
+    const V size = abs(x);
+    return copysign(log1p(size * 2.0f / (1.0f - size)) * 0.5f, x);
+  }
+}
+
+// In double, where no square overflows and nothing is lost.
+template <class V> RL_INLINE V hypot(V x, V y) {
+  if constexpr (!is_float<V>) return map(library::hypot{}, x, y);
+  else {
+    using D = like<V, double>;
+    const D across = convert_lanes<D>(x), up = convert_lanes<D>(y);
+    const V size = convert_lanes<V>(sqrt(across * across + up * up));
+    return where(logical_or(isinf(x), isinf(y)), splat<V>(infinity), size);
+  }
+}
+
 // ---- tanh, erf, and activations ------------------------------------------------------------------------------------
 
 template <class V> RL_INLINE V tanh(V x) {
-  if constexpr (!is_float<V>) return map(library::tanh{}, x);
+  if constexpr (!is_float<V>) return doubles::tanh(x);
   else {
     const V size = abs(x), square = x * x;
     const V small = polynomial(square, -0.333332837f, 0.133314908f, -0.0537434965f, 0.0206505787f, -0.00571703678f);
@@ -293,6 +394,20 @@ template <class V> RL_INLINE V erf(V x) {
     const V large = exp_nonpositive(polynomial(t, -0.000166439087f, -1.12779725f, -0.636976004f, -0.104113743f,
                                                0.0223152488f, -0.00306549971f, 0.000198220703f));
     return where(lt(size, splat<V>(0.92f)), small * x + x, copysign(1.0f - large, x));
+  }
+}
+
+// Above 0.5, exp(-x^2) times a polynomial in 1 / (1 + x / 2) without a constant term. The square of the first 12 bits of x
+// is exact; what it lacks of x^2 is small, and one step of the exponential's series does for it.
+template <class V> RL_INLINE V erfc(V x) {
+  if constexpr (!is_float<V>) return map(library::erfc{}, x);
+  else {
+    const V size = clamp(abs(x), 0.0f, 11.0f), near = 1.0f / (size * 0.5f + 1.0f);
+    const V high = bitcast<V>(bitcast<integers<V>>(size) & ~0xfff), low = (size - high) * (size + high);
+    const V factor = polynomial(near, 0.28208637f, 0.28232124f, 0.24423042f, 0.19300196f, 0.018592762f, 0.15207991f,
+                                -0.27179438f, 0.062973894f, 0.066829495f, -0.030349799f) * near;
+    const V scaled = exp(-high * high), large = scaled * factor + scaled * factor * expm1_reduced(-low);
+    return where(lt(abs(x), splat<V>(0.5f)), 1.0f - erf(x), where(lt(x, splat<V>(0)), 2.0f - large, large));
   }
 }
 
