@@ -166,7 +166,7 @@ class Function:
         outputs = output if isinstance(output, tuple) else (output,)
         if node is not None:
             ctx._node = weakref.ref(node)
-            outputs = _record(ctx, node, args, outputs)
+            outputs = record(ctx, node, args, outputs)
         return outputs if isinstance(output, tuple) else outputs[0]
 
     @classmethod
@@ -186,7 +186,8 @@ class Function:
         return output
 
 
-def _record(ctx: FunctionCtx, node: FunctionBackward, args: tuple, outputs: tuple) -> tuple:
+def record(ctx: FunctionCtx, node: FunctionBackward, args: tuple, outputs: tuple) -> tuple:
+    """Give what `forward` returned for `args` its history, and save for `node` what `ctx` was told to."""
     inputs = {id(value) for value in args if isinstance(value, Tensor)}
     _check_dirty(ctx, outputs)
     made = tuple(_attach(ctx, node, index, output, inputs) for index, output in enumerate(outputs))
@@ -246,24 +247,32 @@ def once_differentiable(function: Callable) -> Callable:
             results = function(ctx, *grads)
         if not state.grad_enabled or not any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads):
             return results
-        return tuple(map(_guarded, results)) if isinstance(results, tuple) else _guarded(results)
+        return tuple([guarded(result, ONCE) for result in results]) if isinstance(results, tuple) else guarded(results, ONCE)
 
     return once
 
 
-def _guarded(result: object) -> object:
+ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
+
+
+def guarded(result: object, error: str) -> object:
+    """A gradient that raises RuntimeError with this text where it is differentiated; what is no tensor as it is."""
     if not isinstance(result, Tensor):
         return result
-    guarded = result.detach()
-    node = _DifferentiatedTwice()
-    node.output_info = [info_of(guarded._impl)]
-    set_history(guarded._impl, node, 0)
-    return guarded
+    detached = result.detach()
+    node = _NotDifferentiable(error)
+    node.output_info = [info_of(detached._impl)]
+    set_history(detached._impl, node, 0)
+    return detached
 
 
-class _DifferentiatedTwice(Node):
+class _NotDifferentiable(Node):
+    def __init__(self, error: str):
+        super().__init__()
+        self.error = error
+
     def name(self) -> str:
         return "Error"
 
     def apply(self, grads):
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(self.error)

@@ -3,6 +3,8 @@ has run."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rushlight.dynamo.errors import GraphBreak
@@ -18,13 +20,31 @@ class SideEffects:
     def __init__(self) -> None:
         self._changed: dict[int, Value] = {}
         self._globals: dict[tuple[int, str], tuple[dict, Value | None]] = {}
+        self._apart: list[Value] | None = None
+
+    @contextmanager
+    def apart(self) -> Iterator[list[Value]]:
+        """Where the program runs at another time than its surroundings: a change of something from outside is a graph break in
+        the block, and the values that the program made itself and changes there are listed."""
+        self._apart = []
+        try:
+            yield self._apart
+        finally:
+            self._apart = None
 
     def mutates(self, value: Value) -> None:
         """The program changes a value; of those that it made itself nothing need be remembered."""
         if value.is_of_library:
             raise GraphBreak("a change of the library's own settings")
+        if self._apart is not None:
+            self._check_apart(value.source is None, value)
+            self._apart.append(value)
         if value.source is not None:
             self._changed.setdefault(id(value), value)
+
+    def _check_apart(self, is_own: bool, what: object) -> None:
+        if self._apart is not None and not is_own:
+            raise GraphBreak(f"a change of {what}, which is not its own")
 
     def forget(self) -> None:
         """Let go of all values."""
@@ -37,6 +57,7 @@ class SideEffects:
 
     def store_global(self, namespace: dict, name: str, value: Value | None) -> None:
         """The program sets a global variable, or deletes it."""
+        self._check_apart(False, f"the global variable {name!r}")
         self._globals[id(namespace), name] = (namespace, value)
 
     def global_value(self, namespace: dict, name: str) -> tuple[bool, Value | None]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
@@ -24,19 +25,20 @@ from rushlight.fx.immutable_collections import CONTAINERS, map_tuple
 from rushlight.fx.node import Node
 from rushlight.fx.symbolic_sizes import Geometry, SymbolNodes
 
+G = TypeVar("G", bound=Graph)
 _NOT_IN_NAMES = re.compile(r"\W+")
 
 
 class GraphBuilder:
-    """Nodes, their fake values, and where the inputs come from."""
+    """Nodes, their fake values, and where the inputs come from. Calls become nodes of `graph`: the whole one, or one apart."""
 
     def __init__(self) -> None:
-        self.graph = Graph()
+        self.graph = self.whole = Graph()
         self.fakes = FakeTensorMode()
         self.symbols = SymbolNodes(self.graph)
         self.inputs: list[tuple[Node, Source, Tensor | int]] = []
         self.attributes: dict[str, Tensor] = {}
-        self._versions: dict[Node, int] = {}
+        self.versions: dict[Node, int] = {}
         self._node_of: dict[int, Node] = {}
         self._value_of: dict[int, TensorValue] = {}
         self._keep: list[Tensor] = []
@@ -70,7 +72,7 @@ class GraphBuilder:
         while name in self._input_names:
             name += "_"
         self._input_names.add(name)
-        return self.graph.placeholder(name)
+        return self.whole.placeholder(name)
 
     def attribute(self, tensor: Tensor, name: str) -> Node:
         """The `get_attr` node of a tensor that belongs to the graph."""
@@ -80,7 +82,7 @@ class GraphBuilder:
         while name in self.attributes:
             name += "_"
         self.attributes[name] = tensor
-        return self._track(self.graph.create_node("get_attr", name, name=name), tensor)
+        return self._track(self.whole.create_node("get_attr", name, name=name), tensor)
 
     def _track(self, node: Node, tensor: Tensor) -> Node:
         fake = self.fakes.from_tensor(tensor)
@@ -89,7 +91,7 @@ class GraphBuilder:
             fake.requires_grad_(True)
         node.meta["example_value"] = node.meta["val"] = fake
         self._node_of[id(tensor)] = node
-        self._versions[node] = fake._impl.version.value
+        self.versions[node] = fake._impl.version.value
         self._keep.append(tensor)
         return node
 
@@ -108,6 +110,15 @@ class GraphBuilder:
         value.graph_node, value.fake = by.graph_node, by.fake
         self._value_of[id(by.fake)] = value
         self._keep.append(by.fake)
+
+    @contextmanager
+    def apart(self, graph: G) -> Iterator[G]:
+        """Have calls in the block become nodes of another graph, which may be given nodes of the whole one."""
+        self.graph = graph
+        try:
+            yield graph
+        finally:
+            self.graph = self.whole
 
     def known(self, tensor: Tensor) -> Node | None:
         """The node of a tensor that was met before."""
@@ -176,7 +187,7 @@ class GraphBuilder:
 
     def writes_inputs(self) -> bool:
         """Whether operations write to the elements of inputs."""
-        return any(node.meta["val"]._impl.version.value != version for node, version in self._versions.items())
+        return any(node.meta["val"]._impl.version.value != version for node, version in self.versions.items())
 
     def finish(self, outputs: list[Node], name: str) -> GraphModule:
         """The module that computes the outputs, without what nothing needs."""

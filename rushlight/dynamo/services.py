@@ -251,6 +251,7 @@ class Services:
 
     def set_grad_mode(self, enabled: bool) -> None:
         """Switch the grad mode from here on, in the graph and for what follows."""
+        self.session.asked_grad_mode = True
         if state.grad_enabled == enabled:
             return
         node = self.graph.graph.create_node("call_function", set_grad_enabled, (enabled,))

@@ -70,6 +70,7 @@ class Session:
         self.generators: list[Value] = []
         self.open_modes: list[RegionValue] = []
         self.steps = self.steps_before_call = 0
+        self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
         self.active: Translator | None = None
         sizes.environment.locate = self._location
         self.followed: dict[int, tuple[types.CodeType, types.FunctionType | None]] = {}

@@ -34,6 +34,8 @@ from rushlight.dynamo.values.tensor import wrap_result
 if TYPE_CHECKING:
     from traceback import FrameSummary
 
+    from rushlight.fx.node import Node
+
 traceback = LazyModule("traceback")  # for what cannot be captured
 
 _DEEPEST = 100
@@ -98,8 +100,12 @@ class Translator(Services):
             args = as_operands(self, target, args, kwargs)
         values = tuple([value.node(self) for value in args])
         named = {name: value.node(self) for name, value in kwargs.items()}
+        return wrap_result(self, *self.add_call(op, target, values, named))
+
+    def add_call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Node, Any]:
+        """The node of a call whose arguments are nodes and plain values, and the fake result."""
         try:
-            node, result = self.graph.call(op, target, values, named, self.stack_trace())
+            return self.graph.call(op, target, args, kwargs, self.stack_trace())
         except GraphBreak:
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
@@ -108,7 +114,6 @@ class Translator(Services):
             if self.graph.has_history and isinstance(error, RuntimeError):
                 raise GraphBreak(f"an operation that may fail only because fakes have no history: {error}") from None
             raise Raised(from_exception(error)) from None
-        return wrap_result(self, node, result)
 
     def construct(self, kind: ClassValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call a class."""

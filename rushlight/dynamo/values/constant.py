@@ -88,6 +88,11 @@ class ConstantValue(Value):
 NONE = ConstantValue(None)
 
 
+def is_none(value: Value) -> bool:
+    """Whether a value is known to be None."""
+    return isinstance(value, ConstantValue) and value.value is None
+
+
 class FixedValue(Value):
     """A function, class or module: known completely, compared by identity."""
 

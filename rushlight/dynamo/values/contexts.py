@@ -46,6 +46,7 @@ class ThreadStateValue(Value):
         if name == "autocast":
             return tx.wrap_constant(state.autocast) if state.autocast and state.autocast.enabled else ConstantValue(None)
         if name in ("grad_enabled", "inference"):
+            tx.session.asked_grad_mode = True
             return ConstantValue(getattr(state, name))
         return super().attribute(tx, name)
 

@@ -13,7 +13,7 @@ from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
-from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH
+from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, HANDLERS
 from rushlight.dynamo.sources import Attribute, Held, Source
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, from_python, is_constant_value, raised
@@ -43,9 +43,10 @@ _NEEDS_VALUES = frozenset({
     "__repr__", "__str__", "__format__", "__dlpack__", "__reduce_ex__", "__deepcopy__",
 })  # fmt: skip
 _OF_THE_OBJECT = frozenset({
-    "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "requires_grad_", "set_", "resize_",
+    "backward", "register_post_accumulate_grad_hook", "retain_grad", "requires_grad_", "set_", "resize_",
     "resize_as_", "untyped_storage", "storage", "share_memory_", "is_shared", "pin_memory",
 })  # fmt: skip
+_OF_THE_LAYOUT = frozenset({"stride", "storage_offset", "is_contiguous"})
 _VIEWS_IN_PLACE = frozenset({"as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"})
 # Functions of the library that do something else than compute with tensors.
 _NOT_IN_GRAPH = frozenset({
@@ -65,7 +66,7 @@ class TensorValue(Value):
         self.source = source
         self.kind = kind
         self.own_attributes: frozenset[str] = frozenset()
-        self.is_inference = self.is_from_outside = False
+        self.is_inference = self.is_from_outside = self.is_gradient = False
         self.changes: list[str] = []  # the calls that changed sizes and strides of one from outside
 
     def python_type(self) -> type:
@@ -157,6 +158,10 @@ class TensorValue(Value):
             raise GraphBreak(f"Tensor.{name}() acts on the tensor as an object", "call it outside of the compiled part")
         if name == "requires_grad_":
             return self
+        if name == "register_hook":
+            return HANDLERS[Tensor.register_hook](tx, self, *args, **kwargs)
+        if self.is_gradient and name in _OF_THE_LAYOUT:
+            raise GraphBreak(f"Tensor.{name}() of a gradient, whose layout is known in the backward pass only")
         if name in _VIEWS_IN_PLACE:
             return self._become(tx, name, args, kwargs)
         if name == "is_inference" and not args:

@@ -1,0 +1,109 @@
+"""What captured graphs call where a program brings a backward of its own: a Function's, or a hook on a tensor.
+
+In: tensors as the graph has calculated them, the backward, captured as a function of gradients and of values of the graph, and
+those values. Out: the same tensors, with the history that the program's own call would have given them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rushlight.autograd.anomaly import note_origin
+from rushlight.autograd.function import Function, FunctionCtx, guarded, record
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+
+Gradients = Sequence[Tensor | None]
+
+
+class CapturedBackward:
+    """`run` takes gradients, then the values that it reads, and returns gradients.
+
+    `once` is the error for who differentiates its results, where the capture tells nothing of their history; else "".
+    """
+
+    def __init__(self, run: Callable[..., Gradients], once: str):
+        self.run = run
+        self.once = once
+
+    def __call__(self, *values: Tensor | int) -> Gradients:
+        if not (self.once and state.grad_enabled and any(map(_requires_grad, values))):
+            return self.run(*values)
+        with no_grad():
+            results = self.run(*values)
+        return tuple([guarded(result, self.once) for result in results])
+
+
+@dataclass(frozen=True)
+class Marks:
+    """What a Function said to its ctx: which of the values that its backward reads are saved tensors, and of its outputs, which
+    are inputs that it wrote to and which have no gradient; all by position."""
+
+    saved: frozenset[int]
+    dirty: tuple[int, ...]
+    non_differentiable: tuple[int, ...]
+    materialize_grads: bool
+
+
+class CapturedFunction:
+    """A call of a Function whose forward precedes it in the graph: gives the outputs their history.
+
+    `backwards` has a backward for each set of gradients that may arrive, with the positions of the kept values that it reads.
+    """
+
+    def __init__(
+        self,
+        function: type[Function],
+        backwards: dict[tuple[bool, ...], tuple[CapturedBackward, list[int]]],
+        marks: Marks,
+    ):
+        self.__name__ = function.__name__
+        self.function = function
+        self.backwards = backwards
+        self.marks = marks
+        self._is_impure = bool(marks.dirty)
+
+    def __call__(self, inputs: tuple, outputs: tuple, kept: tuple) -> tuple:
+        """The outputs; those that are inputs passed on are other tensors. Nothing is recorded while grad mode is off."""
+        if not state.grad_enabled or not any(map(_requires_grad, inputs)):
+            return outputs
+        ctx, marks = FunctionCtx(), self.marks
+        node = self.function._node_type(self, ctx, inputs)
+        if state.anomaly is not None:
+            note_origin(node)
+        ctx._node = weakref.ref(node)
+        ctx.materialize_grads = marks.materialize_grads
+        ctx.kept = [None if position in marks.saved else value for position, value in enumerate(kept)]
+        ctx.save_for_backward(*[kept[position] for position in sorted(marks.saved)])
+        ctx.mark_dirty(*[outputs[position] for position in marks.dirty])
+        ctx.mark_non_differentiable(*[outputs[position] for position in marks.non_differentiable])
+        return record(ctx, node, inputs, outputs)
+
+    def backward(self, ctx: FunctionCtx, *grads: Tensor | None) -> Gradients:
+        """The gradients of the inputs."""
+        run, reads = self.backwards[tuple([grad is not None for grad in grads])]
+        kept = list(ctx.kept)
+        for position, tensor in zip(sorted(self.marks.saved), ctx.saved_tensors, strict=True):
+            kept[position] = tensor
+        return run(*[grad for grad in grads if grad is not None], *[kept[position] for position in reads])
+
+
+class CapturedHook:
+    """A call of `register_hook` in a graph: gradients of the tensor go through `backward`."""
+
+    __name__ = "register_hook"
+    _is_impure = True
+
+    def __init__(self, backward: CapturedBackward):
+        self.backward = backward
+
+    def __call__(self, tensor: Tensor, kept: tuple) -> None:
+        """Register the hook, which reads the values `kept`."""
+        tensor.register_hook(lambda grad: self.backward(grad, *kept)[0])
+
+
+def _requires_grad(value: object) -> bool:
+    return isinstance(value, Tensor) and value.requires_grad

@@ -1,0 +1,188 @@
+"""Calls that put code of the program into the backward pass: `Function.apply` and `Tensor.register_hook`.
+
+That code is followed at once (`dynamo.gradients`), and one node behind the forward's puts it on the tape when the graph runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rushlight.autograd.captured import CapturedFunction, CapturedHook, Marks
+from rushlight.autograd.function import Function, FunctionCtx
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.values.base import Value, realized
+from rushlight.dynamo.values.constant import NONE, ConstantValue, is_none
+from rushlight.dynamo.values.function import FunctionValue
+from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.dynamo.values.tensor import TensorValue
+from rushlight.fx.node import Node
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+gradients = LazyModule("rushlight.dynamo.gradients")  # which follows code, and so needs all kinds of values
+
+_MOST_OPTIONAL = 3  # of outputs whose gradients may be None, for each set of which the backward is followed
+
+
+# Functions
+
+
+def _apply(tx: Translator, kind: Value, *args: Value, **kwargs: Value) -> Value:
+    given = _in_order(tx, kind, args, kwargs)
+    needs = [_requires_grad(value) for value in given]
+    ctx = tx.wrap_class(FunctionCtx).call(tx, [], {})
+    ctx.set_attribute(tx, "needs_input_grad", SequenceValue(list(map(ConstantValue, needs)), tuple))
+    is_recorded = state.grad_enabled
+    tx.set_grad_mode(False)
+    output = _forward(tx, kind, ctx, given)
+    tx.set_grad_mode(is_recorded)
+    is_tuple = isinstance(output, SequenceValue) and issubclass(output.python_type(), tuple)
+    outputs = output.items_of(tx) if is_tuple else [output]
+    if is_recorded and any(needs) and any(map(_is_differentiable, outputs)):
+        outputs = _record(tx, kind.constant(), ctx, given, outputs)
+    return SequenceValue(outputs, tuple) if is_tuple else outputs[0]
+
+
+def _in_order(tx: Translator, kind: Value, args: Sequence[Value], kwargs: dict[str, Value]) -> list[Value]:
+    """All arguments by position."""
+    if not kwargs:
+        return list(args)
+    forward = kind.attribute(tx, "forward")
+    if not isinstance(forward, FunctionValue):
+        raise GraphBreak(f"keyword arguments of {kind}.apply()")
+    first = is_none(kind.attribute(tx, "setup_context"))  # the ctx
+    names = forward.code.co_varnames[first : forward.code.co_argcount][len(args) :]
+    named = list(itertools.takewhile(lambda name: name in kwargs, names))
+    if len(named) < len(kwargs):
+        raise GraphBreak(f"keyword arguments of {kind}.apply() that leave others out")
+    return [*args, *(kwargs[name] for name in named)]
+
+
+def _forward(tx: Translator, kind: Value, ctx: Value, args: list[Value]) -> Value:
+    if is_none(kind.attribute(tx, "setup_context")):
+        return kind.attribute(tx, "forward").call(tx, [ctx, *args], {})
+    output = kind.attribute(tx, "forward").call(tx, list(args), {})
+    kind.attribute(tx, "setup_context").call(tx, [ctx, SequenceValue(list(args), tuple), output], {})
+    return output
+
+
+def _record(tx: Translator, function: type[Function], ctx: Value, args: list[Value], outputs: list[Value]) -> list[Value]:
+    """The outputs with the Function's backward in their history."""
+    saved, dirty, others = (_marked(tx, ctx, name) for name in ("_to_save", "_dirty", "_non_differentiable"))
+    if any(value.is_from_outside for value in dirty if isinstance(value, TensorValue)):
+        raise GraphBreak(f"{function.__name__} writes to a tensor from outside")
+    materialize = ctx.attribute(tx, "materialize_grads").constant()
+    backwards, kept = {}, {}
+    for arriving in _arriving(function, outputs, materialize):
+        run, reads = _capture(tx, function, ctx, [*args, *outputs], outputs, arriving)
+        backwards[arriving] = run, [kept.setdefault(node, len(kept)) for node in reads]
+    saved_nodes = {value.graph_node for value in saved if isinstance(value, TensorValue)}
+    marks = Marks(
+        frozenset(position for node, position in kept.items() if node in saved_nodes),
+        _positions(outputs, dirty), _positions(outputs, others), materialize,
+    )  # fmt: skip
+    target = CapturedFunction(function, backwards, marks)
+    node, results = tx.add_call("call_function", target, (nodes_of(args), nodes_of(outputs), tuple(kept)), {})
+    return [
+        item_of(tx, node, index, value, result) if isinstance(value, TensorValue) else value
+        for index, (value, result) in enumerate(zip(outputs, results, strict=True))
+    ]  # fmt: skip
+
+
+def _marked(tx: Translator, ctx: Value, name: str) -> list[Value]:
+    return list(map(realized, ctx.attribute(tx, name).items_of(tx)))
+
+
+def _arriving(function: type[Function], outputs: list[Value], materialize: bool) -> list[tuple[bool, ...]]:
+    """For which outputs a backward may be given gradients: all, unless it takes None for them."""
+    tensors = [isinstance(value, TensorValue) for value in outputs]
+    if materialize:
+        return [tuple(tensors)]
+    optional = [_is_differentiable(value) for value in outputs]
+    if sum(optional) > _MOST_OPTIONAL:
+        raise GraphBreak(f"{function.__name__} has set_materialize_grads(False) and more than {_MOST_OPTIONAL} outputs")
+    found = itertools.product(*[(True, False) if is_optional else (False,) for is_optional in optional])
+    return [arriving for arriving in found if any(arriving)]
+
+
+def _capture(
+    tx: Translator, function: type[Function], ctx: Value, around: list[Value], outputs: list[Value], arriving: tuple[bool, ...]
+) -> tuple[Any, list[Node]]:
+    """The Function's backward where these gradients arrive, and the nodes that it reads."""
+
+    def follow(given: list[Value]) -> list[Value]:
+        each = iter(given)
+        grads = [next(each) if is_given else NONE for is_given in arriving]
+        result = tx.wrap_class(function).attribute(tx, "backward").call(tx, [ctx, *grads], {})
+        is_several = isinstance(result, SequenceValue) and issubclass(result.python_type(), (tuple, list))
+        return result.items_of(tx) if is_several else [result]
+
+    like = [value.fake for value, is_given in zip(outputs, arriving, strict=True) if is_given]
+    return gradients.capture_backward(tx, f"the backward of {function.__name__}", like, follow, [ctx, *around])
+
+
+def item_of(tx: Translator, node: Node, index: int, value: TensorValue, result: Tensor) -> TensorValue:
+    """The tracked value of item `index` of a node's result, which is `value` again if it is the very tensor."""
+    item = tx.graph.graph.create_node("call_function", operator.getitem, (node, index))
+    item.stack_trace = node.stack_trace
+    item.meta["example_value"] = item.meta["val"] = result
+    if result is not value.fake:
+        return tx.graph.tensor_value(item, result)
+    value.graph_node = item
+    return value
+
+
+def nodes_of(values: Sequence[Value]) -> tuple:
+    """The nodes of tensors, and None for what is none."""
+    return tuple([value.graph_node if isinstance(value, TensorValue) else None for value in values])
+
+
+def _positions(outputs: list[Value], wanted: list[Value]) -> tuple[int, ...]:
+    return tuple([index for index, value in enumerate(outputs) if any(value is other for other in wanted)])
+
+
+def _requires_grad(value: Value) -> bool:
+    return isinstance(value, TensorValue) and value.fake.requires_grad
+
+
+def _is_differentiable(value: Value) -> bool:
+    return isinstance(value, TensorValue) and (value.fake.dtype.is_floating_point or value.fake.dtype.is_complex)
+
+
+HANDLERS[Function.apply.__func__] = _apply
+HANDLERS[FunctionCtx.saved_tensors.fget] = lambda tx, ctx: ctx.attribute(tx, "_to_save")
+
+
+# Hooks on tensors
+
+
+class HookHandleValue(Value):
+    """What `register_hook` returns."""
+
+    def __str__(self) -> str:
+        return "the handle of a hook on a tensor"
+
+
+def _register_hook(tx: Translator, tensor: Value, hook: Value) -> Value:
+    if tensor.is_from_outside or not tensor.fake.requires_grad:
+        hint = "call it outside of the compiled part"
+        raise GraphBreak("Tensor.register_hook() of a tensor from outside, or of one without a gradient", hint)
+    follow = _one(lambda grad: hook.call(tx, [grad], {}))
+    run, kept = gradients.capture_backward(tx, f"{hook}, a hook on a tensor,", [tensor.fake], follow, [tensor, hook])
+    tx.add_call("call_function", CapturedHook(run), (tensor.graph_node, tuple(kept)), {})
+    return HookHandleValue()
+
+
+def _one(follow: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
+    return lambda given: [follow(*given)]
+
+
+HANDLERS[Tensor.register_hook] = _register_hook
