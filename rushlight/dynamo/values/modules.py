@@ -96,8 +96,8 @@ class ModuleValue(ObjectValue):
         if self.kind.__call__ is not Module.__call__ or self.real is None:
             return super().call(tx, args, kwargs)
         if self._has_hooks(tx):
-            if any(self.real.__dict__.get(name) for name in _HOOKS[2:]):
-                raise GraphBreak(f"module {self.kind.__name__} has hooks in the backward pass")
+            if self.real._backward_hooks and self.real._is_full_backward_hook is False:
+                raise GraphBreak(f"module {self.kind.__name__} has hooks of register_backward_hook()")
             return self.method(tx, "_call_with_hooks", [SequenceValue(list(args), tuple), DictValue(dict(kwargs), dict)], {})
         return self.method(tx, "forward", args, kwargs)
 
