@@ -52,8 +52,8 @@ def capture_backward(
         if changed and _reach([tx, *around], {id(value) for value in changed if value is not own}):
             raise GraphBreak("a change of what the program made before")
         once = _ONCE.format(what=what) if session.asked_grad_mode else ""
-        outer = graph.finish(tuple(map(_node, results)))
         _check_writes([*graph.outer, *(value.graph_node for value in gradients)], versions | builder.versions)
+        outer = graph.finish(tuple(map(_node, results)))
         module = GraphModule({}, graph, "Backward")
         return CapturedBackward(disable(lambda *values: module.forward(*values)), once), outer
     except Raised as error:
@@ -105,7 +105,8 @@ class _GraphApart(Graph):
             if not placeholder.users:
                 self.erase_node(placeholder)
         self.lint()
-        return [node for node, placeholder in self.outer.items() if placeholder.users]
+        outer, self.outer = self.outer, {}
+        return [node for node, placeholder in outer.items() if placeholder.users]
 
 
 def _gradient(builder: GraphBuilder, graph: _GraphApart, like: Tensor) -> TensorValue:

@@ -211,6 +211,55 @@ def test_what_was_saved_and_changed_since(backend):
             program(leaf(3)).backward()
 
 
+class DirtyNotReturned(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2) * 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class SavesANumber(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(3)
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+class WrongCount(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad
+
+
+class WrongSize(WrongCount):
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.sum(0)[:1]
+
+
+@pytest.mark.parametrize("kind", [DirtyNotReturned, SavesANumber, WrongCount, WrongSize])
+def test_errors_are_eagers(kind, backend):
+    function = lambda a: kind.apply(a * 1).sum()  # noqa: E731
+    found = []
+    for program in (function, torch.compile(function, backend=backend)):
+        with pytest.raises((RuntimeError, TypeError)) as raised:
+            program(leaf(3, 4)).backward()
+        found.append((type(raised.value), str(raised.value)))
+    assert found[1] == found[0]
+
+
 FACTOR = 2.0
 
 

@@ -79,6 +79,9 @@ def _record(tx: Translator, function: type[Function], ctx: Value, args: list[Val
     saved, dirty, others = (_marked(tx, ctx, name) for name in ("_to_save", "_dirty", "_non_differentiable"))
     if any(value.is_from_outside for value in dirty if isinstance(value, TensorValue)):
         raise GraphBreak(f"{function.__name__} writes to a tensor from outside")
+    are_tensors = all(is_none(value) or isinstance(value, TensorValue) for value in saved)
+    if not are_tensors or not all(any(value is output for output in outputs) for value in dirty):
+        raise GraphBreak(f"{function.__name__} saves what is no tensor, or writes to what it does not return: an error")
     materialize = ctx.attribute(tx, "materialize_grads").constant()
     backwards, kept = {}, {}
     for arriving in _arriving(function, outputs, materialize):
