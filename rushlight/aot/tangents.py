@@ -2,7 +2,8 @@
 
 In: a partition. Out: for each gradient, the tangents that it depends on; for each tangent, the saved values that its gradients
 are calculated from, and the tangents that go through an operation with it that reads one: in eager, those share a node whose
-saved values the first backward frees. Stage: aot, after the partition.
+saved values the first backward frees. And the backward graph of some tangents alone, which reads nothing that belongs to the
+others. Stage: aot, after the partition.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from dataclasses import dataclass
 
 from rushlight.aot.memory import is_size
 from rushlight.aot.partition import Partition
+from rushlight.core.symbolic import SymInt
+from rushlight.core.tensor import Tensor
+from rushlight.fx.fake_tensor import FakeTensorMode
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
+from rushlight.fx.symbolic_sizes import name_symbols
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.registry import aten
 
 Numbers = frozenset[int]
 
@@ -41,6 +50,64 @@ def follow_tangents(partition: Partition) -> Tangents:
             met[number] |= numbers
     gradients = [reached.get(node, frozenset()) for node in graph.output_node().args[0]]
     return Tangents(gradients, [frozenset(each) for each in read], [frozenset(each) for each in met])
+
+
+@dataclass(frozen=True)
+class BackwardPart:
+    """The backward of some tangents: `module(*saved, *tangents)`, the saved values by number, gives the gradients by number."""
+
+    module: GraphModule
+    saved: list[int]
+    gradients: list[int]
+
+
+def backward_of(partition: Partition, arrived: Numbers) -> BackwardPart:
+    """The backward graph of these tangents alone: what depends on others only is not calculated, as in eager, and is zeros
+    where it is added to what is. To multiply with tangents of zeros would not do: the other factor may be infinite.
+    """
+    source, count = partition.backward.graph, len(partition.saved)
+    placeholders = [node for node in source.nodes if node.op == "placeholder"]
+    origins = _origins(source.nodes, placeholders[count:])
+    missing = {node for node, numbers in origins.items() if not numbers & arrived}
+    graph, copies = Graph(), {}
+
+    def copied(node: Node) -> Node:
+        if node not in copies:
+            copies[node] = _zeros(graph, node.meta["val"])
+        return copies[node]
+
+    for node in source.nodes:
+        if node.op != "output" and node not in missing:
+            copies[node] = graph.node_copy(node, copied)
+    found = list(enumerate(source.output_node().args[0]))
+    gradients = [(number, node) for number, node in found if isinstance(node, Node) and node not in missing]
+    graph.output(tuple([copies[node] for _, node in gradients]))
+    name_symbols(graph)
+    graph.eliminate_dead_code()
+    saved = [number for number, node in enumerate(placeholders[:count]) if copies[node].users]
+    for node in placeholders[:count]:
+        if not copies[node].users:
+            graph.erase_node(copies[node])
+    return BackwardPart(GraphModule(partition.backward, graph, "backward"), saved, [number for number, _ in gradients])
+
+
+def _zeros(graph: Graph, like: Tensor) -> Node:
+    """The node of zeros that lie in memory as a tensor does, if that is known."""
+    sizes, strides = like.shape, like.stride()
+    is_known = not any(type(number) is SymInt for number in (*sizes, *strides))
+    order = sorted(range(len(sizes)), key=lambda dim: strides[dim], reverse=True) if is_known else list(range(len(sizes)))
+    options = {"dtype": like.dtype, "device": like.device}
+    rows = _call(graph, aten("full"), ([sizes[dim] for dim in order], 0), options, ())
+    if order == list(range(len(sizes))):
+        return rows
+    return _call(graph, aten("permute"), (rows, [order.index(dim) for dim in range(len(sizes))]), {}, (rows.meta["val"],))
+
+
+def _call(graph: Graph, op: OpOverload, args: tuple, kwargs: dict, tensors: tuple[Tensor, ...]) -> Node:
+    node = graph.call_function(op, args, kwargs)
+    with FakeTensorMode():
+        node.meta["val"] = op(*tensors, *args[len(tensors) :], **kwargs)
+    return node
 
 
 def _origins(nodes: list[Node], starts: list[Node | None]) -> dict[Node, Numbers]:

@@ -6,15 +6,17 @@ the program's have in eager: gradients, hooks, versions of what is saved, errors
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rushlight._C import give_histories, gradient_edges, keep_values, tensor_versions
 from rushlight.aot.joint import Joint
 from rushlight.aot.memory import storage_of
 from rushlight.aot.partition import Partition, Saved
 from rushlight.aot.results import Computed
-from rushlight.aot.tangents import Tangents, follow_tangents
+from rushlight.aot.tangents import Numbers, Tangents, follow_tangents
 from rushlight.autograd.backward import grad
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.autograd.node import Node
@@ -28,6 +30,14 @@ from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
+
+class RunnablePart(NamedTuple):
+    """A `BackwardPart` that a backend has built."""
+
+    run: Callable
+    saved: list[int]
+    gradients: list[int]
+
 
 KINDS = ("primal", "extra", "output")  # of what is saved, in the order in which csrc/compiled_history.c takes them
 TWICE = (
@@ -104,13 +114,18 @@ def _strides_like(impl: TensorImpl) -> tuple[int, ...]:
 class CompiledTraining:
     """Runs the compiled forward; its results have a `CompiledFunctionBackward` in their history.
 
-    `program` is the program as captured, which gradients that are to be differentiated again come from; `say` is told so once.
+    `part` makes the backward of some tangents alone, when it is needed. `program` is the program as captured, which gradients
+    that are to be differentiated again come from; `say` is told so once.
     """
 
-    def __init__(self, plan: Plan, forward: Callable, backward: Callable, program: Callable, say: Callable[[str], None]):
+    def __init__(
+        self, plan: Plan, forward: Callable, backward: Callable, part: Callable[[Numbers], RunnablePart], program: Callable,
+        say: Callable[[str], None],
+    ):  # fmt: skip
         self.plan = plan
         self.forward = forward
         self.backward = backward
+        self.part = functools.cache(part)
         self.program = program
         self.say: Callable[[str], None] | None = say
         self._count = len(plan.joint.results.computed)
@@ -140,26 +155,11 @@ class CompiledTraining:
             say("its gradient is to be differentiated again: the program runs once more for that, as captured, in eager")
 
 
-class StandIn:
-    """In the place of a saved value that no gradient which is still to come is calculated from.
-
-    The backward graph reads it all the same, with tangents of zeros: a half keeps roots, logarithms and quotients finite.
-    """
-
-    def __init__(self, impl: TensorImpl):
-        self.sizes, self.strides, self.dtype = impl.sizes, impl.strides, impl.dtype
-
-    def make(self) -> Tensor:
-        """A tensor like the value."""
-        made = aten.empty_strided(self.sizes, self.strides, dtype=self.dtype)
-        return made.fill_(0.5) if self.dtype.is_floating_point or self.dtype.is_complex else made.zero_()
-
-
 class CompiledFunctionBackward(Node):
     """The node of one run of a compiled program: all its inputs' gradients from all its outputs' at once.
 
     Results that are differentiated one after the other run it several times: `spent` are the numbers of the tangents whose
-    values were freed since, `arrived` those of the last run.
+    values were freed since, `arrived` those of the last run. A saved value that none of the others reads is None from then on.
     """
 
     def __init__(self, owner: CompiledTraining, primals: tuple[Tensor | int, ...]):
@@ -167,7 +167,7 @@ class CompiledFunctionBackward(Node):
         self.owner = owner
         self.primals: tuple[Tensor | int, ...] | None = primals
         self.versions = tensor_versions(primals)
-        self.saved: list[SavedTensor | StandIn | int] | None = []
+        self.saved: list[SavedTensor | int | None] | None = []
         self.spent: frozenset[int] = frozenset()
         self.arrived: frozenset[int] = frozenset()
         self.strides = owner.plan.tangent_strides
@@ -189,14 +189,27 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(FREED)
         if state.grad_enabled:
             return self._apply_recorded(grads)
+        saved = self._values_read()
+        if any(value is None for value in saved):
+            return self._apply_part(grads, saved)
         tangents = [self._tangent(grad, number) for number, grad in enumerate(grads)]
-        if len(self.arrived) == len(grads):
-            saved = [value if type(value) is int else value.unpack(self) for value in self.saved]
-            return _without_autograd(self.owner.backward, (*saved, *tangents))
-        return self._without_zeros(_without_autograd(self.owner.backward, (*self._values_read(), *tangents)))
+        found = _without_autograd(self.owner.backward, (*saved, *tangents))
+        return found if len(self.arrived) == len(grads) else self._without_zeros(found)
 
-    def _values_read(self) -> list[Tensor | int]:
-        """What was saved; the versions of what no gradient that arrived is multiplied with are not asked for."""
+    def _apply_part(self, grads: tuple[Tensor | None, ...], saved: list[Tensor | int | None]) -> tuple[Tensor | None, ...]:
+        """The gradients where some saved values, which those that arrived do not read, are gone."""
+        part = self.owner.part(self.arrived)
+        given = [saved[number] for number in part.saved]
+        if any(value is None for value in given):
+            raise RuntimeError(FREED)
+        tangents = [self._tangent(grads[number], number) for number in sorted(self.arrived)]
+        found = dict(zip(part.gradients, _without_autograd(part.run, (*given, *tangents)), strict=True))
+        return tuple([found.get(number) for number in range(len(self.next_functions))])
+
+    def _values_read(self) -> list[Tensor | int | None]:
+        """What was saved: None for what was freed or written to since, and no gradient that arrived is multiplied with."""
+        if len(self.arrived) == len(self.output_info):
+            return [value if type(value) is int else value.unpack(self) for value in self.saved]
         read = self._read_for(self.arrived)
         return [
             value if type(value) is int
@@ -209,12 +222,9 @@ class CompiledFunctionBackward(Node):
         read = self.owner.plan.tangents.read
         return frozenset().union(*(read[number] for number in tangents))
 
-    def _unread(self, value: SavedTensor | StandIn) -> Tensor:
-        if type(value) is StandIn:
-            return value.make()
-        if value.unpack_hook is None and value.tensor._impl.version.value != value.version:
-            return StandIn(value.tensor._impl).make()
-        return value.unpack(self)
+    def _unread(self, value: SavedTensor | None) -> Tensor | None:
+        is_gone = value is None or (value.unpack_hook is None and value.tensor._impl.version.value != value.version)
+        return None if is_gone else value.unpack(self)
 
     def _without_zeros(self, found: tuple) -> tuple[Tensor | None, ...]:
         """None, as in eager, for gradients that nothing arrived for."""
@@ -261,8 +271,6 @@ class CompiledFunctionBackward(Node):
             return
         read = self._read_for(left)
         self.saved = [
-            StandIn(value.tensor._impl)
-            if number not in read and type(value) is SavedTensor and value.unpack_hook is None
-            else value
+            None if number not in read and type(value) is SavedTensor and value.unpack_hook is None else value
             for number, value in enumerate(self.saved)
-        ]  # fmt: skip
+        ]

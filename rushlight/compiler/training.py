@@ -9,11 +9,14 @@ from __future__ import annotations
 from rushlight.aot.errors import Untraceable
 from rushlight.aot.joint import Joint, ProgramRunner, trace_joint
 from rushlight.aot.partition import Partition, default_partition, min_cut_partition
-from rushlight.aot.training import CompiledTraining, plan_run
+from rushlight.aot.tangents import backward_of
+from rushlight.aot.training import CompiledTraining, RunnablePart, plan_run
 from rushlight.compiler.aten import AtenGraph, Made
 from rushlight.compiler.passes import check, depends_on_placement
+from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.regions import disable
+from rushlight.inductor.sizes import UnsupportedSize
 
 
 class TrainingGraph(AtenGraph):
@@ -36,9 +39,21 @@ class TrainingGraph(AtenGraph):
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
         attributes = tuple(self._attributes.values())
         program = disable(self._run_as_captured)  # a backward may run in a compiled function
-        training = CompiledTraining(plan, forward, backward, program, lambda text: self.log("graph_breaks", lambda: text))
+        say = lambda text: self.log("graph_breaks", lambda: text)  # noqa: E731
+        training = CompiledTraining(plan, forward, backward, disable(lambda arrived: self._part(parts, arrived)), program, say)
         run = (lambda *tensors: training(*tensors, *attributes)) if attributes else training
         return Made(run, depends_on_placement(joint.module), False)
+
+    def _part(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
+        """The backward of some results alone. Its sizes may not be assumed to be anything that the capture did not."""
+        part = backward_of(parts, arrived)
+        check(part.module)
+        self.log("partition", lambda: part.module.print_readable(print_output=False))
+        try:
+            run = self.build(part.module, [])
+        except (UnsupportedSize, UnguardedSizeError):
+            run = part.module.forward
+        return RunnablePart(run, part.saved, part.gradients)
 
     def _run_as_captured(self, *primals: Tensor | int) -> tuple:
         count = len(primals) - len(self._attributes)

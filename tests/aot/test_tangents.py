@@ -5,7 +5,7 @@ from __future__ import annotations
 import rushlight as torch
 from rushlight.aot.joint import trace_joint
 from rushlight.aot.partition import default_partition
-from rushlight.aot.tangents import follow_tangents
+from rushlight.aot.tangents import backward_of, follow_tangents
 from rushlight.fx.proxy_tensor import capture
 
 
@@ -35,3 +35,15 @@ def test_results_meet_where_both_gradients_are_multiplied_with_a_saved_value():
 
     tangents, _ = followed(program, (2,))
     assert tangents.met == [frozenset([0, 1]), frozenset([0, 1]), frozenset([2])] and not tangents.read[2]
+
+
+def test_the_backward_of_some_tangents_alone():
+    def program(a, b):
+        return (a.log() * b).sum(), (b.exp() + a).sum(0)
+
+    _, partition = followed(program, (2, 3), (2, 3))
+    part = backward_of(partition, frozenset([1]))
+    read = {node.name for node in part.module.graph.nodes if node.op == "placeholder"}
+    assert part.gradients == [0, 1] and len(part.saved) == 1 and read == {"exp", "tangents_2"}
+    code = part.module.code
+    assert "full" in code and "log" not in code and "div" not in code

@@ -348,6 +348,28 @@ def test_results_that_share_nothing_saved_are_differentiated_one_by_one(backend)
     same(step(compiled(program, backend)), step(program))
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_what_is_gone_does_not_make_other_gradients_infinite(backend, dynamic):
+    """Whatever stood in its place: the first result's quotient and root have infinite derivatives at some values."""
+
+    def program(a, b, c):
+        return (c / (a - 0.5) + (c * (a - 0.5)).sqrt()).sum(), (c.t() * b.t()).t().sin(), (c + b.exp()).sum(1)
+
+    def step(function, rows):
+        torch.manual_seed(rows)
+        a, b, c = (torch.rand(rows, 3).add_(1).requires_grad_() for _ in range(3))
+        first, second, third = function(a, b, c)
+        first.backward()
+        with torch.no_grad():
+            a.fill_(0.5)
+        (second.sum() + third.sum()).backward()
+        return [a.grad, b.grad, c.grad]
+
+    fast = compiled(program, backend, dynamic=dynamic)
+    for rows in (4, 4, 5):
+        same(step(fast, rows), step(program, rows))
+
+
 def test_results_that_share_what_is_saved_are_differentiated_once(backend):
     a = leaf(4)
 
