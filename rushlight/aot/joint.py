@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from rushlight.aot.errors import Untraceable
 from rushlight.aot.results import Results, plan_results
 from rushlight.autograd.backward import grad
+from rushlight.autograd.captured import BringsBackward
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.node import Node as TapeNode
@@ -39,12 +40,14 @@ class Joint:
     """A joint graph. Its outputs are `results.computed`, then one gradient for each number in `differentiated`.
 
     `differentiated` are positions of primals, `tangents` positions of outputs; their placeholders come in that order.
+    `is_linear` says that tangents of zeros give gradients of zeros: of a backward that the program wrote, nobody knows.
     """
 
     module: GraphModule
     results: Results
     differentiated: list[int]
     tangents: list[int]
+    is_linear: bool
 
     @property
     def placeholders(self) -> list[Node]:
@@ -102,11 +105,15 @@ class _JointTracer:
         results = plan_results(tree_flatten(outputs)[0], primals)
         forward = [self.mode.argument(value) for value in results.computed]
         tangents = [position for position, value in enumerate(results.computed) if _is_differentiable(value)]
+        brought = [node.target for node in self.source.graph.nodes if isinstance(node.target, BringsBackward)]
+        if len(tangents) > 1 and any(target.is_constant for target in brought):
+            raise Untraceable("a backward gives what it does not calculate from gradients, and several results have gradients")
         gradients = self._backward(results, tangents, primals)
         differentiated = [position for position, value in gradients if value is not None]
         made = [self.mode.argument(value) for _, value in gradients if value is not None]
         self.graph.output((*forward, *made))
-        return Joint(GraphModule(self.mode.constants, self.graph, "joint_helper"), results, differentiated, tangents)
+        joint = GraphModule(self.mode.constants, self.graph, "joint_helper")
+        return Joint(joint, results, differentiated, tangents, not brought)
 
     def _primal(self, tensor: Tensor | int, opened: Geometry | SymInt | None, number: int) -> Tensor | SymInt | int:
         if not isinstance(tensor, Tensor):

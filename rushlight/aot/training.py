@@ -190,14 +190,15 @@ class CompiledFunctionBackward(Node):
         if state.grad_enabled:
             return self._apply_recorded(grads)
         saved = self._values_read()
-        if any(value is None for value in saved):
+        is_linear = self.owner.plan.joint.is_linear or len(self.arrived) == len(grads)
+        if not is_linear or any(value is None for value in saved):
             return self._apply_part(grads, saved)
         tangents = [self._tangent(grad, number) for number, grad in enumerate(grads)]
         found = _without_autograd(self.owner.backward, (*saved, *tangents))
         return found if len(self.arrived) == len(grads) else self._without_zeros(found)
 
     def _apply_part(self, grads: tuple[Tensor | None, ...], saved: list[Tensor | int | None]) -> tuple[Tensor | None, ...]:
-        """The gradients where some saved values, which those that arrived do not read, are gone."""
+        """The gradients where zeros cannot stand for those that did not arrive, or what only these read is gone."""
         part = self.owner.part(self.arrived)
         given = [saved[number] for number in part.saved]
         if any(value is None for value in given):

@@ -23,11 +23,13 @@ class CapturedBackward:
     """`run` takes gradients, then the values that it reads, and returns gradients.
 
     `once` is the error for who differentiates its results, where the capture tells nothing of their history; else "".
+    `is_constant` says that a result is not calculated from the gradients, though it is given only where one arrives.
     """
 
-    def __init__(self, run: Callable[..., Gradients], once: str):
+    def __init__(self, run: Callable[..., Gradients], once: str, is_constant: bool):
         self.run = run
         self.once = once
+        self.is_constant = is_constant
 
     def __call__(self, *values: Tensor | int) -> Gradients:
         if not (self.once and state.grad_enabled and any(map(_requires_grad, values))):
@@ -48,7 +50,14 @@ class Marks:
     materialize_grads: bool
 
 
-class CapturedFunction:
+class BringsBackward:
+    """A function in a graph whose gradients are what the program says: they need not be linear in those that arrive.
+    `is_constant` is that of its CapturedBackwards."""
+
+    is_constant: bool
+
+
+class CapturedFunction(BringsBackward):
     """A call of a Function whose forward precedes it in the graph: gives the outputs their history.
 
     `backwards` has a backward for each set of gradients that may arrive, with the positions of the kept values that it reads.
@@ -64,6 +73,7 @@ class CapturedFunction:
         self.function = function
         self.backwards = backwards
         self.marks = marks
+        self.is_constant = any(run.is_constant for run, _ in backwards.values())
         self._is_impure = bool(marks.dirty)
 
     def __call__(self, inputs: tuple, outputs: tuple, kept: tuple) -> tuple:
@@ -91,7 +101,7 @@ class CapturedFunction:
         return run(*[grad for grad in grads if grad is not None], *[kept[position] for position in reads])
 
 
-class CapturedHook:
+class CapturedHook(BringsBackward):
     """A call of `register_hook` in a graph: gradients of the tensor go through `backward`."""
 
     __name__ = "register_hook"
@@ -99,6 +109,7 @@ class CapturedHook:
 
     def __init__(self, backward: CapturedBackward):
         self.backward = backward
+        self.is_constant = backward.is_constant
 
     def __call__(self, tensor: Tensor, kept: tuple) -> None:
         """Register the hook, which reads the values `kept`."""

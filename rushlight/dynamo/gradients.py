@@ -27,6 +27,9 @@ from rushlight.ops.registry import aten
 
 Follow = Callable[[list[Value]], Iterable[Value]]
 _VALUES = ("example_value", "val")
+_ZEROS = frozenset({"zeros", "zeros_like", "new_zeros"})
+_OF_THE_SIZE = _ZEROS | {"ones_like", "full_like", "rand_like", "randn_like", "randint_like", "empty_like",
+                         "new_ones", "new_full", "new_empty", "new_tensor"}  # fmt: skip
 _ONCE = (
     "trying to differentiate twice {what}, as torch.compile captured it: it is marked with @once_differentiable, or depends on "
     "whether gradients are recorded"
@@ -55,7 +58,7 @@ def capture_backward(
         _check_writes([*graph.outer, *(value.graph_node for value in gradients)], versions | builder.versions)
         outer = graph.finish(tuple(map(_node, results)))
         module = GraphModule({}, graph, "Backward")
-        return CapturedBackward(disable(lambda *values: module.forward(*values)), once), outer
+        return CapturedBackward(disable(lambda *values: module.forward(*values)), once, graph.is_constant()), outer
     except Raised as error:
         raise GraphBreak(f"{what} cannot be captured: it raises {error}") from None
     except GraphBreak as reason:
@@ -74,10 +77,13 @@ class _GraphApart(Graph):
         self.outer: dict[Node, Node] = {}
         self._last: Node | None = None
         self._parameters = 0
+        self._gradients: set[Node] = set()
 
     def gradient(self, fake: Tensor) -> Node:
         """The placeholder of a gradient."""
-        return self._parameter("gradient", {"example_value": fake, "val": fake})
+        made = self._parameter("gradient", {"example_value": fake, "val": fake})
+        self._gradients.add(made)
+        return made
 
     def create_node(self, op: str, target: Any, args: tuple | None = None, kwargs: dict | None = None, **options: Any) -> Node:
         """The same as for any graph, whatever graph the arguments are of."""
@@ -108,6 +114,15 @@ class _GraphApart(Graph):
         outer, self.outer = self.outer, {}
         return [node for node, placeholder in outer.items() if placeholder.users]
 
+    def is_constant(self) -> bool:
+        """Whether a result other than zeros is calculated from no gradient, or from one's size only."""
+        found = set(self._gradients)
+        for node in self.nodes:
+            if _name(node) not in _OF_THE_SIZE and any(used in found for used in node.all_input_nodes):
+                found.update((node, *(node.all_input_nodes if node.mutates_state() else ())))
+        results = [node for node in self.output_node().args[0] if node is not None]
+        return any(node not in found and _name(node) not in _ZEROS for node in results)
+
 
 def _gradient(builder: GraphBuilder, graph: _GraphApart, like: Tensor) -> TensorValue:
     with builder.fakes:
@@ -121,6 +136,10 @@ def _node(result: Value) -> Node | None:
     if not is_none(result) and not isinstance(result, TensorValue):
         raise GraphBreak(f"it gives {result} in the place of a gradient")
     return None if is_none(result) else result.graph_node
+
+
+def _name(node: Node) -> str:
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
 
 
 def _versions(builder: GraphBuilder) -> dict[Node, int]:

@@ -372,3 +372,45 @@ def test_a_backward_that_is_not_captured_ends_the_graph(backward):
     assert text.startswith("the backward of Kept cannot be captured: ")
     with pytest.raises(Exception, match=UNCAPTURED[backward]):
         compiled(function, "aot_eager")(leaf(3))
+
+
+class Normalized(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad / grad.norm()
+
+
+class OwnGradient(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.gradient = x.cos()
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return ctx.gradient
+
+
+@pytest.mark.parametrize("kind", [Normalized, OwnGradient])
+def test_a_backward_does_not_run_where_nothing_arrives(kind, backend):
+    def function(a):
+        b = a.exp()
+        return kind.apply(b), b * 3, kind.apply(b[:2])
+
+    for chosen in ((1,), (0,), (2, 1), (0, 1, 2)):
+        found = []
+        for program in (function, compiled(function, backend)):
+            a = torch.arange(1.0, 5.0).requires_grad_()
+            results = program(a)
+            torch.manual_seed(1)
+            sum(results[number].square().sum() for number in chosen).backward()
+            found.append(a.grad)
+        same(found[1], found[0])
+
+
+def test_a_gradient_that_is_always_the_same(backend):
+    checked(lambda a: OwnGradient.apply(a * 2).sum(), leaf(4), backend=backend)

@@ -6,7 +6,7 @@ nodes that call those.
 
 from __future__ import annotations
 
-from rushlight.autograd.captured import CapturedBackward
+from rushlight.autograd.captured import BringsBackward, CapturedBackward
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules.backward_hooks import BackwardHookFunction, Gradients
 
@@ -37,7 +37,7 @@ def enter_module(*tensors: Tensor) -> tuple:
     return crossing, *BackwardHookFunction.apply(crossing.at_inputs, *tensors)
 
 
-class LeaveModule:
+class LeaveModule(BringsBackward):
     """Where a call leaves its module. `pre_hooks` gives the gradients of all outputs, of which those at `positions` go on, and
     `hooks`, if there are any, those of the inputs."""
 
@@ -47,6 +47,7 @@ class LeaveModule:
         self.pre_hooks = pre_hooks
         self.hooks = hooks
         self.positions = positions
+        self.is_constant = pre_hooks.is_constant or (hooks is not None and hooks.is_constant)
 
     def __call__(self, crossing: Crossing | None, tensors: tuple, before: tuple, after: tuple) -> tuple:
         """The outputs that have gradients. `before` and `after` are what the pre-hooks and the hooks read."""
