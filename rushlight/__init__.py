@@ -150,6 +150,7 @@ _FUNCTIONS = {
          "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
     ),
     "compile": "rushlight.compiler",
+    "vmap": "rushlight.func",
     **dict.fromkeys(
         ("_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor",
          "_make_per_tensor_quantized_tensor", "dequantize", "int_repr", "q_per_channel_axis", "q_per_channel_scales",

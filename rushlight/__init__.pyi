@@ -186,6 +186,7 @@ from rushlight.legacy import set_default_tensor_type as set_default_tensor_type
 from rushlight.legacy import to_dlpack as to_dlpack
 from rushlight.legacy import unravel_index as unravel_index
 from rushlight.compiler import compile as compile
+from rushlight.func import vmap as vmap
 from rushlight.quantized.functions import _empty_affine_quantized as _empty_affine_quantized
 from rushlight.quantized.functions import _empty_per_channel_affine_quantized as _empty_per_channel_affine_quantized
 from rushlight.quantized.functions import _make_per_channel_quantized_tensor as _make_per_channel_quantized_tensor

@@ -150,7 +150,8 @@ class Stub:
     def annotation(self, written: object, function: Callable) -> str:
         """An annotation of `function` in the names of this stub."""
         names = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
-        return names.sub(lambda found: self._name(found[0], function.__globals__), written) if written else "_Any"
+        scope = inspect.unwrap(function).__globals__
+        return names.sub(lambda found: self._name(found[0], scope), written) if written else "_Any"
 
     def _name(self, name: str, scope: dict) -> str:
         value = scope.get(name, getattr(builtins, name, None))

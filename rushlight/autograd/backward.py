@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rushlight.autograd.batched import gradients_of_rows, gradients_of_values
 from rushlight.autograd.engine import run_backward
 from rushlight.autograd.graph import GradientEdge
 from rushlight.autograd.node import Edge
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
-from rushlight.ops.packet import namespaces
+from rushlight.ops.batching.layout import is_batched
 from rushlight.ops.registry import aten
 
 _full = aten("full")
@@ -79,6 +80,11 @@ def backward(
     With `inputs`, only to those. RuntimeError for tensors without history, wrong shapes, or a graph already freed.
     """
     tensors = _as_tuple(tensors)
+    if any(map(is_batched, tensors)):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use torch.func.grad or "
+            "torch.func.vjp instead or call backward() outside of functorch transforms."
+        )
     grads = _initial_grads(tensors, () if grad_tensors is None else _as_tuple(grad_tensors))
     captures = None
     if inputs is not None:
@@ -134,6 +140,9 @@ def grad(
         if not tensor.requires_grad:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     starts = _initial_grads(outputs, () if grad_outputs is None else _as_tuple(grad_outputs))
+    if any(map(is_batched, (*outputs, *inputs))):
+        options = dict(retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused)
+        return gradients_of_values(grad, outputs, inputs, tuple(starts), {**options, "materialize_grads": materialize_grads})
     keep = create_graph if retain_graph is None else retain_graph
     captures = [_edge(tensor) for tensor in inputs]
     found = run_backward(_roots(outputs), starts, keep, create_graph, captures)
@@ -152,11 +161,6 @@ def grad(
 def _batched(outputs: tuple, inputs: tuple, grads: tuple, retain_graph: bool | None, create_graph: bool,
              *rest: object) -> tuple[Tensor | None, ...]:  # fmt: skip
     """`grad` for each row of the gradients, stacked."""
-    count = next(value for value in grads if value is not None).shape[0]
-    keep = create_graph if retain_graph is None else retain_graph
-    rows = []
-    for index in range(count):
-        row = tuple(None if value is None else value[index] for value in grads)
-        rows.append(grad(outputs, inputs, row, keep or index + 1 < count, create_graph, *rest))
-    columns = zip(*rows, strict=True)
-    return tuple(None if column[0] is None else namespaces.aten.stack.default(column, 0) for column in columns)
+    return gradients_of_rows(
+        lambda *parts: grad(*parts, retain_graph, create_graph, *rest), outputs, inputs, grads
+    )

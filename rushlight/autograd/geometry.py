@@ -9,12 +9,14 @@ import numpy as np
 
 from rushlight.autograd.inplace import check_inplace
 from rushlight.autograd.node import set_history
+from rushlight.core.dispatch_key import BATCHED_BIT
 from rushlight.core.layout import memory_format, preserve_format
 from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage, allocate
 from rushlight.core.strides import contiguous_strides, storage_extent
 from rushlight.core.tensor import Tensor, check_geometry
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
+from rushlight.ops.batching.layout import BatchParts, is_batched
 from rushlight.ops.meta.creation import check_sizes, format_strides
 from rushlight.ops.packet import namespaces
 
@@ -81,6 +83,8 @@ def _check_same_dtype(self: Tensor, source: Tensor) -> None:
 
 def _place(impl: TensorImpl, storage: StorageImpl, sizes: tuple, strides: tuple, offset: int) -> None:
     """Point `impl` at part of a storage, which grows where it is too small; counts as a write."""
+    if (impl.key_set & BATCHED_BIT) or isinstance(storage.buffer, BatchParts):
+        raise RuntimeError("vmap: a tensor that is mapped over has no storage to resize or to set: make a new tensor")
     needed = storage_extent(sizes, strides, offset) * impl.dtype.itemsize
     if math.prod(sizes) and needed > storage.nbytes:
         _grow(storage, needed)
@@ -105,6 +109,9 @@ def _grow(storage: StorageImpl, nbytes: int) -> None:
 def _define_view_in_place(name: str) -> Callable:
     def view_in_place(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         impl = self._impl
+        if is_batched(self):
+            self._impl = getattr(aten, name[:-1])(self, *args, **kwargs)._impl
+            return self
         if impl.fake or state.modes:
             raise NotImplementedError(f"{name} is not supported while a program is captured; use {name[:-1]} instead")
         recorded = state.grad_enabled and impl.requires_grad

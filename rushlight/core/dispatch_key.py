@@ -20,6 +20,8 @@ class DispatchKey(IntEnum):
     Tracer = 9
     Autocast = 10
     Anomaly = 11
+    Batched = 12
+    VmapMode = 13
     # Aliases: kernels registered to these serve several run-time keys.
     CompositeExplicitAutograd = 20
     CompositeImplicitAutograd = 21
@@ -86,6 +88,7 @@ def bit(key: DispatchKey) -> int:
 
 AUTOGRAD_BITS = bit(DispatchKey.Autograd) | bit(DispatchKey.ADInplaceOrView)
 SPECIAL_BITS = bit(DispatchKey.SparseCPU) | bit(DispatchKey.QuantizedCPU)
+BATCHED_BIT = bit(DispatchKey.Batched)
 BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | SPECIAL_BITS
 CPU_KEYS = bit(DispatchKey.CPU) | AUTOGRAD_BITS
 META_KEYS = bit(DispatchKey.Meta) | AUTOGRAD_BITS

@@ -25,7 +25,7 @@ import numpy as np
 import rushlight._C as _C
 from rushlight._C import AutogradMeta, TensorImpl, VersionCounter, ViewMeta, empty_impl
 from rushlight.core.device import CPU, device
-from rushlight.core.dispatch_key import AUTOGRAD_BITS, CPU_KEYS, META_KEYS
+from rushlight.core.dispatch_key import AUTOGRAD_BITS, BATCHED_BIT, CPU_KEYS, META_KEYS
 from rushlight.core.dtype import ALL, dtype
 from rushlight.core.storage import borrow, without_data
 from rushlight.core.strides import contiguous_strides
@@ -53,6 +53,8 @@ def count_write(impl: TensorImpl) -> None:
 
 def _make_array(self: TensorImpl) -> np.ndarray:
     """The elements as a NumPy array over the same memory."""
+    if self.key_set & BATCHED_BIT:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage: vmap maps over it")
     if self.fake:
         raise DataDependentError(
             f"the values of a fake tensor of shape {list(self.sizes)} are not known while a program is captured. Keep them "

@@ -14,13 +14,15 @@ class ThreadState(threading.local, _C.ThreadState):
     grad mode. `saved_tensor_hooks` is the stack of pairs (pack, unpack), or of a message that forbids them.
 
     Of autograd too: `anomaly` is the active anomaly mode or None, and `backward_task` the call of backward that is running.
-    `autocast` holds the settings of automatic casts, None until somebody changes them.
+    `autocast` holds the settings of automatic casts, None until somebody changes them. `batch_levels` are the calls of vmap
+    that are running, the outermost first.
     """
 
     def __init__(self):
         self.anomaly = None
         self.backward_task = None
         self.autocast = None
+        self.batch_levels = ()
 
 
 state = ThreadState()

@@ -63,7 +63,7 @@ static int same_tensor(PyObject *value, const GuardCheck *check)
     TensorImpl *impl = impl_of(value);
     PyObject *facts = check->expected;
     if (!impl || impl->dtype != PyTuple_GET_ITEM(facts, DTYPE) || requires_grad(impl) != check->number ||
-        impl->key_set & SPECIAL_BITS)
+        impl->key_set & (SPECIAL_BITS | BATCHED_BIT))
         return 0;
     PyObject *device = PyTuple_GET_ITEM(facts, DEVICE);
     int same = impl->device == device ? 1 : PyObject_RichCompareBool(impl->device, device, Py_EQ);

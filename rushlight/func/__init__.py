@@ -1,11 +1,15 @@
-"""`func`: transforms of functions: gradients, vector-Jacobian products and Jacobians as functions, and modules as functions.
+"""`func`: transforms of functions: maps over batches, gradients, products with Jacobians, and modules as functions.
 
-Transforms nest: `grad(grad(f))` is the second derivative. They run on autograd, so functions must be differentiable by it.
+Transforms nest: `grad(grad(f))` is the second derivative, `vmap(grad(f))` gives a gradient per example. Those that
+differentiate run on autograd, so functions must be differentiable by it.
 """
 
 from __future__ import annotations
 
+from rushlight.func.ensembles import functional_call, stack_module_state
 from rushlight.func.transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
-from rushlight.nn.utils.stateless import functional_call
+from rushlight.func.vmap import vmap
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp"]
+__all__ = [
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state", "vjp", "vmap",
+]  # fmt: skip

@@ -21,6 +21,9 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.ops import aten
+from rushlight.ops.batching import rules  # noqa: F401  (Jacobians map over their rows)
+from rushlight.ops.batching.layout import all_levels, levels_of, value_of
+from rushlight.ops.batching.levels import Mapping, add_batch_dim, in_all_levels, remove_batch_dim
 from rushlight.utils.pytree import tree_flatten, tree_map, tree_unflatten
 
 # The points that levels made, numbered in the order of their making: those of levels inside another one come later.
@@ -88,6 +91,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = False) -> tuple:
     """(outputs of `func`, their derivative in the direction `tangents`), for tensors or tuples of them."""
+    primals = tuple(map(in_all_levels, primals))
     outer, more, recorded = any(value.requires_grad for value in (*primals, *tangents)), None, state.grad_enabled
 
     def plain(*points: Any) -> Any:
@@ -102,8 +106,15 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = Fals
     return (outputs, derivative, _detached(more, outer)) if has_aux else (outputs, derivative)
 
 
-def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, **options: Any) -> Callable:
-    """The function that gives the Jacobian of `func` with respect to arguments `argnums`, output's shape first."""
+def jacrev(
+    func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable:
+    """The function that gives the Jacobian of `func` with respect to arguments `argnums`, output's shape first.
+
+    All elements of an output are differentiated at once, or `chunk_size` of them. ValueError for a `chunk_size` below 1.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
@@ -115,7 +126,7 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
         leaves, spec = tree_flatten(points)
         outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
         with enable_grad():
-            rows = [functional.jacobian_rows(value, tuple(leaves), outer) for value in outputs]
+            rows = [_jacobian(value, leaves, outer, chunk_size) for value in outputs]
         blocks = [tree_unflatten([_kept(block, outer) for block in row], spec) for row in rows]
         found = tree_unflatten([row[0] if isinstance(argnums, int) else row for row in blocks], form)
         return (found, _detached(more, outer)) if has_aux else found
@@ -123,9 +134,30 @@ def jacrev(func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool 
     return jacobian
 
 
-def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, **options: Any) -> Callable:
-    """The same as `jacrev`, which torch computes forwards."""
-    return jacrev(func, argnums, has_aux=has_aux)
+def _jacobian(output: Tensor, leaves: list, outer: bool, chunk_size: int | None) -> list[Tensor]:
+    """For each point, the derivatives of an output with respect to it."""
+    count = output.numel()
+    sizes = [[*output.shape, *leaf.shape] for leaf in leaves]
+    if not count:
+        return [leaf.new_zeros(size) for leaf, size in zip(leaves, sizes, strict=True)]
+    units = aten.eye.default(count, dtype=output.dtype, device=output.device)
+    found = []
+    for start in range(0, count, chunk_size or count):
+        rows = units[start : start + (chunk_size or count)]
+        with Mapping(rows.size(0), "same") as level:
+            unit = add_batch_dim(rows, 0, level).view(output.shape)
+            slopes = _filled(_gradients((output,), leaves, (unit,), outer), leaves)
+            found.append([remove_batch_dim(slope, level, 0) for slope in slopes])
+    columns = [column[0] if len(column) == 1 else aten.cat.default(column, 0) for column in zip(*found, strict=True)]
+    return [aten.reshape.default(column, size) for column, size in zip(columns, sizes, strict=True)]
+
+
+def jacfwd(
+    func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
+    randomness: str = "error",
+) -> Callable:  # fmt: skip
+    """The same as `jacrev`, which torch computes forwards. `func` runs once, so `randomness` changes nothing."""
+    return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
@@ -136,7 +168,8 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
 def _points(chosen: tuple) -> tuple[bool, tuple]:
     """Whether an outer level differentiates, and the arguments as points of this level."""
     leaves, spec = tree_flatten(chosen)
-    outer = any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in leaves)
+    leaves = [in_all_levels(leaf) for leaf in leaves]  # inside vmap, each example is a point of its own
+    outer = any(isinstance(leaf, Tensor) and value_of(leaf).requires_grad for leaf in leaves)
     with enable_grad():
         return outer, tree_unflatten([_point(leaf) for leaf in leaves], spec)
 
@@ -144,18 +177,22 @@ def _points(chosen: tuple) -> tuple[bool, tuple]:
 def _point(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
-    return value.view_as(value) if value.requires_grad else _numbered(value.detach().requires_grad_())
+    if value_of(value).requires_grad:
+        return value.view_as(value)
+    point = value.detach()
+    value_of(point).requires_grad_()
+    return _numbered(point)
 
 
 def _numbered(point: Tensor) -> Tensor:
-    _numbers[point._impl] = next(_next_number)
+    _numbers[value_of(point)._impl] = next(_next_number)
     return point
 
 
 def _reaches_further(outputs: Any, points: Any) -> bool:
     """Whether the tape leads from the outputs to tensors that are points neither of this level nor of one inside it."""
-    recorded = [output for output in outputs if isinstance(output, Tensor) and output.requires_grad]
-    first = min((_numbers.get(point._impl, 0) for point in points if isinstance(point, Tensor)), default=0)
+    recorded = [value_of(output) for output in outputs if isinstance(output, Tensor) and output.requires_grad]
+    first = min((_numbers.get(value_of(point)._impl, 0) for point in points if isinstance(point, Tensor)), default=0)
     nodes = count_edges(dict.fromkeys(gradient_edge(output)[0] for output in recorded))
     return any(isinstance(node, AccumulateGrad) and _numbers.get(node.variable._impl, -1) < first for node in nodes)
 
@@ -176,7 +213,10 @@ def _split(result: Any, has_aux: bool) -> tuple:
 
 
 def _gradients(outputs: tuple, leaves: list, starts: tuple, create_graph: bool) -> tuple:
+    # What some level of the points does not map over does not depend on them.
+    reached = set(all_levels(leaves))
     pairs = [(output, start) for output, start in zip(outputs, starts, strict=True) if output.requires_grad]
+    pairs = [pair for pair in pairs if reached <= set(levels_of(pair[0]))]
     if not pairs:
         return (None,) * len(leaves)
     chosen, vectors = (tuple(part) for part in zip(*pairs, strict=True))

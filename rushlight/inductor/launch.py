@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from rushlight._C import GraphLaunch
 from rushlight.core.algebra import Expr
-from rushlight.core.dispatch_key import SPECIAL_BITS
+from rushlight.core.dispatch_key import BATCHED_BIT, SPECIAL_BITS
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
@@ -153,4 +153,4 @@ def bytes_needed(impl: TensorImpl) -> int:
 
 def has_no_data(impl: TensorImpl) -> bool:
     """Whether a tensor has no memory that native code could read."""
-    return bool(impl.key_set & SPECIAL_BITS) or not impl.storage.data_ptr and impl.storage.buffer is None
+    return bool(impl.key_set & (SPECIAL_BITS | BATCHED_BIT)) or not impl.storage.data_ptr and impl.storage.buffer is None

@@ -16,6 +16,9 @@ from rushlight.core.dispatch_key import BACKEND_BITS, DispatchKey
 from rushlight.ops.schema import FunctionSchema, parse_schema, split_declaration
 
 _lock = threading.RLock()
+# Kernels at these keys see composites whole: autocast would cast their parts otherwise, and some have a rule of their own for a
+# batch.
+_BEFORE_COMPOSITES = (DispatchKey.VmapMode, DispatchKey.Autocast, DispatchKey.Batched)
 _fallbacks: dict[DispatchKey, list[Kernel]] = {}
 _operators: dict[tuple[str, str], OpOverload] = {}
 
@@ -111,15 +114,16 @@ class OpOverload(_C.OperatorBase):
         return chain
 
     def _find(self, key_set: int) -> Callable:
-        autocast = self.kernels.get(DispatchKey.Autocast)
-        if autocast is not None and key_set >> DispatchKey.Autocast & 1:
-            # Before a composite is taken apart: its parts would be cast otherwise.
-            return autocast.bind(self, key_set & ~(1 << DispatchKey.Autocast))
-        if key_set >> DispatchKey.Tracer & 1 and _fallbacks.get(DispatchKey.Tracer) and DispatchKey.Tracer not in self.kernels:
+        for key in _BEFORE_COMPOSITES:
+            if key_set >> key & 1 and key in self.kernels:
+                return self.kernels[key].bind(self, key_set & ~(1 << key))
+        batched = key_set >> DispatchKey.Batched & 1
+        traced = key_set >> DispatchKey.Tracer & 1 and not batched
+        if traced and _fallbacks.get(DispatchKey.Tracer) and DispatchKey.Tracer not in self.kernels:
             # Composites are recorded whole.
             return _fallbacks[DispatchKey.Tracer][-1].bind(self, key_set & ~(1 << DispatchKey.Tracer))
         implicit = self.kernels.get(DispatchKey.CompositeImplicitAutograd)
-        if implicit is not None and not self._has_backend_kernel(key_set):
+        if implicit is not None and (batched or not self._has_backend_kernel(key_set)):
             return implicit.bind(self, key_set)
         remaining = key_set
         while remaining:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rushlight.core.dispatch_key import BATCHED_BIT
 from rushlight.core.dtype import INTEGRAL, bool_, dtype, int64, uint8
 from rushlight.core.size import whole_number
 from rushlight.core.strides import wrap_dim
@@ -143,7 +144,9 @@ def _is_scalar_mask(item: object) -> bool:
 def _is_scalar_index(item: object) -> bool:
     if isinstance(item, np.ndarray):
         return item.ndim == 0 and item.dtype.kind in "iu"
-    return isinstance(item, Tensor) and item.dim() == 0 and item.dtype.category == INTEGRAL and not item.is_meta
+    if not isinstance(item, Tensor) or item.dim() or item.is_meta:
+        return False
+    return item.dtype.category == INTEGRAL and not item._impl.key_set & BATCHED_BIT
 
 
 def _expand_ellipsis(self: Tensor, items: Sequence) -> list:

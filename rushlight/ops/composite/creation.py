@@ -104,7 +104,7 @@ def _define_random(name: str, sampler: str) -> None:
 
     @composite(f"{name}_like(Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
     def like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
-        made = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+        made = aten.empty_like.default(self, dtype=dtype, device=device, memory_format=memory_format)
         return getattr(aten, sampler).default(made)
 
 
@@ -133,7 +133,7 @@ def randint_like(self, high, **options):
     f"{_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor"
 )
 def randint_like_low(self, low, high, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
-    made = empty_like(self, dtype=dtype, device=device, memory_format=memory_format)
+    made = aten.empty_like.default(self, dtype=dtype, device=device, memory_format=memory_format)
     return getattr(aten.random_, "from")(made, low, high)
 
 

@@ -72,5 +72,5 @@ def arange(like: Tensor, *bounds: int) -> Tensor:
 
 
 def values_of(x: Tensor) -> np.ndarray | None:
-    """The elements, to check them without dispatching anything; None for tensors that hold no data (meta and fake)."""
-    return None if x._impl.storage.buffer is None else x._impl.array
+    """The elements, to check them without dispatching anything; None for those that hold none (meta, fake, batched)."""
+    return None if x._impl.fake or x._impl.storage.buffer is None else x._impl.array

@@ -1,0 +1,60 @@
+"""Modules as functions of their parameters and buffers, and several modules' as stacks: together with `vmap`, ensembles."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn.modules.module import Module
+from rushlight.nn.utils import stateless
+from rushlight.ops.batching.layout import aten
+
+
+def functional_call(
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    args: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """`nn.utils.stateless.functional_call`, which tensors may be given to in several dicts: ValueError for a name in two."""
+    given = parameter_and_buffer_dicts
+    if not isinstance(given, Mapping):
+        if not all(isinstance(part, Mapping) for part in given):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        twice = [name for name, count in Counter(name for part in given for name in part).items() if count > 1]
+        if twice:
+            raise ValueError(f"{twice} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+        given = {name: tensor for part in given for name, tensor in part.items()}
+    return stateless.functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """(parameters, buffers) of all models by name, the models' stacked in front; parameters are leaves of their own.
+
+    RuntimeError for no models, models of several classes, or not all in the same mode; ValueError where some parameters of a
+    name require gradients and some do not.
+    """
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if any(model.training != models[0].training for model in models):
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if any(type(model) is not type(models[0]) for model in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    parameters = [dict(model.named_parameters()) for model in models]
+    buffers = [dict(model.named_buffers()) for model in models]
+    return (
+        {name: _stacked([own[name] for own in parameters], name) for name in parameters[0]},
+        {name: _stacked([own[name] for own in buffers], name) for name in buffers[0]},
+    )
+
+
+def _stacked(tensors: list[Tensor], name: str) -> Tensor:
+    wanted = {tensor.requires_grad for tensor in tensors}
+    if len(wanted) > 1:
+        raise ValueError(f"Expected {name} from each model to have the same .requires_grad")
+    return aten.stack.default([tensor.detach() for tensor in tensors], 0).requires_grad_(wanted.pop())

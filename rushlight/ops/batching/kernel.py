@@ -1,0 +1,183 @@
+"""What an operator does with batched tensors: its rule, or else a loop over the examples.
+
+In: a call with tensors that levels are mapped over. Out: calls on their values. A rule is the kernel of an operator at the key
+Batched; composites without one are taken apart, and what is left without one runs example by example.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable, Iterable
+
+from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.tensor import Tensor
+from rushlight.ops.batching.layout import Levels, all_levels, aten, batch_sizes, levels_of, make_batched, tensors_in, value_of
+from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+from rushlight.ops.registry import INPLACE_OF
+from rushlight.ops.registry import aten as operator
+
+DYNAMIC_SHAPES = {"nonzero", "_unique2", "unique_dim", "unique_consecutive"}
+_CONTROL_FLOW = (
+    "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that yet: "
+    "choose between values with torch.where."
+)
+_ITEM = (
+    "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, please "
+    "try to rewrite what you're doing with other operations."
+)
+_INPLACE = (
+    "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has "
+    "more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
+    "Please try to use out-of-place operators instead of inplace arithmetic."
+)
+
+
+def rule(*names: str) -> Callable:
+    """Say that the decorated function, called like the operators, is what they do with batched tensors."""
+
+    def decorate(function: Callable) -> Callable:
+        for name in names:
+            operator(name).register(DispatchKey.Batched, Kernel(function))
+        return function
+
+    return decorate
+
+
+def rules(names: Iterable[str], make: Callable[[OpOverload], Callable]) -> None:
+    """Give each operator the rule that `make` makes of it."""
+    for name in names:
+        operator(name).register(DispatchKey.Batched, Kernel(lambda op, below: make(op), linked=True))
+
+
+def invoke(op: OpOverload, stack: list) -> object:
+    """Call an operator with all of its arguments, in the schema's order."""
+    arguments, count = op._schema.arguments, op._schema.positional_count
+    names = [argument.name for argument in arguments[count:]]
+    return op(*stack[:count], **dict(zip(names, stack[count:], strict=True)))
+
+
+def wrapped(result: object, levels: Levels) -> object:
+    """What an operator returned for values, as batched tensors."""
+    if isinstance(result, Tensor):
+        return make_batched(result, levels)
+    return type(result)([wrapped(item, levels) for item in result]) if isinstance(result, list | tuple) else result
+
+
+def check_inplace(self: Tensor, *others: object) -> Levels:
+    """The levels of a tensor that is to be written to; RuntimeError where those of the others are not among them."""
+    own = levels_of(self)
+    if not set(all_levels(*others)) <= set(own):
+        raise RuntimeError(_INPLACE)
+    return own
+
+
+def inplace_by_copy(op: OpOverload) -> Callable:
+    """The rule of an in-place operator: the functional one, and a copy of its result."""
+    functional = INPLACE_OF[op]
+
+    def run(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+        check_inplace(self, *args, *kwargs.values())
+        return aten.copy_.default(self, functional(self, *args, **kwargs))
+
+    return run
+
+
+@rule("_local_scalar_dense")
+def _number(self: Tensor) -> None:
+    raise RuntimeError(_ITEM)
+
+
+def is_nonzero(self: Tensor) -> None:
+    """RuntimeError: which way an example goes would depend on it."""
+    raise RuntimeError(_CONTROL_FLOW)
+
+
+@rule("equal")
+def _equal(self: Tensor, other: Tensor) -> None:
+    raise RuntimeError("vmap: torch.equal gives one answer, and each example would have its own")
+
+
+def _link_fallback(op: OpOverload, below: int) -> Callable:
+    if op in INPLACE_OF and operator_has_rule(INPLACE_OF[op]):
+        return inplace_by_copy(op)
+
+    def run(*args: object, **kwargs: object) -> object:
+        if op._opname in DYNAMIC_SHAPES:
+            raise RuntimeError(
+                "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+                f"{op.name.partition('.')[0]}."
+            )
+        return one_by_one(op, op.normalize(args, kwargs))
+
+    return run
+
+
+def operator_has_rule(op: OpOverload) -> bool:
+    """Whether an operator does not run example by example."""
+    return DispatchKey.Batched in op.kernels or op.is_composite
+
+
+_slow: set[str] = set()
+
+
+def one_by_one(op: OpOverload, stack: list) -> object:
+    """Call an operator for each example, and stack what it returns; an in-place one writes to the examples of its `self`.
+
+    RuntimeError where that is no tensor, or of another shape for each, and for no examples.
+    """
+    levels = all_levels(*stack)
+    sizes = batch_sizes(levels, *stack)
+    if op.name not in _slow:
+        _slow.add(op.name)
+        warnings.warn(
+            f"There is a performance drop because we have not yet implemented the batching rule for {op.name}: it runs example "
+            "by example.", UserWarning, stacklevel=3,
+        )  # fmt: skip
+    if 0 in sizes:
+        raise RuntimeError(f"vmap: {op.name} runs example by example, and there are none: expected a batch that is not empty")
+    if op.is_mutable:
+        check_inplace(stack[0], *stack[1:])
+    results = [
+        invoke(op, [_example(value, levels, index) for value in stack])
+        for index in itertools.product(*(range(size) for size in sizes))
+    ]
+    if op.writes_self:
+        return stack[0]
+    return _stacked(op, results, levels, sizes)
+
+
+def _example(value: object, levels: Levels, index: tuple[int, ...]) -> object:
+    """One example of an argument."""
+    if isinstance(value, list | tuple):
+        return [_example(item, levels, index) for item in value]
+    if not isinstance(value, Tensor):
+        return value
+    own, found = levels_of(value), value_of(value)
+    for level, position in zip(levels, index, strict=True):
+        found = aten.select.int(found, 0, position) if level in own else found
+    return found
+
+
+def _stacked(op: OpOverload, results: list, levels: Levels, sizes: tuple[int, ...]) -> object:
+    first = results[0]
+    if isinstance(first, list | tuple):
+        return type(first)([_stacked(op, list(column), levels, sizes) for column in zip(*results, strict=True)])
+    if not isinstance(first, Tensor):
+        raise RuntimeError(f"vmap: {op.name} gives numbers, not tensors, and each example would have its own")
+    together = aten.stack.default(results, 0)
+    return make_batched(aten.reshape.default(together, [*sizes, *first.shape]), levels)
+
+
+def first_example(op: OpOverload, stack: list) -> object:
+    """What an operator gives for one example: the way to its errors, which speak of an example's sizes."""
+    levels = all_levels(*stack)
+    return invoke(op, [_example(value, levels, (0,) * len(levels)) for value in stack])
+
+
+def mapped_tensors(values: Iterable) -> list[Tensor]:
+    """The batched tensors among arguments."""
+    return [tensor for tensor in tensors_in(values) if levels_of(tensor)]
+
+
+register_fallback(DispatchKey.Batched, Kernel(_link_fallback, linked=True))

@@ -1,0 +1,132 @@
+"""How a batched tensor is kept: a tensor whose first dimensions are hidden, in the place of a storage's memory.
+
+A batched tensor is a `Tensor` like any other, with the sizes and strides of one example. Its `value` has, in front of these
+dimensions, one for each of its `levels`: the calls of vmap that map over it, as ascending numbers. Autograd knows only values:
+what is done with a batched tensor is recorded as what is done with its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rushlight.core.dispatch_key import BATCHED_BIT
+from rushlight.core.storage import StorageImpl
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+Levels = tuple[int, ...]
+
+
+class BatchParts:
+    """What a batched tensor hides: `value`, and `levels`, the numbers of the calls of vmap of its first dimensions."""
+
+    __slots__ = ("value", "levels")
+
+    def __init__(self, value: Tensor, levels: Levels):
+        self.value, self.levels = value, levels
+
+
+def make_batched(value: Tensor, levels: Levels) -> Tensor:
+    """The tensor that hides the first dimensions of `value`; `value` itself without levels."""
+    if not levels:
+        return value
+    impl, count = value._impl, len(levels)
+    storage = StorageImpl(BatchParts(value, levels), 0, impl.device, 0)
+    sizes, strides = impl.sizes[count:], impl.strides[count:]
+    made = TensorImpl(storage, sizes, strides, impl.storage_offset, impl.dtype, impl.device, BATCHED_BIT, impl.version)
+    made.fake = True  # as of a fake tensor, nobody can read its elements
+    return wrap(made)
+
+
+def is_batched(value: object) -> bool:
+    """Whether a vmap that runs, or ran, maps over a tensor."""
+    return isinstance(value, Tensor) and bool(value._impl.key_set & BATCHED_BIT)
+
+
+def value_of(tensor: Tensor) -> Tensor:
+    """The tensor with all its dimensions: what a batched one hides, or a plain one itself."""
+    return tensor._impl.storage.buffer.value if tensor._impl.key_set & BATCHED_BIT else tensor
+
+
+def levels_of(tensor: Tensor) -> Levels:
+    """The levels that are mapped over a tensor."""
+    return tensor._impl.storage.buffer.levels if tensor._impl.key_set & BATCHED_BIT else ()
+
+
+def tensors_in(values: Iterable) -> list[Tensor]:
+    """The tensors among arguments, in lists too."""
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found.extend(tensors_in(value))
+    return found
+
+
+def all_levels(*values: object) -> Levels:
+    """The levels of all tensors among arguments."""
+    found: Levels = ()
+    for tensor in tensors_in(values):
+        own = levels_of(tensor)
+        if own and own != found:
+            found = own if not found else tuple(sorted({*found, *own}))
+    return found
+
+
+def aligned(tensor: Tensor, levels: Levels, rank: int | None = None) -> Tensor:
+    """The value of a tensor with one dimension for each of `levels` in front, of size 1 where it has none of its own.
+
+    `rank` is how many dimensions are to follow; those that an example lacks are inserted as dimensions of size 1.
+    """
+    own, value = levels_of(tensor), value_of(tensor)
+    missing = 0 if rank is None else rank - (value.dim() - len(own))
+    if own == levels and missing <= 0:
+        return value
+    sizes, position = [], 0
+    for level in levels:
+        is_own = position < len(own) and own[position] == level
+        sizes.append(value.size(position) if is_own else 1)
+        position += is_own
+    for _ in range(len(levels) - len(own) + max(missing, 0)):
+        value = aten.unsqueeze.default(value, len(own))
+    return aten.view.default(value, [*sizes, *value.shape[len(levels) :]]) if _is_moved(own, levels) else value
+
+
+def _is_moved(own: Levels, levels: Levels) -> bool:
+    """Whether the levels of a tensor are not the first ones of `levels`."""
+    return own != levels[: len(own)]
+
+
+def batch_sizes(levels: Levels, *values: object) -> tuple[int, ...]:
+    """How many examples each level has, as the tensors among arguments say."""
+    known: dict[int, int] = {}
+    for tensor in tensors_in(values):
+        own = levels_of(tensor)
+        known.update(zip(own, value_of(tensor).shape, strict=False))
+    return tuple(known[level] for level in levels)
+
+
+def spread(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int | None = None) -> Tensor:
+    """`aligned`, with the dimensions of the levels expanded to `sizes`."""
+    value = aligned(tensor, levels, rank)
+    if levels_of(tensor) == levels:
+        return value
+    return aten.expand.default(value, [*sizes, *value.shape[len(levels) :]])
+
+
+def folded(value: Tensor, count: int) -> Tensor:
+    """A value with its `count` first dimensions as one."""
+    if count == 1:
+        return value
+    batch = 1
+    for size in value.shape[:count]:
+        batch *= size
+    return aten.reshape.default(value, [batch, *value.shape[count:]])
+
+
+def unfolded(value: Tensor, sizes: Sequence[int]) -> Tensor:
+    """A value with its first dimension taken apart again."""
+    return value if len(sizes) == 1 else aten.reshape.default(value, [*sizes, *value.shape[1:]])

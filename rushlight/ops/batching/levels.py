@@ -1,0 +1,92 @@
+"""Which calls of vmap are running in a thread, and what each does to its arguments and results."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+from rushlight.core.dispatch_key import DispatchKey, bit
+from rushlight.core.strides import wrap_dim
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.ops.batching.layout import aten, is_batched, levels_of, make_batched, spread, value_of
+
+_numbers = itertools.count(1)
+VMAP_MODE = bit(DispatchKey.VmapMode)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A call of vmap that is running: its number, how many examples it has, and what random operators are to do in it.
+
+    `randomness` is "error", "same" or "different". Levels inside others have higher numbers.
+    """
+
+    number: int
+    size: int
+    randomness: str
+
+
+class Mapping:
+    """Context manager in which a call of vmap runs; it gives the new Level."""
+
+    def __init__(self, size: int, randomness: str = "error"):
+        self.level = Level(next(_numbers), size, randomness)
+
+    def __enter__(self) -> Level:
+        self.outer, self.include = state.batch_levels, state.include
+        state.batch_levels = (*self.outer, self.level)
+        state.include |= VMAP_MODE
+        return self.level
+
+    def __exit__(self, *error: object) -> None:
+        state.batch_levels, state.include = self.outer, self.include
+
+
+def add_batch_dim(tensor: Tensor, dim: int, level: Level) -> Tensor:
+    """`tensor` with dimension `dim` hidden, as the one of a level inside those that map over it."""
+    own, value = levels_of(tensor), value_of(tensor)
+    count, dim = len(own), len(own) + wrap_dim(dim, tensor.dim())
+    value = _moved(value, dim, count)
+    return make_batched(value, (*own, level.number))
+
+
+def remove_batch_dim(tensor: Tensor, level: Level, dim: int) -> Tensor:
+    """`tensor` with the dimension of a level shown as dimension `dim`; copies of it where the level does not map over it."""
+    own, value = levels_of(tensor), value_of(tensor)
+    dim = wrap_dim(dim, tensor.dim() + 1)
+    if level.number in own:
+        position = own.index(level.number)
+        others = (*own[:position], *own[position + 1 :])
+    else:
+        position, others = len(own), own
+        value = aten.unsqueeze.default(value, position)
+        sizes = value.shape
+        value = aten.expand.default(value, [*sizes[:position], level.size, *sizes[position + 1 :]])
+    return make_batched(_moved(value, position, len(others) + dim), others)
+
+
+def _moved(value: Tensor, source: int, target: int) -> Tensor:
+    if source == target:
+        return aten.alias.default(value)
+    order = [dim for dim in range(value.dim()) if dim != source]
+    order.insert(target, source)
+    return aten.permute.default(value, order)
+
+
+def in_all_levels(value: Any) -> Any:
+    """A tensor that every level that is running maps over, with copies where it did not; anything else itself."""
+    running = state.batch_levels
+    if not running or not isinstance(value, Tensor):
+        return value
+    own = levels_of(value)
+    sizes = {level.number: level.size for level in running}
+    sizes.update(zip(own, value_of(value).shape, strict=False))
+    levels = tuple(sorted(sizes))
+    return value if levels == own else make_batched(spread(value, levels, [sizes[level] for level in levels]), levels)
+
+
+def is_mapped_by(value: object, level: Level) -> bool:
+    """Whether a level maps over a tensor."""
+    return is_batched(value) and level.number in levels_of(value)

@@ -1,0 +1,88 @@
+"""What batched tensors change of Tensor's attributes: those of autograd are the value's, and memory is nobody's to see."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops.batching.kernel import is_nonzero
+from rushlight.ops.batching.layout import is_batched, levels_of, make_batched, value_of
+
+
+def _of_value(name: str) -> property:
+    """A property that a batched tensor has from its value."""
+    plain: property = vars(Tensor)[name]
+    accessors = plain.fget, plain.fset, plain.fdel
+    return property(*(None if function is None else _on_value(function) for function in accessors), doc=plain.__doc__)
+
+
+def _on_value(function: Callable) -> Callable:
+    @functools.wraps(function)
+    def call(self: Tensor, *args: object) -> object:
+        return function(value_of(self), *args)
+
+    return call
+
+
+def _no_storage(name: str) -> Callable:
+    plain = getattr(Tensor, name)
+
+    @functools.wraps(plain)
+    def checked(self: Tensor, *args: object, **kwargs: object) -> object:
+        if is_batched(self):
+            raise RuntimeError(f"Cannot access data pointer of Tensor that doesn't have storage: {name}() inside a vmap")
+        return plain(self, *args, **kwargs)
+
+    return checked
+
+
+def _no_hooks(name: str) -> Callable:
+    plain = getattr(Tensor, name)
+
+    @functools.wraps(plain)
+    def checked(self: Tensor, *args: object, **kwargs: object) -> object:
+        if is_batched(self):
+            raise RuntimeError(f"{name}() inside a vmap: the gradient of one example is not to be seen; call it outside")
+        return plain(self, *args, **kwargs)
+
+    return checked
+
+
+def _install() -> None:
+    plain_repr, plain_bool, plain_requires_grad = Tensor.__repr__, Tensor.__bool__, Tensor.requires_grad_
+    plain_data = vars(Tensor)["data"]
+
+    @functools.wraps(plain_repr)
+    def shown(self: Tensor, *, tensor_contents: object = None) -> str:
+        if not is_batched(self):
+            return plain_repr(self, tensor_contents=tensor_contents)
+        value = repr(value_of(self)).replace("\n", "\n    ")
+        return f"BatchedTensor(levels={levels_of(self)}, value=\n    {value}\n)"
+
+    @functools.wraps(plain_bool)
+    def truth(self: Tensor) -> bool:
+        if is_batched(self):
+            is_nonzero(self)
+        return plain_bool(self)
+
+    @functools.wraps(plain_requires_grad)
+    def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+        plain_requires_grad(value_of(self), requires_grad)
+        return self
+
+    @functools.wraps(plain_data.fget)
+    def data(self: Tensor) -> Tensor:
+        return make_batched(plain_data.fget(value_of(self)), levels_of(self))
+
+    Tensor.__repr__, Tensor.__bool__, Tensor.requires_grad_ = shown, truth, requires_grad_
+    Tensor.data = property(data, plain_data.fset, doc=plain_data.__doc__)
+    for name in ("requires_grad", "grad_fn", "grad", "is_leaf"):
+        setattr(Tensor, name, _of_value(name))
+    for name in ("numpy", "tolist", "data_ptr", "untyped_storage", "storage"):
+        setattr(Tensor, name, _no_storage(name))
+    for name in ("register_hook", "retain_grad"):
+        setattr(Tensor, name, _no_hooks(name))
+
+
+_install()

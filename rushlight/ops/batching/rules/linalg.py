@@ -1,0 +1,79 @@
+"""Linear algebra on stacks of matrices: the hidden dimensions are further dimensions of the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops.batching.kernel import invoke, one_by_one, rule, rules, wrapped
+from rushlight.ops.batching.layout import all_levels, aten, batch_sizes, levels_of, spread, value_of
+from rushlight.ops.dispatcher import OpOverload
+
+_OF_ONE = (
+    "linalg_cholesky_ex", "linalg_lu_factor_ex", "linalg_ldl_factor_ex", "linalg_qr", "geqrf", "_linalg_eigh", "linalg_eig",
+    "_linalg_eigvals", "_linalg_svd", "linalg_inv_ex", "linalg_det", "linalg_slogdet", "linalg_matrix_exp",
+)  # fmt: skip
+_OF_STACKS = ("lu_unpack", "linalg_householder_product", "cholesky_solve", "linalg_ldl_solve", "linalg_solve_triangular")
+_DISTANCES = ("_cdist_forward", "_cdist_backward")
+
+
+_WITH_VECTORS = ("lu_unpack", "linalg_householder_product", "linalg_ldl_solve")
+
+
+def _broadcasts_beside_vectors(op: OpOverload, tensors: list[Tensor]) -> bool:
+    """Whether stacks of different shapes stand beside stacks of vectors, which have one dimension less anyway."""
+    return op._opname == "linalg_ldl_solve" and tensors[0].dim() != tensors[-1].dim()
+
+
+def _stack(op: OpOverload) -> Callable:
+    """The rule of an operator of one matrix, or of a stack of them."""
+
+    def run(self: Tensor, *args: object, **kwargs: object) -> object:
+        return wrapped(op(value_of(self), *args, **kwargs), levels_of(self))
+
+    return run
+
+
+def _stacks(op: OpOverload) -> Callable:
+    """The rule of an operator of several matrices, whose stacks have one shape; other ones go example by example."""
+
+    def run(*args: object, **kwargs: object) -> object:
+        stack = op.normalize(args, kwargs)
+        tensors = [value for value in stack if isinstance(value, Tensor)]
+        if min(tensor.dim() for tensor in tensors) < 1 or _broadcasts_beside_vectors(op, tensors):
+            return one_by_one(op, stack)
+        levels = all_levels(stack)
+        sizes = batch_sizes(levels, stack)
+        widest = max(tensor.dim() for tensor in tensors)
+        ranks = {tensor.dim() for tensor in tensors}
+        if len(ranks) > 1 and op._opname not in _WITH_VECTORS:
+            stack = [_widened(value, widest) for value in stack]
+        return wrapped(invoke(op, [spread(v, levels, sizes) if isinstance(v, Tensor) else v for v in stack]), levels)
+
+    return run
+
+
+def _widened(value: object, rank: int) -> object:
+    if not isinstance(value, Tensor):
+        return value
+    for _ in range(rank - value.dim()):
+        value = aten.unsqueeze.default(value, 0)
+    return value
+
+
+rules(_OF_ONE, _stack)
+rules((*_OF_STACKS, *_DISTANCES), _stacks)
+
+
+@rule("linalg_solve_ex")
+def _solve(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> object:
+    # Whether B is a vector, or a stack of them, is a question of an example's dimensions.
+    is_vector = B.dim() == 1 or (B.dim() == A.dim() - 1 and B.shape == A.shape[:-1])
+    right = B.unsqueeze(-1) if is_vector else B
+    levels = all_levels(A, right)
+    sizes = batch_sizes(levels, A, right)
+    rank = max(A.dim(), right.dim())
+    operands = spread(A, levels, sizes, rank), spread(right, levels, sizes, rank)
+    result, info = aten.linalg_solve_ex.default(*operands, left=left or is_vector, check_errors=check_errors)
+    result = aten.squeeze.dims(result, [result.dim() - 1]) if is_vector else result
+    return wrapped((result, info), levels)

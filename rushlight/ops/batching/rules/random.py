@@ -1,0 +1,180 @@
+"""Operators that draw random numbers, inside vmap: whether they may, and whether all examples get the same numbers.
+
+These are kernels at the key VmapMode, which every call inside a vmap has: numbers for all examples may be drawn without any
+tensor that is batched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.ops.batching.kernel import invoke, one_by_one, wrapped
+from rushlight.ops.batching.layout import Levels, all_levels, aten, batch_sizes, levels_of, make_batched, spread, value_of
+from rushlight.ops.batching.levels import VMAP_MODE
+from rushlight.ops.dispatcher import Kernel, OpOverload, all_operators
+from rushlight.ops.registry import aten as operator
+
+_ERROR = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
+    "flags on vmap or perform the randomness operation out of vmap"
+)
+_UNBATCHED = (
+    "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. If this "
+    "is necessary for your usage, draw into a tensor that is batched."
+)
+_FACTORIES = ("rand", "randn", "randint", "randint.low", "normal.float_float")
+# Of these, the draw is written to a fresh tensor: a batched argument makes a batched one, and only that is left to see to.
+_OF_TENSORS = (
+    "bernoulli", "bernoulli.p", "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor", "rand_like", "randn_like",
+    "randint_like", "randint_like.low_dtype", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "dropout",
+)  # fmt: skip
+
+
+def _different() -> tuple[Levels, tuple[int, ...]]:
+    """The levels whose examples get numbers of their own, and their sizes; RuntimeError where one allows none."""
+    if any(level.randomness == "error" for level in state.batch_levels):
+        raise RuntimeError(_ERROR)
+    chosen = [level for level in state.batch_levels if level.randomness == "different"]
+    return tuple(level.number for level in chosen), tuple(level.size for level in chosen)
+
+
+def _factory(op: OpOverload, below: int) -> Callable:
+    position = op._schema.positions["size"]
+
+    def run(*args: object, **kwargs: object) -> Tensor:
+        levels, sizes = _different()
+        stack = op.normalize(args, kwargs)
+        stack[position] = [*sizes, *stack[position]]
+        with ExcludeKeys(VMAP_MODE):
+            return make_batched(invoke(op, stack), levels)
+
+    return run
+
+
+def _of_tensors(op: OpOverload, below: int) -> Callable:
+    """With operands that are copied to every example that gets numbers of its own, the composite does the rest."""
+
+    def run(*args: object, **kwargs: object) -> object:
+        if op._opname.endswith("dropout") and not (args[2] if len(args) > 2 else kwargs["train"]):
+            return op.redispatch(below, *args, **kwargs)
+        levels, sizes = _different()
+        first = next(position for position, value in enumerate(args) if isinstance(value, Tensor))
+        args = (*args[:first], _copied(args[first], levels, sizes), *args[first + 1 :])
+        implicit = op.kernels[DispatchKey.CompositeImplicitAutograd]
+        return implicit.bind(op, below)(*args, **kwargs)
+
+    return run
+
+
+def _copied(tensor: Tensor, levels: Levels, sizes: tuple[int, ...]) -> Tensor:
+    """A tensor that `levels` map over, with copies for the examples of those that did not."""
+    own = levels_of(tensor)
+    known = {**dict(zip(levels, sizes, strict=True)), **dict(zip(own, value_of(tensor).shape, strict=False))}
+    together = tuple(sorted(known))
+    if together == own:
+        return tensor
+    return make_batched(spread(tensor, together, [known[level] for level in together]), together)
+
+
+def _inplace(op: OpOverload, below: int) -> Callable:
+    def run(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+        levels, _ = _different()
+        own = levels_of(self)
+        if not set(levels) <= set(own):
+            raise RuntimeError(_UNBATCHED)
+        _check_same(levels, args)
+        with ExcludeKeys(VMAP_MODE):
+            if all_levels(args):
+                return _drawn(op, self, args, kwargs)
+            if own == levels:
+                op(value_of(self), *args, **kwargs)
+                return self
+            value = value_of(self)
+            drawn = value[tuple(slice(None) if level in levels else 0 for level in own)]
+            drawn = op(aten.empty_like.default(drawn), *args, **kwargs)
+            return aten.copy_.default(self, make_batched(drawn, levels))
+
+    return run
+
+
+def _check_same(levels: Levels, operands: Sequence[object]) -> None:
+    """RuntimeError where examples that are to get the same numbers ask for them by operands of their own."""
+    if not set(all_levels(operands)) <= set(levels):
+        raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input.")
+
+
+def _drawn(op: OpOverload, self: Tensor, args: tuple, kwargs: dict) -> Tensor:
+    """Draw into a batched tensor by arguments that are tensors, each for its own example."""
+    own = levels_of(self)
+    sizes = batch_sizes(own, self)
+    op(value_of(self), *(spread(a, own, sizes, self.dim()) if isinstance(a, Tensor) else a for a in args), **kwargs)
+    return self
+
+
+def _dropout(op: OpOverload, below: int) -> Callable:
+    def run(input: Tensor, p: float, train: bool | None) -> tuple:
+        if train is False:
+            return op.redispatch(below, input, p, train)
+        levels, sizes = _different()
+        input = _copied(input, levels, sizes)
+        with ExcludeKeys(VMAP_MODE):
+            if levels_of(input) == levels:
+                return wrapped(op(value_of(input), p, train), levels)
+            own = levels_of(input)
+            pattern = value_of(input)[tuple(slice(None) if level in levels else 0 for level in own)]
+            scale, mask = op(aten.ones_like.default(pattern.detach()), p, train)
+            return input * make_batched(scale, levels), make_batched(mask, levels)
+
+    return run
+
+
+def _permutation(op: OpOverload, below: int) -> Callable:
+    def run(*args: object, **kwargs: object) -> Tensor:
+        levels, sizes = _different()
+        count = 1
+        for size in sizes:
+            count *= size
+        with ExcludeKeys(VMAP_MODE):
+            rows = [op(*args, **kwargs) for _ in range(count)]
+            return make_batched(aten.reshape.default(aten.stack.default(rows), [*sizes, *rows[0].shape]), levels)
+
+    return run
+
+
+def _sampling(op: OpOverload, below: int) -> Callable:
+    """Operators of tensors without a rule for a batch: one draw for each example, or one for all of them."""
+
+    def run(*args: object, **kwargs: object) -> object:
+        levels, sizes = _different()
+        stack = op.normalize(args, kwargs)
+        stack[0] = _copied(stack[0], levels, sizes)
+        found = all_levels(stack)
+        _check_same(levels, stack)
+        with ExcludeKeys(VMAP_MODE):
+            if not found:
+                return invoke(op, stack)
+            return one_by_one(op, stack)
+
+    return run
+
+
+def _register(name: str, link: Callable) -> None:
+    operator(name).register(DispatchKey.VmapMode, Kernel(link, linked=True))
+
+
+for _name in _FACTORIES:
+    _register(_name, _factory)
+for _name in _OF_TENSORS:
+    _register(_name, _of_tensors)
+_register("native_dropout", _dropout)
+_register("randperm", _permutation)
+for _op in all_operators():
+    if "nondeterministic_seeded" in _op.tags and DispatchKey.VmapMode not in _op.kernels and _op.namespace == "aten":
+        _takes_tensor = _op._schema.arguments and _op._schema.arguments[0].type.is_tensor
+        if _op.writes_self:
+            _register(_op.name.removeprefix("aten::"), _inplace)
+        elif _takes_tensor:
+            _register(_op.name.removeprefix("aten::"), _sampling)

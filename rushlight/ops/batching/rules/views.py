@@ -1,0 +1,95 @@
+"""Views: the same view of the value, with the hidden dimensions in front left as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rushlight.core.dtype import dtype
+from rushlight.core.strides import infer_size, wrap_dim, wrap_dims
+from rushlight.core.tensor import Tensor
+from rushlight.ops.batching.kernel import first_example, rule, rules
+from rushlight.ops.batching.layout import aten, levels_of, make_batched, value_of
+from rushlight.ops.dispatcher import OpOverload
+
+
+def _parts(self: Tensor) -> tuple[Tensor, tuple, int]:
+    levels = levels_of(self)
+    return value_of(self), levels, len(levels)
+
+
+@rule("view")
+def _view(self: Tensor, size: Sequence[int]) -> Tensor:
+    value, levels, count = _parts(self)
+    size = infer_size(tuple(size), self.numel())
+    return make_batched(aten.view.default(value, [*value.shape[:count], *size]), levels)
+
+
+@rule("permute")
+def _permute(self: Tensor, dims: Sequence[int]) -> Tensor:
+    value, levels, count = _parts(self)
+    if len(dims) != self.dim():
+        return first_example(aten.permute.default, [self, dims])
+    order = [count + dim for dim in wrap_dims(dims, self.dim())]
+    return make_batched(aten.permute.default(value, [*range(count), *order]), levels)
+
+
+@rule("expand")
+def _expand(self: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
+    value, levels, count = _parts(self)
+    if len(size) < self.dim():
+        return first_example(aten.expand.default, [self, size, implicit])
+    batch = list(value.shape[:count])
+    missing = len(size) - self.dim()
+    for _ in range(missing):
+        value = aten.unsqueeze.default(value, count)
+    return make_batched(aten.expand.default(value, [*batch, *size]), levels)
+
+
+@rule("unsqueeze")
+def _unsqueeze(self: Tensor, dim: int) -> Tensor:
+    value, levels, count = _parts(self)
+    return make_batched(aten.unsqueeze.default(value, count + wrap_dim(dim, self.dim() + 1)), levels)
+
+
+@rule("squeeze.dims")
+def _squeeze(self: Tensor, dim: Sequence[int]) -> Tensor:
+    value, levels, count = _parts(self)
+    dims = [count + one for one in wrap_dims(dim, self.dim())] if self.dim() else []
+    return make_batched(aten.squeeze.dims(value, dims), levels)
+
+
+def _along(op: OpOverload) -> Callable:
+    """The rule of a view along one dimension, which an example must have."""
+
+    def run(*args: object, **kwargs: object) -> Tensor:
+        self, dim, *rest = op.normalize(args, kwargs)
+        value, levels, count = _parts(self)
+        if not self.dim():
+            return first_example(op, [self, dim, *rest])
+        if op._opname == "select" and not -self.size(dim) <= rest[0] < self.size(dim):
+            return first_example(op, [self, dim, *rest])
+        return make_batched(op(value, count + wrap_dim(dim, self.dim()), *rest), levels)
+
+    return run
+
+
+rules(["select.int", "slice.Tensor"], _along)
+
+
+@rule("as_strided")
+def _as_strided(
+    self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    value, levels, count = _parts(self)
+    made = aten.as_strided.default(
+        value, [*value.shape[:count], *size], [*value.stride()[:count], *stride], storage_offset
+    )
+    return make_batched(made, levels)
+
+
+@rule("view.dtype")
+def _view_dtype(self: Tensor, dtype: dtype) -> Tensor:
+    value, levels, _ = _parts(self)
+    if not self.dim() and dtype.itemsize != self.dtype.itemsize:
+        return first_example(aten.view.dtype, [self, dtype])
+    return make_batched(aten.view.dtype(value, dtype), levels)
