@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 
 from rushlight.autograd.anomaly import note_origin
+from rushlight.autograd.batched_function import apply_batched
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.inplace import check_inplace, rebase_history
 from rushlight.autograd.node import NO_EDGE, Node, OutputInfo, info_of, set_history
@@ -16,6 +17,7 @@ from rushlight.autograd.view_history import FUNCTION_VIEW, gradient_edge
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import ViewMeta
 from rushlight.core.thread_state import state
+from rushlight.ops.batching.layout import is_batched
 from rushlight.ops.packet import namespaces
 
 
@@ -110,7 +112,8 @@ def _zeros(info: OutputInfo) -> Tensor | None:
 class Function:
     """Base of user-defined operations: static methods `forward(ctx, *args)` and `backward(ctx, *grads)`; call `apply`.
 
-    `forward` may instead leave out `ctx`, with `setup_context(ctx, inputs, output)` defined beside it.
+    `forward` may instead leave out `ctx`, with `setup_context(ctx, inputs, output)` defined beside it. Then `vmap` can map it,
+    by its `vmap(info, in_dims, *args)`, which returns (output, out_dims), or, with `generate_vmap_rule`, example by example.
     """
 
     def __init__(self, *args: object, **kwargs: object):
@@ -156,6 +159,8 @@ class Function:
         """Run `forward`, and record a node when an input requires grad."""
         if kwargs:
             args = cls._in_order(args, kwargs)
+        if state.batch_levels and any(map(is_batched, args)):
+            return apply_batched(cls, args)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(value, Tensor) and value.requires_grad for value in args)
         node = cls._node_type(cls, ctx, args) if state.grad_enabled and any(ctx.needs_input_grad) else None

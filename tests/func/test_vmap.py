@@ -226,6 +226,50 @@ def test_jacobians_take_all_rows_or_some_at_once():
     assert same(found, torch.stack([Y * X.cos(), 2 * Y * X.cos()]))
 
 
+class Doubled(torch.autograd.Function):
+    """Twice its argument, with a slope of 3 to tell its derivative by."""
+
+    @staticmethod
+    def forward(x):
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 3
+
+
+class Generated(Doubled):
+    generate_vmap_rule = True
+
+
+class Mapped(Doubled):
+    @staticmethod
+    def vmap(info, in_dims, x):
+        assert (info.batch_size, info.randomness, in_dims) == (3, "error", (0,))
+        return Mapped.apply(x), 0
+
+
+class WithContext(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+
+def test_functions_of_users():
+    for function in (Generated, Mapped):
+        assert same(vmap(function.apply)(X), X * 2)
+        assert same(vmap(grad(lambda a: function.apply(a).sum()))(X), torch.full((3, 4), 3.0))  # noqa: B023
+        assert same(grad(lambda x: vmap(function.apply)(x).sum())(X), torch.full((3, 4), 3.0))  # noqa: B023
+    with pytest.raises(RuntimeError, match="You tried to vmap over Doubled, but it does not have vmap support"):
+        vmap(Doubled.apply)(X)
+    with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
+        vmap(WithContext.apply)(X)
+
+
 # Compiled code
 
 

@@ -1,0 +1,97 @@
+"""Functions that users write, on batched tensors: by their own rule (`vmap`), or one by one (`generate_vmap_rule`)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.ops.batching.layout import aten, is_batched, levels_of, value_of
+from rushlight.ops.batching.levels import Level, add_batch_dim, remove_batch_dim
+
+_MORE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` is told of the map: how many examples there are, and what random operators are to do."""
+
+    batch_size: int
+    randomness: str
+
+
+def apply_batched(function: type, args: tuple) -> Any:
+    """`function.apply(*args)` where some arguments are batched: without the innermost level, which its rule sees to.
+
+    RuntimeError for a Function without `setup_context`, and for one that says nothing of maps, or two things.
+    """
+    name, has_rule = function.__name__, "vmap" in dir(function)
+    if function.setup_context is None:
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
+            f"the setup_context staticmethod. {_MORE}"
+        )
+    if has_rule and function.generate_vmap_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
+            f"Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. {_MORE}"
+        )
+    if not has_rule and not function.generate_vmap_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {name}, but it does not have vmap support. Please override and implement the vmap "
+            f"staticmethod or set generate_vmap_rule=True. {_MORE}"
+        )
+    level = _innermost(args)
+    mapped = [is_batched(value) and level.number in levels_of(value) for value in args]
+    shown = [remove_batch_dim(v, level, 0) if is_mapped else v for v, is_mapped in zip(args, mapped, strict=True)]
+    before = state.batch_levels
+    state.batch_levels = tuple(one for one in before if one.number != level.number)
+    try:
+        if not has_rule:
+            return _stacked([function.apply(*_example(shown, mapped, index)) for index in range(level.size)], level)
+        in_dims = tuple(0 if is_mapped else None for is_mapped in mapped)
+        output, out_dims = _checked(function, function.vmap(VmapInfo(level.size, level.randomness), in_dims, *shown))
+    finally:
+        state.batch_levels = before
+    return _hidden(function, output, out_dims, level)
+
+
+def _innermost(args: tuple) -> Level:
+    batched = [value for value in args if is_batched(value)]
+    number = max(levels_of(value)[-1] for value in batched)
+    running = {level.number: level for level in state.batch_levels}
+    tensor = next(value for value in batched if levels_of(value)[-1] == number)
+    return running.get(number) or Level(number, value_of(tensor).shape[len(levels_of(tensor)) - 1], "error")
+
+
+def _example(args: list, mapped: list[bool], index: int) -> list:
+    return [aten.select.int(v, 0, index) if is_mapped else v for v, is_mapped in zip(args, mapped, strict=True)]
+
+
+def _stacked(results: list, level: Level) -> Any:
+    if not results:
+        raise RuntimeError("vmap: a Function with generate_vmap_rule=True runs example by example, and there are none")
+    if isinstance(results[0], tuple):
+        return tuple(_stacked(list(column), level) for column in zip(*results, strict=True))
+    return add_batch_dim(aten.stack.default(results, 0), 0, level) if isinstance(results[0], Tensor) else results[0]
+
+
+def _checked(function: type, result: Any) -> tuple:
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(
+            f"Expected the vmap staticmethod of {function.__name__} to have two returns, an output and out_dims with pytree "
+            f"structure compatible with the output, got {type(result).__name__}"
+        )
+    return result
+
+
+def _hidden(function: type, output: Any, dims: Any, level: Level) -> Any:
+    if not isinstance(output, tuple):
+        return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)
+    places = dims if isinstance(dims, tuple) else (dims,) * len(output)
+    if len(places) != len(output):
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={dims} to be compatible with the structure of `output`, which are {len(output)} results of "
+            f"{function.__name__}"
+        )
+    return tuple(_hidden(function, value, dim, level) for value, dim in zip(output, places, strict=True))
