@@ -21,7 +21,6 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.ops import aten
-from rushlight.ops.batching import rules  # noqa: F401  (Jacobians map over their rows)
 from rushlight.ops.batching.layout import all_levels, levels_of, value_of
 from rushlight.ops.batching.levels import Mapping, add_batch_dim, in_all_levels, remove_batch_dim
 from rushlight.utils.pytree import tree_flatten, tree_map, tree_unflatten

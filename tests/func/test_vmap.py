@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import rushlight as torch
@@ -317,6 +320,15 @@ def test_a_gradient_that_would_be_a_sum_raises():
     with pytest.raises(RuntimeError, match="would be a sum over them"):
         vmap(lambda a: torch.autograd.grad((a * w).sum(), w)[0])(X)
     assert func.vmap is vmap
+
+
+def test_rows_of_gradients_need_nothing_imported_before():
+    program = (
+        "import rushlight as torch; x = torch.ones(3, requires_grad=True);"
+        "print(torch.autograd.grad(x * 2, x, torch.eye(3), is_grads_batched=True)[0].sum().item())"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "6.0"
 
 
 def test_a_map_leaves_nothing_behind_when_its_function_raises():

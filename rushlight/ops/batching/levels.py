@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.core.dispatch_key import DispatchKey, bit
+from rushlight.core.providers import import_provider, set_provider
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -14,6 +15,8 @@ from rushlight.ops.batching.layout import aten, is_batched, levels_of, make_batc
 
 _numbers = itertools.count(1)
 VMAP_MODE = bit(DispatchKey.VmapMode)
+_RULES = "what operators do with batched tensors"
+set_provider(_RULES, "rushlight.ops.batching.loading")
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Mapping:
     """Context manager in which a call of vmap runs; it gives the new Level."""
 
     def __init__(self, size: int, randomness: str = "error"):
+        import_provider(_RULES)
         self.level = Level(next(_numbers), size, randomness)
 
     def __enter__(self) -> Level:
