@@ -123,6 +123,16 @@ def test_bounds_that_are_tensors_are_not_turned_into_numbers():
         assert found.tolist() == call(x, low, high).tolist() == [2.5, 5, 6] and found.dtype is rl.float32
 
 
+@pytest.mark.parametrize("low, high", [(0.5, [2.0, 3.0, 4.0]), ([0.0, 1.0, 2.0], 3)])
+def test_bounds_are_numbers_or_tensors(low, high):
+    low, high = (rl.tensor(bound) if isinstance(bound, list) else bound for bound in (low, high))
+    x = rl.tensor([1.0, 5.0, 9.0])
+    for call in (x.clamp, x.clip, x.clone().clamp_):
+        with pytest.raises(TypeError, match="invalid combination of arguments"):
+            call(low, high)
+    assert x.clamp(rl.tensor(2.0), 6).tolist() == x.clamp(2, rl.tensor(6.0)).tolist() == [2, 5, 6]
+
+
 def test_einsum_with_lists_of_subscripts():
     x, y = rl.arange(6.0).view(2, 3), rl.arange(12.0).view(3, 4)
     assert rl.einsum(x, [0, 1], y, [1, 2], [2, 0]).tolist() == rl.einsum("ab,bc->ca", x, y).tolist()

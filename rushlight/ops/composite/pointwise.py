@@ -74,8 +74,19 @@ def square(self):
 def clamp(self, min=None, max=None):
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    _check_bounds(min, max)
     result = self if min is None else clamp_min(self, min)
     return result if max is None else clamp_max(result, max)
+
+
+def _check_bounds(*bounds: Tensor | complex | None) -> None:
+    """Bounds are both numbers, as which tensors without dimensions count, or both tensors."""
+    numbers = [bound for bound in bounds if bound is not None and not isinstance(bound, Tensor)]
+    if numbers and any(isinstance(bound, Tensor) and bound.dim() for bound in bounds):
+        names = ", ".join([f"{name}={type(bound).__name__}" for name, bound in zip(("min", "max"), bounds, strict=True)])
+        raise TypeError(
+            f"clamp() received an invalid combination of arguments - got ({names}), but expected two numbers or two tensors"
+        )
 
 
 @with_inplace(
