@@ -201,7 +201,7 @@ class OpenSizes:
             )
         if required and not (least or 2) <= size <= (size if most is None else most):
             raise ConstraintViolationError(f"{place} was marked dynamic with min={least} and max={most}, but it is {size}")
-        made = self.environment.create_symbol(size, place, (least, most) == (None, None), max(least or 2, 2), most)
+        made = self.environment.create_symbol(size, place, self.dynamic is True and not required, max(least or 2, 2), most)
         if required:
             self._required.append((place, made.expr, (least, most)))
         return made
