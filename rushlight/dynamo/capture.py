@@ -292,7 +292,8 @@ class _Capture:
     def _read_symbols(self) -> list[str]:
         """The statements that read the open sizes which the generated code computes with."""
         places = self.session.sizes.places()
-        return [f"__{symbol.name} = {places[symbol]}" for symbol in sorted(self.writer.symbols)]
+        made = [source.symbols for _, source, _ in self.session.graph.inputs if isinstance(source, NumberTensor)]
+        return [f"__{symbol.name} = {places[symbol]}" for symbol in sorted(self.writer.symbols.union(*made))]
 
     def _build(self, reason: GraphBreak | None) -> GuardedCode:
         graph, first, module = self.session.graph, [], None

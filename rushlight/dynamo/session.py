@@ -194,8 +194,8 @@ class Session:
             self.guards.same_type(source, value)
         return made
 
-    def number_tensor(self, number: float, kind: dtype, source: NumberTensor) -> TensorValue:
-        """An open float as an input of the graph: a tensor without dimensions."""
+    def number_tensor(self, number: Any, kind: dtype, source: NumberTensor) -> TensorValue:
+        """Open numbers as an input of the graph: for a single one, a tensor without dimensions."""
         made = self._number_tensors.get(source.text)
         if made is None:
             node = self.graph.input(tensor(number, dtype=kind), source)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import builtins
 
+from rushlight.core.algebra import Var
+
 # How a step leads from the value before to the next, as csrc/guard_tree.c numbers them.
 VALUE, HELD, ATTRIBUTE, OWN, ITEM, TYPE, CELL, MEMBER, KEY_AT = range(9)
 
@@ -157,12 +159,13 @@ class Kind(Source):
 
 
 class NumberTensor(Source):
-    """An open float (`key` is its text) as a tensor without dimensions, which generated code makes by the expression `text`."""
+    """Open numbers (`key` is their text) as a tensor, which generated code makes by the expression `text` of size symbols."""
 
-    __slots__ = ()
+    __slots__ = ("symbols",)
 
-    def __init__(self, number: str, text: str) -> None:
+    def __init__(self, number: str, text: str, symbols: frozenset[Var]) -> None:
         super().__init__(None, number, text)
+        self.symbols = symbols
 
     def label(self) -> str:
         return self.key

@@ -28,7 +28,7 @@ from rushlight.dynamo.values.construction import SuperValue, construct
 from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
 from rushlight.dynamo.values.function import CellValue, FunctionValue
 from rushlight.dynamo.values.generators import GeneratorValue
-from rushlight.dynamo.values.open_floats import OpenFloatValue, as_operands
+from rushlight.dynamo.values.number_tensors import call_with_tensors
 from rushlight.dynamo.values.tensor import wrap_result
 
 if TYPE_CHECKING:
@@ -96,8 +96,9 @@ class Translator(Services):
         leaf = kwargs.get("requires_grad")
         if leaf is not None and leaf.is_constant() and leaf.constant():
             raise GraphBreak("a new tensor that requires grad", "make it outside of the compiled part")
-        if OpenFloatValue in map(type, args):
-            args = as_operands(self, target, args, kwargs)
+        made = call_with_tensors(self, op, target, args, kwargs)
+        if made is not None:
+            return made
         values = tuple([value.node(self) for value in args])
         named = {name: value.node(self) for name, value in kwargs.items()}
         return wrap_result(self, *self.add_call(op, target, values, named))

@@ -376,6 +376,98 @@ def test_floats_stay_open_once_they_changed(function):
     assert counts == [1, 2, 2, 2, 2, 2]
 
 
+OF_SIZES = {
+    "root": lambda x: x / math.sqrt(x.shape[-1]) + x * x.shape[0] ** -0.5,
+    "share": lambda x: x * (1.0 / x.shape[0]) - x.shape[0] / x.shape[1],
+    "dividend": lambda x: (x.shape[0] / x, math.sqrt(x.shape[1]) / x, x.shape[0] ** x),
+    "mean": lambda x: x.square().sum() / (x.numel() * 1.5) + x.sum(0) / float(x.shape[0]),
+    "functions": lambda x: x * math.log(x.shape[0] / x.shape[1] + 1) * math.exp(-x.shape[0]) * math.cos(math.pi / x.shape[1]),
+    "filled": lambda x: (torch.full((2,), x.shape[0] * 0.5), torch.full_like(x, 1 / x.shape[0]), x.new_full((2,), x.shape[1] / 3)),
+    "chosen": lambda x: (torch.where(x > 0, x, 1.0 / x.shape[0]), x.masked_fill(x > 0, -x.shape[0] / 2), x.clamp(0, x.shape[0] / 9)),
+    "compared": lambda x: (x > 1.0 / x.shape[0], x <= x.shape[1] * 0.1),
+    "in place": lambda x: torch.zeros_like(x).fill_(1.0 / x.shape[0]).mul_(x.shape[0] * 0.3),
+    "multiple": lambda x: torch.add(x, x, alpha=1.0 / x.shape[0]) + torch.lerp(x, x * 2, 1.0 / x.shape[0]),
+    "tensors": lambda x: x[:, :2] * torch.tensor([1.0 / x.shape[0], x.shape[1]]) * torch.tensor(x.shape[0]),
+    "positions": lambda x: x + torch.arange(x.shape[1]) * (2 * math.pi / x.shape[1]),
+    "results": lambda x: (x * 2, x.shape[0] * 0.1, math.sqrt(x.shape[1]), round(x.shape[0] / 3, 2)),
+    "extremes": lambda x: x * min(1.0, x.shape[0] / 6) * max(0.1, 1 - 0.1 * x.shape[0]) % (x.shape[1] * 0.5),
+    "branch": lambda x: x * 2 if x.shape[0] / x.shape[1] > 0.5 else x * 3,
+    "double": lambda x: x.double() / math.sqrt(x.shape[0]),
+    "half": lambda x: (x.half() * (1.0 / x.shape[0]), x.bfloat16() / math.sqrt(x.shape[0]), 0.3 * x.shape[0] - x.bfloat16()),
+    "integers": lambda x: ((x > 0).long() / math.sqrt(x.shape[0]), (x > 0) * (x.shape[0] * 0.5)),
+    "complex": lambda x: torch.complex(x, x) / math.sqrt(x.shape[0]),
+}
+
+
+@pytest.mark.parametrize("function", OF_SIZES.values(), ids=OF_SIZES)
+def test_floats_of_sizes_stay_open(function):
+    counts, _ = agree(function, *sizes((3, 4), (5, 6), (7, 9), (8, 11)))
+    assert counts == [1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("name", ["root", "mean", "filled", "positions", "tensors"])
+def test_native_code_takes_floats_of_sizes(name):
+    compiled = torch.compile(OF_SIZES[name])
+    for (x,) in sizes((3, 4), (5, 6), (7, 9)):
+        assert same(compiled(x), OF_SIZES[name](x))
+
+
+def test_gradients_beside_floats_of_sizes():
+    def attend(q):
+        return (torch.softmax(q @ q.mT * q.size(-1) ** -0.5, -1) @ q).square().sum() / q.shape[1]
+
+    compiled, graphs = counting(attend)
+    for shape in ((2, 3, 4), (2, 5, 6), (2, 7, 8)):
+        q = torch.randn(*shape, requires_grad=True)
+        found, expected = (torch.autograd.grad(call(q), q)[0] for call in (compiled, attend))
+        torch.testing.assert_close(found, expected)
+    assert len(graphs) == 2
+
+
+def test_floats_of_steps_stay_open():
+    def step(x, count, total):
+        decay = 1 - 0.9 ** count
+        angle = math.cos((count / total + 0.008) / 1.008 * math.pi / 2) ** 2
+        return x * angle / decay + max(0.1, 1 - count * 0.01)
+
+    counts, _ = agree(step, *[(torch.ones(3), count, 10) for count in range(2, 9)])
+    assert counts == [1, 2, 2, 2, 2, 2, 2]
+
+
+def test_what_rounding_gives_is_guarded_and_not_the_size():
+    def program(x):
+        return x + math.ceil(math.log2(x.shape[0])) + int(math.sqrt(x.shape[0])) + round(x.shape[0] / 100)
+
+    counts, _ = agree(program, *sizes((9,), (10,), (12,), (15,), (14,), (40,)))
+    assert counts == [1, 2, 2, 2, 2, 3]
+
+
+def test_a_size_that_may_be_zero_is_no_divisor_of_open_floats():
+    calls = [(torch.ones(2), count) for count in (3, 5, 7, -2, 4)]
+    counts, _ = agree(lambda x, count: x * (1.5 / count), *calls)
+    assert counts == [1, 2, 2, 3, 3]
+    compiled = torch.compile(lambda x, count: x * (1.5 / count))
+    compiled(torch.ones(2), 3), compiled(torch.ones(2), 5)
+    with pytest.raises(ZeroDivisionError):
+        compiled(torch.ones(2), 0)
+
+
+FILLED = {
+    "full": lambda x, value: torch.full((2, 3), value),
+    "dtype": lambda x, value: torch.full((2, 3), fill_value=value, dtype=torch.float64),
+    "new": lambda x, value: x.new_full((2, 3), value),
+    "like": lambda x, value: torch.full_like(x, value) + x,
+    "computed": lambda x, value: torch.full((x.shape[0],), x.sum()),
+    "bounds": lambda x, value: (x.clamp(0.5, value), torch.clamp(x, min=value, max=2)),
+}
+
+
+@pytest.mark.parametrize("function", FILLED.values(), ids=FILLED)
+def test_numbers_in_tensors_are_not_read(function):
+    for value in (1.5, 3, True):
+        agree(function, (torch.randn(3), torch.tensor(value)), (torch.randn(4), torch.tensor(value)))
+
+
 def test_an_open_float_is_an_input():
     compiled, graphs = counting(lambda x, rate: x * (1 - rate))
     for rate in FACTORS:

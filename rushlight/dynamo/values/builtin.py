@@ -20,7 +20,7 @@ from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import FixedValue, fold
 from rushlight.dynamo.values.construction import call_plainly
 from rushlight.dynamo.values.objects import ObjectValue
-from rushlight.dynamo.values.open_quotients import is_open_number
+from rushlight.dynamo.values.open_floats import function_of, is_open_float
 from rushlight.dynamo.values.symbolic import ROUNDINGS
 from rushlight.dynamo.values.tensor import TensorValue
 
@@ -59,10 +59,13 @@ class BuiltinValue(FixedValue):
                     raise GraphBreak(f"{self}() with these arguments") from None
                 raise
         special = SPECIAL.get(self.value)
-        if args and (special and isinstance(args[0], ObjectValue) or special in ROUNDINGS and is_open_number(args[0])):
+        if args and (special and isinstance(args[0], ObjectValue) or special in ROUNDINGS and is_open_float(args[0])):
             return args[0].method(tx, special, args[1:], kwargs)
         if self.value in PURE and any(isinstance(value, TensorValue) for value in args):
             return tx.call_in_graph("call_function", self.value, args, kwargs)
+        opened = function_of(tx, self.value, args)
+        if opened is not None:
+            return opened
         if self.value in PURE:
             return fold(self.value, *args, **kwargs)
         raise GraphBreak(f"a call of {self}, which the capture does not know", "call it outside of the compiled part")

@@ -1,99 +1,261 @@
-"""Floats that a capture leaves open: those from outside that change from call to call, and sums and products of them.
+"""Floats that a capture leaves open: those from outside that change from call to call, and what is computed of them and of
+open sizes.
 
-Arithmetic on them becomes Python text, which generated code evaluates before it runs the graph. Where one meets a tensor, its
-value is an input of the graph: a tensor without dimensions, of the other operand's dtype. Whatever else looks at one takes
-the number of the example, and the capture then holds for this number only.
+Arithmetic on them becomes Python text, which generated code evaluates before it runs the graph. A comparison, or what rounding
+gives, is guarded as such. Whatever else looks at one takes the number of the example, and the capture then holds for this
+number only.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rushlight.core.dtype import dtype, float32, float64
-from rushlight.dynamo.sources import NumberTensor, Source
-from rushlight.dynamo.values.base import MAKERS, Value
-from rushlight.dynamo.values.constant import ConstantValue
-from rushlight.dynamo.values.tensor import TensorValue
-from rushlight.ops.construct import tensor
+from rushlight.core.algebra import Var, bounds
+from rushlight.core.symbolic import SymInt
+from rushlight.dynamo.sources import Source
+from rushlight.dynamo.values.base import BINARY, COMPARISONS, MAKERS, Value
+from rushlight.dynamo.values.constant import NONE, ConstantValue, fold
+from rushlight.dynamo.values.open_quotients import OpenQuotientValue, fraction, is_open_number, quotient
+from rushlight.dynamo.values.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
     from rushlight.dynamo.program import ProgramWriter
     from rushlight.dynamo.translator import Translator
 
-# What the library's arithmetic on a tensor and a number is called: operators, functions and methods.
-_ARITHMETIC = frozenset("""add sub mul truediv iadd isub imul itruediv div true_divide subtract multiply divide
-    add_ sub_ mul_ div_""".split())
-_DTYPES = (float32, float64)  # of tensors with which an operand without dimensions counts as a number does
+_LARGEST_EXPONENT = 8  # of which no power of a size leaves the range of floats
+_SYMBOL = re.compile(r"\b__(s\d+)\b")
+_ROUND = {
+    "__int__": "int({0})", "__trunc__": "int({0})", "__floor__": "int({0} // 1)", "__ceil__": "-int(-{0} // 1)",
+    "__round__": "round({0})",
+}  # fmt: skip
 
 
 class OpenFloat:
-    """A float as a Python expression. `hint` is its value in the example; `fix` is called where something needs that."""
+    """A number as a Python expression. `hint` is its value in the example, `sign` 1 or -1 where that is its sign for all
+    values, else 0. The expression names `symbols` as generated code does; `fix` is called where something needs the number."""
 
-    __slots__ = ("hint", "text", "_fix")
+    __slots__ = ("hint", "text", "sign", "symbols", "_fix")
 
-    def __init__(self, hint: float, text: str, fix: Callable[[], object]) -> None:
+    def __init__(
+        self, hint: float, text: str, fix: Callable[[], object], sign: int = 0, symbols: frozenset[Var] = frozenset()
+    ) -> None:
         self.hint = hint
         self.text = text
+        self.sign = sign
+        self.symbols = symbols
         self._fix = fix
 
     def __float__(self) -> float:
         """The value of the example, which is guarded from now on."""
         self._fix()
-        return self.hint
+        return float(self.hint)
 
-    def _combine(self, function: Callable, form: str, operands: Iterable) -> Any:
-        operands = list(operands)
-        if not all(type(each) is OpenFloat or _is_written(each) for each in operands):
-            return function(*[float(each) if type(each) is OpenFloat else each for each in operands])
-        values = [each.hint if type(each) is OpenFloat else each for each in operands]
-        texts = [each.text if type(each) is OpenFloat else repr(each) for each in operands]
-        fixes = [each._fix for each in operands if type(each) is OpenFloat]
-        return OpenFloat(function(*values), f"({form.format(*texts)})", lambda: [fix() for fix in fixes])
-
-    def __truediv__(self, other: Any) -> Any:
-        if type(other) is OpenFloat or not other:  # which may be, or is, a division by zero
-            return float(self) / (float(other) if type(other) is OpenFloat else other)
-        return self._combine(operator.truediv, "{} / {}", (self, other))
+    def assume(self, tx: Translator, form: str) -> None:
+        """Guard what a form says of the number."""
+        places = {symbol.name: source for symbol, source in tx.session.sizes.places().items()}
+        text = _SYMBOL.sub(lambda name: places[name[1]].expression(), self.text)
+        tx.guards.add(form.format(text), None, "open float")
 
 
 def _is_written(number: Any) -> bool:
     return type(number) in (int, float) and math.isfinite(number)
 
 
-def _define_arithmetic() -> None:
-    def define(name: str, function: Callable, form: str) -> None:
-        setattr(OpenFloat, f"__{name}__", lambda self, other: self._combine(function, form, (self, other)))
-        setattr(OpenFloat, f"__r{name}__", lambda self, other: self._combine(function, form, (other, self)))
+def _sign_of(number: float) -> int:
+    return (number > 0) - (number < 0)
 
-    for name, function, form in (
-        ("add", operator.add, "{} + {}"), ("sub", operator.sub, "{} - {}"), ("mul", operator.mul, "{} * {}"),
-    ):  # fmt: skip
-        define(name, function, form)
-    for name, function, form in (
-        ("neg", operator.neg, "-{}"), ("pos", operator.pos, "+{}"), ("abs", abs, "abs({})"),
-    ):  # fmt: skip
-        setattr(OpenFloat, f"__{name}__", lambda self, function=function, form=form: self._combine(function, form, (self,)))
+
+def _of_symbol(number: SymInt) -> OpenFloat:
+    expression = number.expr
+    symbols = frozenset(expression.free_variables())
+    text = f"({expression.substitute({symbol: Var(f'__{symbol.name}') for symbol in symbols})})"
+    least, most = bounds(expression)
+    sign = (least is not None and least > 0) - (most is not None and most < 0)
+    return OpenFloat(number.hint, text, number.__index__, sign, symbols)
+
+
+def open_float(value: Value) -> OpenFloat | None:
+    """A number as an expression; None for what has none."""
+    if type(value) is OpenFloatValue:
+        return value.number
+    if type(value) is SymbolicValue:
+        return _of_symbol(value.number)
+    if type(value) is OpenQuotientValue:
+        numbers = value.numerator, value.denominator
+        parts = [_of_symbol(number) if type(number) is SymInt else _of_number(number) for number in numbers]
+        return _made(operator.truediv, "{} / {}", parts, parts[0].sign)
+    known = value.constant() if type(value) is ConstantValue else None
+    return _of_number(known) if _is_written(known) else None
+
+
+def _of_number(number: float) -> OpenFloat:
+    return OpenFloat(number, f"({number!r})" if number < 0 else repr(number), lambda: None, _sign_of(number))
+
+
+def _made(function: Callable, form: str, parts: list[OpenFloat], sign: int) -> OpenFloat:
+    hint = function(*[part.hint for part in parts])
+    text = f"({form.format(*[part.text for part in parts])})"
+    symbols = frozenset().union(*[part.symbols for part in parts])
+    return OpenFloat(hint, text, lambda: [part._fix() for part in parts], sign, symbols)
+
+
+# The sign of a result where operands of these signs give one, by operator.
+_SIGNS: dict[str, Callable[[int, int], int]] = {
+    "+": lambda left, right: left if left == right else 0,
+    "-": lambda left, right: left if left == -right else 0,
+    "*": operator.mul,
+    "/": operator.mul,
+    "//": lambda left, right: 0,
+    "%": lambda left, right: 0,
+    "**": lambda base, exponent: int(base > 0),
+}
+
+
+def arithmetic(symbol: str, left: Value, right: Value) -> Value | None:
+    """`left symbol right` where that is an open float; None for anything else, or what may raise for other values."""
+    if not (is_open_float(left) or is_open_float(right)) or symbol not in _SIGNS:
+        return None
+    parts = [open_float(left), open_float(right)]
+    if any(part is None for part in parts) or (symbol not in ("/", "**") and not _is_float(left, right)):
+        return None
+    if symbol in ("/", "//", "%", "**"):
+        parts = [_with_sign(value, part) for value, part in zip((left, right), parts, strict=True)]
+    if (symbol in ("/", "//", "%") and not parts[1].sign) or (symbol == "**" and not _is_safe_power(left, right, *parts)):
+        return None
+    sign = _SIGNS[symbol](parts[0].sign, parts[1].sign)
+    return OpenFloatValue(_made(BINARY[symbol], f"{{}} {symbol} {{}}", parts, sign))
+
+
+def _with_sign(value: Value, number: OpenFloat) -> OpenFloat:
+    """An open integer with the sign that it has in the example, which is guarded unless it is known."""
+    if type(value) is SymbolicValue and not number.sign:
+        number.sign = int(bool(value.number >= 1)) or -int(bool(value.number <= -1))
+    return number
+
+
+def is_open_float(value: Value) -> bool:
+    """Whether a value is an open number of any kind, of which arithmetic makes open floats."""
+    return type(value) is OpenFloatValue or is_open_number(value)
+
+
+def _is_float(*values: Value) -> bool:
+    return any(value.python_type() is float for value in values)
+
+
+def _is_safe_power(left: Value, right: Value, base: OpenFloat, exponent: OpenFloat) -> bool:
+    """Whether a power is a float, in whose range it stays, for all values."""
+    if not (_is_float(left, right) or exponent.sign < 0):
+        return False
+    if type(right) is ConstantValue:
+        is_defined = base.sign > 0 or (type(exponent.hint) is int and exponent.hint >= 0)
+        return is_defined and abs(exponent.hint) <= _LARGEST_EXPONENT
+    return type(left) is ConstantValue and 0 < base.hint <= 1 and exponent.sign > 0
+
+
+# Functions of the module math, and the signs of arguments for which they never raise.
+_FUNCTIONS: dict[Callable, tuple[int, ...]] = {
+    math.sqrt: (1,), math.log: (1,), math.log2: (1,), math.log10: (1,), math.exp: (-1,),
+    **dict.fromkeys((math.sin, math.cos, math.tanh, math.atan), (-1, 0, 1)),
+}  # fmt: skip
+
+
+def function_of(tx: Translator, function: Callable, args: list[Value]) -> Value | None:
+    """A call of a function of math on an open number, as an open float; None for anything else, or what may raise."""
+    if function not in (*_FUNCTIONS, round) or not args or not is_open_float(args[0]):
+        return None
+    if function is round:
+        return _to_digits(tx, *args)
+    if len(args) != 1:
+        return None
+    number = open_float(args[0])
+    if number.sign not in _FUNCTIONS[function]:
+        return None
+    form = f"{tx.guards.name(function, function.__name__)}({{}})"
+    return OpenFloatValue(_made(function, form, [number], int(function in (math.sqrt, math.exp))))
+
+
+def _to_digits(tx: Translator, value: Value, digits: Value = NONE) -> Value | None:
+    """`round(value, digits)`."""
+    if type(value) is SymbolicValue:
+        return value if digits is NONE else None
+    number, count = open_float(value), digits.constant()
+    if count is None:
+        return OpenFloatValue(number).method(tx, "__round__", [], {})
+    return OpenFloatValue(_made(lambda hint: round(hint, count), f"round({{}}, {count!r})", [number], 0))
+
+
+def extreme(name: str, values: list[Value]) -> Value | None:
+    """The "min" or "max" of open floats; None for anything else. With integers among them its type depends on the answer."""
+    if not any(map(is_open_float, values)) or not all(value.python_type() is float for value in values):
+        return None
+    parts = [open_float(value) for value in values]
+    if len(parts) < 2 or any(part is None for part in parts):
+        return None
+    signs = {part.sign for part in parts}
+    form = f"{name}({', '.join(['{}'] * len(parts))})"
+    return OpenFloatValue(_made({"min": min, "max": max}[name], form, parts, signs.pop() if len(signs) == 1 else 0))
+
+
+def compared(tx: Translator, symbol: str, left: Value, right: Value) -> Value | None:
+    """A comparison with an open float, whose answer is guarded; None for anything else."""
+    if not any(type(value) in (OpenFloatValue, OpenQuotientValue) for value in (left, right)):
+        return None
+    exact = [fraction(left), fraction(right)]
+    if None not in exact:
+        (over, under), (other_over, other_under) = exact
+        return ConstantValue(bool(COMPARISONS[symbol](over * other_under, other_over * under)))
+    parts = [open_float(left), open_float(right)]
+    if any(part is None for part in parts):
+        return None
+    question = _made(COMPARISONS[symbol], f"{{}} {symbol} {{}}", parts, 0)
+    question.assume(tx, "{}" if question.hint else "not {}")
+    return ConstantValue(question.hint)
+
+
+def converted(tx: Translator, kind: type, value: Value) -> Value:
+    """`int(value)` or `float(value)` of an open number."""
+    if kind is int:
+        return value.method(tx, "__int__", [], {})
+    if type(value) is not SymbolicValue:
+        return value
+    made = quotient("/", value, ConstantValue(1))
+    return fold(float, value) if made is None else made
+
+
+def _define_unary() -> None:
+    def define(name: str, function: Callable, form: str, sign: Callable[[int], int]) -> None:
+        setattr(OpenFloat, f"__{name}__", lambda self: _made(function, form, [self], sign(self.sign)))
+
+    define("neg", operator.neg, "-{}", operator.neg)
+    define("pos", operator.pos, "+{}", operator.pos)
+    define("abs", abs, "abs({})", abs)
+
+
+_FIXED_ARITHMETIC = "add sub mul truediv floordiv mod pow".split()
 
 
 def _define_fixed() -> None:
     """What needs the number itself."""
 
-    def define(name: str) -> None:
-        method = getattr(float, f"__{name}__")
+    def plain(number: Any) -> Any:
+        return float(number) if type(number) is OpenFloat else number
 
-        def fixed(self, *others):  # a complex or open integer on the other side knows what to do with a float
-            return method(float(self), *[float(each) if type(each) is OpenFloat else each for each in others])
+    def define(name: str, function: Callable) -> None:
+        setattr(OpenFloat, f"__{name}__", lambda self, other: function(float(self), plain(other)))
 
-        setattr(OpenFloat, f"__{name}__", fixed)
+    for name, function in (*((name, getattr(operator, name)) for name in _FIXED_ARITHMETIC), ("divmod", divmod)):
+        define(name, function)
+        setattr(OpenFloat, f"__r{name}__", lambda self, other, function=function: function(plain(other), float(self)))
+    for function in COMPARISONS.values():
+        define(function.__name__, function)
+    OpenFloat.__bool__ = lambda self: bool(float(self))
 
-    for name in ("floordiv mod pow divmod rtruediv rfloordiv rmod rpow rdivmod lt le eq ne gt ge bool").split():
-        define(name)
 
-
-_define_arithmetic()
+_define_unary()
 _define_fixed()
 
 
@@ -115,10 +277,25 @@ class OpenFloatValue(ConstantValue):
     def python_type(self) -> type:
         return float
 
+    def truth(self, tx: Translator) -> bool:
+        return compared(tx, "!=", self, ConstantValue(0)).value
+
     def same_as(self, other: Value) -> bool:
         return self is other or super().same_as(other)
 
+    def method(self, tx: Translator, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name in _ROUND and not args and math.isfinite(self.number.hint):
+            return self._rounded(tx, name)
+        return super().method(tx, name, args, kwargs)
+
+    def _rounded(self, tx: Translator, name: str) -> Value:
+        """The integer that rounding gives, which is guarded: the float may be another one. What is not finite has none."""
+        found = getattr(float, name)(self.number.hint)
+        self.number.assume(tx, f"abs({{0}}) < 1e308 and {_ROUND[name]} == {found}")
+        return ConstantValue(found)
+
     def write(self, writer: ProgramWriter) -> str:
+        writer.symbols.update(self.number.symbols)
         return writer.keep(self.number.text)  # before anything that it is computed from is written to
 
     def __str__(self) -> str:
@@ -126,20 +303,3 @@ class OpenFloatValue(ConstantValue):
 
 
 MAKERS[OpenFloat] = OpenFloatValue
-
-
-def as_operands(tx: Translator, target: Any, args: list[Value], kwargs: dict[str, Value]) -> list[Value]:
-    """The arguments of a call of the library: an open float that is added to a tensor, or multiplied, as a tensor, too."""
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    if len(args) != 2 or kwargs or name not in _ARITHMETIC:
-        return args
-    kinds = [value.fake.dtype for value in args if isinstance(value, TensorValue)]
-    if len(kinds) != 1 or kinds[0] not in _DTYPES:
-        return args
-    return [_as_tensor(tx, value.number, kinds[0]) if type(value) is OpenFloatValue else value for value in args]
-
-
-def _as_tensor(tx: Translator, number: OpenFloat, kind: dtype) -> Value:
-    make = tx.guards.name(tensor, "tensor")
-    text = f"{make}({number.text}, dtype={tx.guards.name(kind, kind.name)})"
-    return tx.session.number_tensor(number.hint, kind, NumberTensor(number.text, text))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rushlight.core.symbolic import SymInt
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.constant import ConstantValue, fold, from_python
+from rushlight.dynamo.values.constant import ConstantValue, from_python
 from rushlight.dynamo.values.symbolic import SymbolicValue
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ class OpenQuotientValue(ConstantValue):
     def python_type(self) -> type:
         return float
 
+    def truth(self, tx: Translator) -> bool:
+        return bool(self.numerator)
+
     def same_as(self, other: Value) -> bool:
         return self is other or super().same_as(other)
 
@@ -63,7 +66,7 @@ def quotient(symbol: str, left: Value, right: Value) -> Value | None:
     """`left / right`, or `left * right` where one of them is a float; None for what is no quotient that may stay open."""
     if not (is_open_number(left) or is_open_number(right)) or (symbol == "*" and not _is_float(left, right)):
         return None
-    one, other = _fraction(left), _fraction(right)
+    one, other = fraction(left), fraction(right)
     if one is None or other is None:
         return None
     if symbol == "/":
@@ -72,14 +75,6 @@ def quotient(symbol: str, left: Value, right: Value) -> Value | None:
     if (numerator >= 0) is not True or (denominator >= 1) is not True:
         return None
     return OpenQuotientValue(numerator, denominator)
-
-
-def converted(tx: Translator, kind: type, value: Value) -> Value:
-    """`int(value)` or `float(value)` of an open number."""
-    if kind is int:
-        return value.method(tx, "__int__", [], {})
-    made = value if type(value) is OpenQuotientValue else quotient("/", value, ConstantValue(1))
-    return fold(float, value) if made is None else made
 
 
 def is_open_number(value: Value) -> bool:
@@ -91,7 +86,7 @@ def _is_float(*values: Value) -> bool:
     return any(value.python_type() is float for value in values)
 
 
-def _fraction(value: Value) -> tuple[Integer, Integer] | None:
+def fraction(value: Value) -> tuple[Integer, Integer] | None:
     """What a float or integer is exactly, as a fraction of two integers; None where that may not be known."""
     if type(value) is SymbolicValue:
         return value.number, 1

@@ -13,6 +13,7 @@ from rushlight.dynamo.values.constant import ConstantValue, fold, raised
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python, plainly
 from rushlight.dynamo.values.mappings import DictValue, DictViewValue
 from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
+from rushlight.dynamo.values.open_floats import arithmetic, compared
 from rushlight.dynamo.values.open_quotients import quotient
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.sets import SetValue, operand
@@ -36,6 +37,7 @@ def binary(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
         if not isinstance(left, ObjectValue) and not isinstance(right, ObjectValue):
             return tx.call_in_graph("call_function", function, [left, right], {})
     opened = quotient(plain, left, right) if plain in "/*" else None
+    opened = opened or arithmetic(plain, left, right)
     if opened is not None:
         return opened
     if left.is_constant() and right.is_constant() and not (_is_open(left) or _is_open(right)):
@@ -147,6 +149,9 @@ def compare(tx: Translator, symbol: str, left: Value, right: Value) -> Value:
         return tx.call_in_graph("call_function", function, [left, right], {})
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue) and (left.is_open() or right.is_open()):
         return _compare_sequences(tx, symbol, left, right)
+    opened = compared(tx, symbol, left, right)
+    if opened is not None:
+        return opened
     if left.is_constant() and right.is_constant():
         return fold(function, left, right)
     if isinstance(left, ObjectValue) or isinstance(right, ObjectValue):

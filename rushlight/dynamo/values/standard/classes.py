@@ -17,6 +17,7 @@ from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.construction import CONSTRUCTORS, allocate
 from rushlight.dynamo.values.contexts import GradModeValue, RegionValue, switched
 from rushlight.dynamo.values.function import FunctionValue
+from rushlight.dynamo.values.number_tensors import tensor_of_numbers
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.nn.modules.transformer import _is_causal
@@ -65,6 +66,9 @@ def _constant_tensor(tx: Translator, data: Value, **options: Value) -> Value:
     if isinstance(data, TensorValue) or "requires_grad" in options:
         raise GraphBreak("a tensor made of a tensor, or one that requires grad")
     arguments = {name: value.constant() for name, value in options.items()}
+    opened = tensor_of_numbers(tx, data, arguments.get("dtype"))
+    if opened is not None and not arguments.keys() - {"dtype"}:
+        return tx.call_in_graph("call_method", "clone", [opened], {})
     try:
         made = tensor(data.snapshot(), **arguments)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -16,7 +16,7 @@ from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.construction import SuperValue
 from rushlight.dynamo.values.objects import ObjectValue
-from rushlight.dynamo.values.open_quotients import converted, is_open_number
+from rushlight.dynamo.values.open_floats import converted, is_open_float
 from rushlight.dynamo.values.texts import formatted, text_of
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _conversion(kind: type) -> Callable:
     def convert(tx: Translator, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], ObjectValue):
             return args[0].method(tx, f"__{kind.__name__}__", [], {})
-        if len(args) == 1 and not kwargs and is_open_number(args[0]):
+        if len(args) == 1 and not kwargs and is_open_float(args[0]):
             return converted(tx, kind, args[0])
         return fold(kind, *args, **kwargs)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rushlight.dynamo.errors import Raised
 from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.values import open_floats
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
@@ -121,6 +122,9 @@ def _extreme(symbol: str, name: str) -> Callable:
                 return default
             raise raised(ValueError(f"{name}() iterable argument is empty"))
         has_key = not (key.is_constant() and key.constant() is None)
+        opened = None if has_key else open_floats.extreme(name, candidates)
+        if opened is not None:
+            return opened
         best = candidates[0]
         best_key = key.call(tx, [best], {}) if has_key else best
         for value in candidates[1:]:

@@ -1,0 +1,177 @@
+"""Calls of the library that take a tensor where eager takes a number: one whose value is open, or known at run time only.
+
+In: a call with tracked arguments. Out: the same call, with a tensor without dimensions in the place of each open float that may
+be one; such tensors are inputs of the graph. What is filled with a tensor's value is made first.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core.dtype import bfloat16, bool_, dtype, float16, float32, float64, get_default_dtype, int64
+from rushlight.dynamo.sources import NumberTensor
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import ConstantValue
+from rushlight.dynamo.values.open_floats import OpenFloat, OpenFloatValue, is_open_float, open_float
+from rushlight.dynamo.values.open_quotients import OpenQuotientValue
+from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.dynamo.values.symbolic import SymbolicValue
+from rushlight.dynamo.values.tensor import TensorValue
+from rushlight.ops.construct import tensor
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+_OPEN = (OpenFloatValue, OpenQuotientValue)
+# What the library's operations on a tensor and a number are called: operators, functions and methods.
+_ARITHMETIC = frozenset("add sub mul truediv div true_divide subtract multiply divide pow mod remainder".split())
+_IN_PLACE = frozenset("iadd isub imul itruediv add_ sub_ mul_ div_ pow_ fill_".split())
+_COMPARISONS = frozenset("lt le gt ge eq ne less less_equal greater greater_equal not_equal".split())
+_BOUNDED = frozenset("clamp clip clamp_ clip_ clamp_min clamp_max".split())
+_SELECTIONS = frozenset("where masked_fill masked_fill_ lerp lerp_".split())
+_OF_TENSORS = _ARITHMETIC | _IN_PLACE | _COMPARISONS | _BOUNDED | _SELECTIONS
+_FILLS = {"full": 1, "full_like": 1, "new_full": 2}  # with the position of the number
+_SUMS = frozenset("add sub add_ sub_".split())
+_OPERANDS = frozenset("other exponent min max value".split())  # what numbers are called, given by keyword
+_HALVES, _EXACT = (float16, bfloat16), (float32, float64)
+
+
+def call_with_tensors(tx: Translator, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+    """The call with tensors in the place of numbers; None where it takes none, or where that would change results."""
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    if name in _FILLS:
+        return _filled(tx, op, target, args, kwargs, _FILLS[name])
+    values = [*args, *kwargs.values()]
+    if any(type(value) in _OPEN for value in values) or _makes_a_float(name, args):
+        return _with_numbers_as_tensors(tx, name, op, target, args, kwargs)
+    if name in _BOUNDED and _has_mixed_bounds(values):
+        return _with_numbers_as_tensors(tx, name, op, target, args, kwargs)
+    return None
+
+
+def _makes_a_float(name: str, args: list[Value]) -> bool:
+    """Whether eager makes a float of an open integer: as dividend, or as base of a power of floats."""
+    if name not in ("truediv", "pow") or type(args[0]) is not SymbolicValue:
+        return False
+    return name == "truediv" or args[1].fake.dtype.is_floating_point
+
+
+def _has_mixed_bounds(values: list[Value]) -> bool:
+    """Whether one bound is a number and the other a tensor that eager takes the number of."""
+    tensors = [value.fake for value in values if isinstance(value, TensorValue)]
+    if len(values) != 3 or len(tensors) != 2 or type(values[0]) is not TensorValue:
+        return False
+    return tensors[0].dim() > 0 and not (tensors[1].dim() or tensors[1].requires_grad)
+
+
+def _filled(
+    tx: Translator, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], position: int
+) -> Value | None:  # fmt: skip
+    """`full` and its like, where they are given what is no constant."""
+    fill = kwargs.get("fill_value", args[position] if len(args) > position else None)
+    is_tensor = isinstance(fill, TensorValue) and not (fill.fake.dim() or fill.fake.requires_grad)
+    if not is_tensor and type(fill) not in _OPEN:
+        return None
+    chosen = kwargs["dtype"].constant() if "dtype" in kwargs else None
+    own = args[0].fake.dtype if args and isinstance(args[0], TensorValue) else None
+    kind = chosen or own or (_of_number(fill.fake.dtype) if is_tensor else get_default_dtype())
+    if (fill.fake.dtype.is_complex and not kind.is_complex) if is_tensor else not kind.is_floating_point:
+        return None
+    blank = ConstantValue(0)
+    given = [blank if value is fill else value for value in args]
+    named = {key: blank if value is fill else value for key, value in kwargs.items()} | {"dtype": ConstantValue(kind)}
+    made = tx.call_in_graph(op, target, given, named)
+    return tx.call_in_graph("call_method", "fill_", [made, _as_tensor(tx, fill, kind, False)], {})
+
+
+def _of_number(kind: dtype) -> dtype:
+    """The dtype that `full` chooses for a number, as `item()` gives one of a tensor."""
+    if kind.is_complex:
+        return get_default_dtype().to_complex()
+    return get_default_dtype() if kind.is_floating_point else kind if kind is bool_ else int64
+
+
+def _with_numbers_as_tensors(
+    tx: Translator, name: str, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]
+) -> Value | None:  # fmt: skip
+    if name in _SUMS and list(kwargs) == ["alpha"] and len(args) == 2:
+        return _scaled(tx, op, target, args, kwargs["alpha"])
+    kinds = {value.fake.dtype for value in _promoted(name, args) if isinstance(value, TensorValue)}
+    if name not in _OF_TENSORS or len(kinds) != 1 or not kwargs.keys() <= _OPERANDS:
+        return None
+    kind = kinds.pop()
+    if kind in _HALVES and name in _ARITHMETIC and isinstance(args[0], TensorValue):
+        return _of_halves(tx, op, target, args, kwargs, kind)
+    number_kind = kind if kind.is_floating_point else kind.to_real() if kind.is_complex else get_default_dtype()
+    if number_kind is not kind and name not in _ARITHMETIC | _COMPARISONS:
+        return None  # what is stored would be rounded another way
+    as_tensors = name in _BOUNDED  # whose bounds are numbers or tensors, both alike
+    given = [_as_tensor(tx, value, number_kind, as_tensors) for value in args]
+    named = {key: _as_tensor(tx, value, number_kind, as_tensors) for key, value in kwargs.items()}
+    if any(type(value) in _OPEN for value in [*given, *named.values()]):
+        return None
+    return tx.call_in_graph(op, target, given, named)
+
+
+def _promoted(name: str, args: list[Value]) -> list[Value]:
+    """The operands whose dtypes decide that of the result."""
+    if name == "where":
+        return args[1:]
+    return args[:1] if name in _SELECTIONS | _BOUNDED else args
+
+
+def _scaled(tx: Translator, op: str, target: Any, args: list[Value], alpha: Value) -> Value | None:
+    """`add` or `sub` of a multiple."""
+    if not all(isinstance(value, TensorValue) and value.fake.dtype in _EXACT for value in args):
+        return None
+    multiple = tx.call_in_graph("call_function", operator.mul, [args[1], alpha], {})
+    return tx.call_in_graph(op, target, [args[0], multiple], {})
+
+
+def _of_halves(tx: Translator, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], kind: dtype) -> Value:
+    """A call on a half and a number behind it: eager computes in float32, where a number in front is rounded first."""
+    wide = [
+        tx.call_in_graph("call_method", "to", [value, ConstantValue(float32)], {}) if isinstance(value, TensorValue) else value
+        for value in args
+    ]
+    return tx.call_in_graph("call_method", "to", [tx.call_in_graph(op, target, wide, kwargs), ConstantValue(kind)], {})
+
+
+def _as_tensor(tx: Translator, value: Value, kind: dtype, constants_too: bool) -> Value:
+    if type(value) in (*_OPEN, SymbolicValue) or (constants_too and type(value) is ConstantValue and value.value is not None):
+        number = open_float(value)
+        return value if number is None else number_tensor(tx, number, kind)
+    return value
+
+
+def number_tensor(tx: Translator, number: OpenFloat, kind: dtype) -> Value:
+    """A number as an input of the graph."""
+    return _input(tx, number.hint, number.text, number.symbols, kind)
+
+
+def _input(tx: Translator, hint: Any, text: str, symbols: frozenset, kind: dtype) -> Value:
+    make = tx.guards.name(tensor, "tensor")
+    source = NumberTensor(text, f"{make}({text}, dtype={tx.guards.name(kind, kind.name)})", symbols)
+    return tx.session.number_tensor(hint, kind, source)
+
+
+def tensor_of_numbers(tx: Translator, data: Value, kind: dtype | None) -> Value | None:
+    """`torch.tensor(data)` where numbers in it are open: an input of the graph; None where none is, or not all are numbers."""
+    found = _written(data)
+    if found is None or not found[2]:
+        return None
+    hint, text, leaves = found
+    symbols = frozenset().union(*[number.symbols for number in leaves])
+    return _input(tx, hint, text, symbols, kind or tensor(hint).dtype)
+
+
+def _written(data: Value) -> tuple[Any, str, list[OpenFloat]] | None:
+    """What numbers in lists are in the example, their text, and the open ones; None for anything else."""
+    if isinstance(data, SequenceValue):
+        parts = [_written(item) for item in data.items]
+        if None in parts:
+            return None
+        return [part[0] for part in parts], f"[{', '.join([part[1] for part in parts])}]", sum([part[2] for part in parts], [])
+    number = open_float(data)
+    return None if number is None else (number.hint, number.text, [number] if is_open_float(data) else [])
