@@ -54,3 +54,21 @@ def test_lower_precision_agrees_with_torch(sample: Sample, name: str):
         assert (tuple(got.shape), repr(got.dtype)) == (tuple(want.shape), repr(want.dtype))
         scale = max(1.0, float(np.abs(array_of(want)).max(initial=0)))
         np.testing.assert_allclose(array_of(got), array_of(want), rtol=tolerance, atol=tolerance * scale)
+
+
+MIXED = {
+    "mul": lambda a, b: a * b, "add": lambda a, b: a + b, "sub": lambda a, b: b - a, "div": lambda a, b: a / (b + 1),
+    "power": lambda a, b: a ** (b * 0.1), "multiple": lambda a, b: b.add(a, alpha=2), "in place": lambda a, b: b.clone().mul_(a),
+    "equal": lambda a, b: a == a.to(b.dtype), "element": lambda a, b: b * a[777], "of half": lambda a, b: a * b[3],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", MIXED.values(), ids=MIXED)
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_integers_are_rounded_to_the_half_beside_them(function, kind):
+    torch = pytest.importorskip("torch")
+    found, expected = [
+        function(library.arange(1000) * 7, ((library.arange(1000) % 37 + 1) / 8).to(getattr(library, kind)))
+        for library in (rl, torch)
+    ]
+    assert str(found.dtype).endswith(str(expected.dtype).removeprefix("torch.")) and found.tolist() == expected.tolist()

@@ -103,6 +103,8 @@ def apply(
     are written to `out` where that has the result's shape and dtype, to a new tensor otherwise.
     NotImplementedError where NumPy does not know the operation for the dtype.
     """
+    if compute.numpy is not compute.compute:
+        operands = tuple([_rounded(value, compute) for value in operands])
     sizes, strides = layout_of(operands)
     if out is None or out._impl.sizes != sizes or out._impl.dtype is not result:
         out = wrap(empty_impl(sizes, result, strides))
@@ -121,6 +123,12 @@ def apply(
             raise
         raise not_implemented(f"{ufunc.__name__}_cpu", compute) from None
     return out
+
+
+def _rounded(value: object, half: dtype) -> object:
+    """An operand of an operation on halves, whose integers are rounded to halves before float32 computes with them."""
+    is_integral = isinstance(value, Tensor) and value._impl.dtype.is_integral and value._impl.sizes
+    return make(value._impl.array, half) if is_integral else value
 
 
 def _argument(value: object, compute: dtype) -> np.ndarray | np.generic | float:
