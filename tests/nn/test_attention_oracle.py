@@ -21,6 +21,8 @@ def attend(torch, q, k, v, mask=None, **options):
     ((2, 3, 4, 8), (2, 3, 5, 8), (2, 3, 5, 6)),
     ((3, 4, 8), (3, 5, 8), (3, 5, 8)),
     ((4, 8), (5, 8), (5, 8)),
+    ((2, 3, 4, 0), (2, 3, 5, 0), (2, 3, 5, 6)),
+    ((2, 3, 4, 0), (2, 3, 5, 0), (2, 3, 5, 0)),
 ])  # fmt: skip
 def test_scaled_dot_product_attention(shapes):
     q, k, v = arrays(*shapes)
@@ -31,6 +33,14 @@ def test_scaled_dot_product_attention(shapes):
     agree(lambda torch, *t: attend(torch, *t, torch.from_numpy(mask)), q, k, v)
     agree(lambda torch, *t: attend(torch, *t, torch.from_numpy(mask > 0)), q, k, v)
     agree(attend, q, k, v, mask)
+
+
+def test_heads_of_size_zero_compiled():
+    q, v = rushlight.ones(2, 3, 4, 0, requires_grad=True), rushlight.randn(2, 3, 4, 5, requires_grad=True)
+    found = rushlight.compile(attend)(rushlight, q, q, v)
+    rushlight.testing.assert_close(found, attend(rushlight, q, q, v))
+    found.sum().backward()
+    assert q.grad.shape == q.shape and rushlight.allclose(v.grad, rushlight.ones(2, 3, 4, 5))
 
 
 def test_masked_out_rows_give_zeros():

@@ -42,7 +42,7 @@ def _parameters(query: TensorBox, key: TensorBox, is_causal: bool, scale: float 
     depth = int(depth)  # the kernel is compiled for one depth
     return {
         "batch": batch, "heads": heads, "rows_each": rows, "keys": key.size[2], "depth": depth, "causal": bool(is_causal),
-        "scale": 1.0 / math.sqrt(depth) if scale is None else scale,
+        "scale": 1.0 / math.sqrt(max(depth, 1)) if scale is None else scale,
     }  # fmt: skip
 
 

@@ -238,7 +238,7 @@ def _merge_masks(attn_mask: Tensor | None, key_padding_mask: Tensor | None, batc
 
 
 def _attend_with_weights(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float):
-    scores = (q * math.sqrt(1.0 / q.shape[-1])).matmul(k.transpose(-2, -1))
+    scores = (q * math.sqrt(1.0 / max(q.shape[-1], 1))).matmul(k.transpose(-2, -1))
     attention = softmax(scores if mask is None else scores + mask, -1)
     if dropout_p > 0.0:
         attention = dropout(attention, dropout_p)

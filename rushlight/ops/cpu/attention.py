@@ -29,7 +29,7 @@ def _heads(query: Tensor, key: Tensor) -> Iterator[tuple[int, slice]]:
 
 
 def _scale(query: Tensor, scale: float | None) -> float:
-    return 1 / math.sqrt(query._impl.sizes[3]) if scale is None else scale
+    return 1 / math.sqrt(max(query._impl.sizes[3], 1)) if scale is None else scale
 
 
 def _bias(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Tensor | None) -> np.ndarray | None:

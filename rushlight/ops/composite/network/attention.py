@@ -88,7 +88,7 @@ def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
 
 
 def _written_out(query, key, value, mask, dropout_p: float, is_causal: bool, scale: float | None):
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale  # heads of size 0 score 0
     scores = (query * scale).matmul(key.transpose(-2, -1))
     if is_causal:
         later = arange(query, key.shape[-2]) > arange(query, query.shape[-2]).unsqueeze(1)
