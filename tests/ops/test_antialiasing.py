@@ -41,3 +41,27 @@ def test_means_under_a_filter(mode, sizes, output):
 def test_gradient_over_several_blocks():
     image = torch.randn(1, 1, 3, 100, dtype=torch.float64, requires_grad=True)
     assert gradcheck(lambda x: F.interpolate(x, (2, 70), mode="bilinear", antialias=True), (image,))
+
+
+@pytest.mark.parametrize("mode", FILTERS)
+@pytest.mark.parametrize("options", [{"size": (6, 7)}, {"size": (6, 7), "align_corners": True}, {"scale_factor": 0.5}], ids=str)
+def test_open_sizes_are_captured_once(mode, options):
+    def resize(image):
+        return F.interpolate(image, mode=mode, antialias=True, **options)
+
+    graphs = []
+    compiled = torch.compile(resize, fullgraph=True, backend=lambda module, inputs: graphs.append(module) or module.forward)
+    for sizes in ((8, 9), (9, 11), (130, 17), (5, 8)):
+        image = torch.randn(1, 3, *sizes, requires_grad=True)
+        found, expected = compiled(image), resize(image)
+        torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(*[torch.autograd.grad(made.square().sum(), image)[0] for made in (found, expected)])
+    assert len(graphs) == 2
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.25, 2, 0.7])
+def test_bytes_and_open_sizes(scale):
+    compiled = torch.compile(lambda image: F.interpolate(image, scale_factor=scale, mode="bilinear", antialias=True))
+    for size in (8, 9, 31):
+        image = torch.randint(0, 256, (1, 3, size, size + 2), dtype=torch.uint8)
+        assert torch.equal(compiled(image), F.interpolate(image, scale_factor=scale, mode="bilinear", antialias=True))

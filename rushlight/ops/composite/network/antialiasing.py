@@ -1,7 +1,8 @@
 """Antialiased resizing: every output is a normalised sum over all inputs under a filter as wide as an output element.
 
 Columns come first, then rows. Each dimension is a product with a matrix of weights (outputs by inputs), which depends on the
-sizes alone; it is taken in blocks of outputs, since far from its diagonal there is nothing.
+sizes alone; it is taken in blocks of outputs, since far from its diagonal there is nothing. Of sizes that a capture leaves open
+nobody knows how wide filters are, and the matrix is made and taken whole.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 from collections.abc import Callable
 
 from rushlight.core.dtype import float64, int64, uint8
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import arange, aten
 from rushlight.ops.composite.network.upsampling import (
@@ -23,6 +25,7 @@ from rushlight.ops.composite.network.upsampling import (
 )
 from rushlight.ops.registry import composite
 
+Ratio = float | Tensor
 _BLOCK = 64
 _SLOPE = -0.5  # Keys 1981, here without the adjustment that plain bicubic upsampling has
 
@@ -37,30 +40,56 @@ def _cubic(distance: Tensor) -> Tensor:
     return aten.where.self(distance < 1, near, aten.where.self(distance < 2, far, aten.zeros_like.default(distance)))
 
 
+def _filters(x: Tensor, size: int, output: int, ratio: Ratio, stretch: Ratio, radius: int) -> tuple[Tensor, ...]:
+    """For each output of one dimension, its centre, the first input of its filter, and that behind it: all (output, 1)."""
+    centre = ((arange(x, output).to(exact_type(x)) + 0.5) * ratio).unsqueeze(1)
+    first = (centre - radius * stretch + 0.5).trunc().clamp(min=0)
+    return centre, first, (centre + radius * stretch + 0.5).trunc().clamp(max=size)
+
+
+def _matrix(x: Tensor, size: int, output: int, ratio: Ratio, kernel: Callable, radius: int) -> Tensor:
+    """The weights of all inputs for each output: (output, size)."""
+    stretch = ratio.clamp(min=1.0) if isinstance(ratio, Tensor) else max(ratio, 1.0)
+    centre, first, behind = _filters(x, size, output, ratio, stretch, radius)
+    source = arange(x, size).to(centre.dtype)
+    weights = kernel(((source - centre + 0.5) * (1.0 / stretch)).abs()).masked_fill((source < first) | (source >= behind), 0)
+    return weights / weights.sum(1, True)
+
+
 def _taps(x: Tensor, size: int, output: int, ratio: float, kernel: Callable, radius: int) -> tuple[Tensor, Tensor]:
     """For each output of one dimension, which inputs it reads, ascending, and their weights: both (output, taps).
 
     There are as many taps as the widest filter has; those that lie behind an output's filter weigh nothing.
     """
     stretch = max(ratio, 1.0)
-    exact = exact_type(x)
-    centre = ((arange(x, output).to(exact) + 0.5) * ratio).unsqueeze(1)
-    first = (centre - radius * stretch + 0.5).trunc().clamp(min=0)
-    behind = (centre + radius * stretch + 0.5).trunc().clamp(max=size)
-    source = first + arange(x, min(2 * math.ceil(radius * stretch) + 1, size)).to(exact)
+    centre, first, behind = _filters(x, size, output, ratio, stretch, radius)
+    source = first + arange(x, min(2 * math.ceil(radius * stretch) + 1, size)).to(centre.dtype)
     weights = kernel(((source - centre + 0.5) * (1.0 / stretch)).abs()).masked_fill(source >= behind, 0)
     return source.clamp(max=size - 1).to(int64), weights / weights.sum(1, True)
 
 
-def _along(x: Tensor, dim: int, output: int, ratio: float, kernel: Callable, radius: int) -> Tensor:
+def _along(x: Tensor, dim: int, output: int, ratio: Ratio, kernel: Callable, radius: int) -> Tensor:
     """Resize one of the last two dimensions."""
-    size, is_bytes = x.shape[dim], x.dtype is uint8
-    places, weights = _taps(x, size, output, ratio, kernel, radius)
+    size, is_bytes, is_open = x.shape[dim], x.dtype is uint8, SymInt in (type(x.shape[dim]), type(output))
+    if is_open:
+        weights = _matrix(x, size, output, ratio, kernel, radius)
+    else:
+        places, weights = _taps(x, size, output, ratio, kernel, radius)
     if is_bytes:
         x = x.to(float64)
         weights, unit = in_fixed_point(weights)
-    nothing = aten.zeros.default([output, size], dtype=x.dtype, device=x.device)
-    matrix = aten.scatter_add.default(nothing, 1, places, weights.to(x.dtype))
+    weights = weights.to(x.dtype)
+    if is_open:
+        whole = weights.matmul(x) if dim == 2 else x.matmul(weights.t())
+    else:
+        nothing = aten.zeros.default([output, size], dtype=x.dtype, device=x.device)
+        whole = _in_blocks(x, dim, aten.scatter_add.default(nothing, 1, places, weights), ratio, radius)
+    return to_bytes(whole, unit).to(uint8) if is_bytes else whole
+
+
+def _in_blocks(x: Tensor, dim: int, matrix: Tensor, ratio: float, radius: int) -> Tensor:
+    """The product with a matrix of weights, which are near its diagonal."""
+    output, size = matrix.shape
     parts = []
     for first in range(0, output, _BLOCK):
         last = min(first + _BLOCK, output)
@@ -68,8 +97,7 @@ def _along(x: Tensor, dim: int, output: int, ratio: float, kernel: Callable, rad
         low, high = max(int((first + 0.5) * ratio - reach), 0), min(int((last - 0.5) * ratio + reach) + 1, size)
         block, met = matrix[first:last, low:high], aten.slice.Tensor(x, dim, low, high)
         parts.append(block.matmul(met) if dim == 2 else met.matmul(block.t()))
-    whole = parts[0] if len(parts) == 1 else aten.cat.default(parts, dim)
-    return to_bytes(whole, unit).to(uint8) if is_bytes else whole
+    return parts[0] if len(parts) == 1 else aten.cat.default(parts, dim)
 
 
 def _resize(x: Tensor, output_size, align_corners: bool, scales: tuple, kernel: Callable, radius: int) -> Tensor:

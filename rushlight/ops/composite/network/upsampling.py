@@ -13,6 +13,7 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
+_LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**20, 2**10
 CUBIC = -0.75  # Keys 1981: the slope of the cubic convolution kernel at distance 1
 
 
@@ -30,8 +31,10 @@ def _quotient(x, dividend: int, divisor: int):
 
 
 def scaled_size(size: int, scale: float) -> int:
-    """`int(size * scale)`, also of a symbolic size where the scale is a whole number."""
-    return size * int(scale) if float(scale).is_integer() else int(size * scale)
+    """`int(size * scale)`, also of a symbolic size where the scale is a fraction of few digits: the product is exact."""
+    numerator, denominator = float(scale).as_integer_ratio()
+    is_exact = 0 <= numerator <= _LARGEST_NUMERATOR and denominator <= _LARGEST_DENOMINATOR
+    return size * numerator // denominator if is_exact else int(size * scale)
 
 
 def _output_sizes(x, output_size, dims: int) -> list[int]:
