@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rushlight._C import skip_code
 
-def runs_as_it_is(reason: str) -> Callable[[Callable], Callable]:
-    """A decorator of methods that compiled functions call and do not follow; `reason` is what logs say then."""
+
+def runs_as_it_is(reason: str, with_callees: bool = False) -> Callable[[Callable], Callable]:
+    """A decorator of functions that compiled functions call and do not follow; `reason` is what logs say then. `with_callees`
+    says that nothing which they call is worth being captured either."""
 
     def decorate(function: Callable) -> Callable:
         function._rushlight_disabled = reason
+        if with_callees:
+            skip_code(function.__code__, True)
         return function
 
     return decorate

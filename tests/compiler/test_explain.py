@@ -128,3 +128,20 @@ def test_graphs_and_breaks_are_as_many_as_torch_finds(program):
     assert ours.graph_count == theirs.graph_count
     found, wanted = ({reason.user_stack[-1].lineno for reason in one.break_reasons} for one in (ours, theirs))
     assert found == wanted
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_packed_sequences_are_steps_of_eager(kind):
+    layer, readout = kind(4, 8, num_layers=2, batch_first=True), nn.Linear(8, 2)
+
+    def read(x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        return readout(nn.utils.rnn.pad_packed_sequence(layer(packed)[0], batch_first=True)[0])
+
+    x, lengths = torch.randn(3, 5, 4), torch.tensor([5, 2, 3])
+    found = torch._dynamo.explain(read)(x, lengths)
+    assert found.graph_count == 1 and all("runs as it is" in reason.reason for reason in found.break_reasons)
+    compiled = torch.compile(read)
+    for size in (3, 4):
+        x, lengths = torch.randn(size, 5, 4), torch.arange(size) + 2
+        torch.testing.assert_close(compiled(x, lengths), read(x, lengths))

@@ -7,6 +7,7 @@ import numbers
 import warnings
 from typing import Any
 
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.nn import init
@@ -212,6 +213,7 @@ class RNNBase(Module):
         output, state = self._run(input.unsqueeze(place), self._unbatched_state(input, hx), None)
         return output.squeeze(place), self._state([part.squeeze(1) for part in self._parts(state)])
 
+    @runs_as_it_is("how many sequences each step of a packed batch has is in a tensor", with_callees=True)
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         data, batch_sizes, order, inverse = packed
         state = self._zeros(data, int(batch_sizes[0])) if hx is None else self.permute_hidden(hx, order)

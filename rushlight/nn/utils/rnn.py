@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from rushlight.core.dtype import int64
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules.conversion import parse_to_arguments
 from rushlight.ops.construct import tensor as make_tensor
@@ -111,6 +112,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return aten.empty_like.default(positions).scatter_(0, permutation, positions)
 
 
+@runs_as_it_is("the size of a packed batch depends on lengths in a tensor", with_callees=True)
 def pack_padded_sequence(
     input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
@@ -129,6 +131,7 @@ def pack_padded_sequence(
     return PackedSequence(data, batch_sizes, order)
 
 
+@runs_as_it_is("lengths of sequences depend on the values in a packed batch", with_callees=True)
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
