@@ -96,3 +96,8 @@ def test_vectors_and_constant_matrices():
     with torch.no_grad():
         assert "rl::gemm(1L" in source_of(torch.nn.Linear(96, 64), torch.zeros(1, 96))
         assert "rl::gemm" not in source_of(torch.nn.Linear(96, 1), torch.zeros(20, 96))
+
+
+def test_first_power_is_what_it_is_taken_of():
+    """The gradient of a square holds one."""
+    assert "rl::pow" not in source_of(lambda x: x**1 * 2.0, torch.zeros(40))

@@ -191,6 +191,7 @@ def test_embeddings_of_other_dtypes(kind):
     torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.filterwarnings("error")
 def test_open_sizes_of_scatters():
     compiled = torch.compile(lambda t, i, r: (t + 1).index_add(0, i, r * 2), fullgraph=True, dynamic=True)
     for rows, count, columns in ((5, 7, 20), (9, 3, 4), (30, 100, 33)):

@@ -19,7 +19,7 @@ from rushlight.inductor.codegen.types import literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Value, substitute, walk
 from rushlight.inductor.ordered_loops import Position, Scan, Scatter, Sort
 from rushlight.inductor.scheduler import Group
-from rushlight.inductor.sizes import as_size, hint, product, quotient, rounded_up, stride_along
+from rushlight.inductor.sizes import as_size, product, quotient, rounded_up, stride_along
 
 FEW_PARTS = 8  # places that never meet, of which at least so many are shared among the threads
 WIDE_ROW = 32  # points side by side that threads share by their places
@@ -93,7 +93,7 @@ class ScatterKernel(LoopKernel):
 
     def _is_much_work(self, inner: Var | None) -> bool:
         """Whether a point, or a row of them, is more work than to find out whose it is, which every thread does for all."""
-        if inner is not None and hint(inner.extent) >= WIDE_ROW:
+        if inner is not None and (not isinstance(inner.extent, int) or inner.extent >= WIDE_ROW):
             return True
         return any(isinstance(node, Call) and node.name not in CHEAP for node in walk(self.loop.body))
 

@@ -187,6 +187,8 @@ def power(graph, self, exponent):
     kind = graph.promote(self, exponent)
     if isinstance(self, TensorBox) and not isinstance(exponent, TensorBox | SymInt) and exponent in _SMALL_POWERS:
         return _repeated_product(graph, self, int(exponent), kind)
+    if isinstance(self, TensorBox) and not isinstance(exponent, TensorBox | SymInt) and exponent == 1:
+        return graph.pointwise(self.size, kind, lambda index: cast(self.value(index), kind))
     if isinstance(exponent, float) and exponent == 0.5:
         return graph.elementwise("sqrt", kind, kind, self)
     return graph.elementwise("pow", kind, kind, self, exponent)
