@@ -9,6 +9,7 @@ from rushlight.autograd.backward import backward as run
 from rushlight.autograd.node import HookHandle, Node
 from rushlight.autograd.view_history import gradient_edge, refresh_view
 from rushlight.core.tensor import Tensor
+from rushlight.ops.batching.layout import is_batched
 
 
 def backward(
@@ -37,6 +38,7 @@ def is_leaf(self: Tensor) -> bool:
 
 def register_hook(self: Tensor, hook: Callable) -> HookHandle:
     """Call `hook(grad)` when this tensor's gradient is computed; what it returns, if anything, replaces the gradient."""
+    _check_not_batched(self, "register_hook")
     if not self.requires_grad:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
     node, index = gradient_edge(self)
@@ -46,6 +48,11 @@ def register_hook(self: Tensor, hook: Callable) -> HookHandle:
     if meta.hooks is None:
         meta.hooks = node.make_hooks().tensor[0] = {}
     return HookHandle(meta.hooks, hook)
+
+
+def _check_not_batched(tensor: Tensor, name: str) -> None:
+    if is_batched(tensor):
+        raise RuntimeError(f"{name}() inside a vmap: the gradient of one example is not to be seen; call it outside")
 
 
 def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> HookHandle:
@@ -62,6 +69,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> HookHand
 
 def retain_grad(self: Tensor) -> None:
     """Keep the gradient of this non-leaf in `.grad`, as it is after this tensor's hooks."""
+    _check_not_batched(self, "retain_grad")
     if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
     node = self.grad_fn

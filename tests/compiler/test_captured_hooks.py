@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import rushlight as torch
@@ -204,3 +207,26 @@ def test_a_step_of_training(backend):  # noqa: F811
     explained = torch._dynamo.explain(step)(first, torch.optim.SGD(first.parameters(), lr=0.05), batches[0])
     assert "backward" in explained.break_reasons[0].reason
     assert "Square" in [node.target.__name__ for node in explained.graphs[0].graph.nodes if hasattr(node.target, "__name__")]
+
+
+FIRST_MAP = """
+import rushlight as torch
+
+compiled = torch.compile(lambda a: a * 2, backend="eager")
+compiled(torch.ones(3))  # dynamo's handlers know the methods of Tensor from here on
+assert torch.vmap(lambda x: x * 2)(torch.ones(3)).tolist() == [2.0] * 3
+
+def hooked(a):
+    b = a * 3
+    b.register_hook(lambda grad: grad * 5)
+    return b.sum()
+
+a = torch.ones(3, requires_grad=True)
+torch.compile(hooked, backend="eager", fullgraph=True)(a).backward()
+print(a.grad.tolist())
+"""
+
+
+def test_hooks_after_the_first_map_of_a_process():
+    ran = subprocess.run([sys.executable, "-c", FIRST_MAP], capture_output=True, text=True)
+    assert ran.stdout == "[15.0, 15.0, 15.0]\n", ran.stderr

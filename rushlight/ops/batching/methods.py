@@ -37,18 +37,6 @@ def _no_storage(name: str) -> Callable:
     return checked
 
 
-def _no_hooks(name: str) -> Callable:
-    plain = getattr(Tensor, name)
-
-    @functools.wraps(plain)
-    def checked(self: Tensor, *args: object, **kwargs: object) -> object:
-        if is_batched(self):
-            raise RuntimeError(f"{name}() inside a vmap: the gradient of one example is not to be seen; call it outside")
-        return plain(self, *args, **kwargs)
-
-    return checked
-
-
 def _install() -> None:
     plain_repr, plain_bool, plain_requires_grad = Tensor.__repr__, Tensor.__bool__, Tensor.requires_grad_
     plain_data = vars(Tensor)["data"]
@@ -81,8 +69,6 @@ def _install() -> None:
         setattr(Tensor, name, _of_value(name))
     for name in ("numpy", "tolist", "data_ptr", "untyped_storage", "storage"):
         setattr(Tensor, name, _no_storage(name))
-    for name in ("register_hook", "retain_grad"):
-        setattr(Tensor, name, _no_hooks(name))
 
 
 _install()
