@@ -31,19 +31,19 @@ from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 
+KINDS = ("primal", "extra", "output")  # of what is saved, in the order in which csrc/compiled_history.c takes them
+TWICE = (
+    "torch.compile with aot_autograd does not currently support double backward of a program that {reason}: the program cannot "
+    "be run again for it. Leave this part out of the compiled function, or call backward() without create_graph=True."
+)
+
+
 class RunnablePart(NamedTuple):
     """A `BackwardPart` that a backend has built."""
 
     run: Callable
     saved: list[int]
     gradients: list[int]
-
-
-KINDS = ("primal", "extra", "output")  # of what is saved, in the order in which csrc/compiled_history.c takes them
-TWICE = (
-    "torch.compile with aot_autograd does not currently support double backward of a program that {reason}: the program cannot "
-    "be run again for it. Leave this part out of the compiled function, or call backward() without create_graph=True."
-)
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ class SideEffects:
     def apart(self) -> Iterator[list[Value]]:
         """Where the program runs at another time than its surroundings: a change of something from outside is a graph break in
         the block, and the values that the program made itself and changes there are listed."""
-        self._apart = []
+        around, self._apart = self._apart, []
         try:
             yield self._apart
         finally:
-            self._apart = None
+            self._apart = around
 
     def mutates(self, value: Value) -> None:
         """The program changes a value; of those that it made itself nothing need be remembered."""

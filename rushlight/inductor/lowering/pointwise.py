@@ -179,7 +179,7 @@ def div_mode(graph, self, other, *, rounding_mode):
     return quotient if kind.is_integral else graph.elementwise("trunc", kind, kind, quotient)
 
 
-_SMALL_POWERS = (2, 3, 4)
+_SMALL_POWERS = (1, 2, 3, 4)
 
 
 @lowering("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
@@ -187,8 +187,6 @@ def power(graph, self, exponent):
     kind = graph.promote(self, exponent)
     if isinstance(self, TensorBox) and not isinstance(exponent, TensorBox | SymInt) and exponent in _SMALL_POWERS:
         return _repeated_product(graph, self, int(exponent), kind)
-    if isinstance(self, TensorBox) and not isinstance(exponent, TensorBox | SymInt) and exponent == 1:
-        return graph.pointwise(self.size, kind, lambda index: cast(self.value(index), kind))
     if isinstance(exponent, float) and exponent == 0.5:
         return graph.elementwise("sqrt", kind, kind, self)
     return graph.elementwise("pow", kind, kind, self, exponent)
@@ -197,6 +195,8 @@ def power(graph, self, exponent):
 def _repeated_product(graph: GraphBuilder, self: TensorBox, exponent: int, kind) -> TensorBox:
     def inner(index):
         base = cast(self.value(index), kind)
+        if exponent == 1:
+            return base
         square = call("mul", kind, base, base)
         if exponent == 2:
             return square

@@ -287,13 +287,18 @@ template <class V> RL_INLINE V asin_reduced(V t, V square) {
   return polynomial(square, 0.1666666f, 0.07500511f, 0.04451572f, 0.031817608f, 0.014402615f, 0.037565187f) * square * t + t;
 }
 
-// Above 1/2, by half of the angle: cos a = 1 - 2 sin^2(a / 2).
+// The arc sine of 0 <= size <= 1; where it is large, above 1/2, half of the arc cosine: cos a = 1 - 2 sin^2(a / 2).
+template <class V, class M> RL_INLINE V nearer_arc(V size, M large) {
+  const V square = where(large, 0.5f - size * 0.5f, size * size);
+  return asin_reduced(where(large, sqrt(square), size), square);
+}
+
 template <class V> RL_INLINE V asin(V x) {
   if constexpr (!is_float<V>) return map(library::asin{}, x);
   else {
     const V size = abs(x);
     const auto large = gt(size, splat<V>(0.5f));
-    const V square = where(large, 0.5f - size * 0.5f, x * x), t = where(large, sqrt(square), size), arc = asin_reduced(t, square);
+    const V arc = nearer_arc(size, large);
     return copysign(where(large, half_pi - (arc * 2.0f - half_pi_rest), arc), x);
   }
 }
@@ -303,7 +308,7 @@ template <class V> RL_INLINE V acos(V x) {
   else {
     const V size = abs(x);
     const auto large = gt(size, splat<V>(0.5f)), left = lt(x, splat<V>(0));
-    const V square = where(large, 0.5f - size * 0.5f, x * x), t = where(large, sqrt(square), size), arc = asin_reduced(t, square);
+    const V arc = nearer_arc(size, large);
     const V steep = where(left, 2.0f * half_pi - (arc * 2.0f - 2.0f * half_pi_rest), arc * 2.0f);
     return where(large, steep, half_pi - (copysign(arc, x) - half_pi_rest));
   }
