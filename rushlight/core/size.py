@@ -10,6 +10,17 @@ def whole_number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else int(value)
 
 
+# Floats of so few digits that their products with sizes are exact.
+_LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**20, 2**10
+
+
+def short_fraction(number: float) -> tuple[int, int] | None:
+    """A finite float as numerator and denominator, where its product with any size is exact; None for others."""
+    numerator, denominator = number.as_integer_ratio()
+    is_short = abs(numerator) <= _LARGEST_NUMERATOR and denominator <= _LARGEST_DENOMINATOR
+    return (numerator, denominator) if is_short else None
+
+
 class Size(tuple):
     """A tensor's sizes. A tuple with `numel()` that stays a Size under slicing and concatenation."""
 

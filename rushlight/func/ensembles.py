@@ -9,7 +9,7 @@ from typing import Any
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils import stateless
-from rushlight.ops.batching.layout import aten
+from rushlight.ops import aten
 
 
 def functional_call(

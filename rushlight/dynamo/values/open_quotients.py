@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rushlight.core.size import short_fraction
 from rushlight.core.symbolic import SymInt
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, from_python
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
 
 Integer = SymInt | int
-# Floats of so few digits that their products with sizes are exact.
-_LARGEST_DENOMINATOR, _LARGEST_NUMERATOR = 2**10, 2**20
 
 
 class OpenQuotientValue(ConstantValue):
@@ -97,9 +96,7 @@ def fraction(value: Value) -> tuple[Integer, Integer] | None:
         return known, 1
     if type(known) is not float or not math.isfinite(known):
         return None
-    numerator, denominator = known.as_integer_ratio()
-    is_short = abs(numerator) <= _LARGEST_NUMERATOR and denominator <= _LARGEST_DENOMINATOR
-    return (numerator, denominator) if is_short else None
+    return short_fraction(known)
 
 
 def _exact(numerator: Integer, denominator: Integer) -> tuple[Integer, Integer] | None:

@@ -14,6 +14,7 @@ from rushlight.inductor.lowering.builder import GraphBuilder
 from rushlight.inductor.lowering.products import in_float32, in_type
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
+from rushlight.ops.meta.attention import default_scale
 
 Size = int | SymInt
 
@@ -42,7 +43,7 @@ def _parameters(query: TensorBox, key: TensorBox, is_causal: bool, scale: float 
     depth = int(depth)  # the kernel is compiled for one depth
     return {
         "batch": batch, "heads": heads, "rows_each": rows, "keys": key.size[2], "depth": depth, "causal": bool(is_causal),
-        "scale": 1.0 / math.sqrt(max(depth, 1)) if scale is None else scale,
+        "scale": default_scale(depth) if scale is None else scale,
     }  # fmt: skip
 
 

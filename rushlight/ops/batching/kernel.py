@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor
-from rushlight.ops.batching.layout import Levels, all_levels, aten, batch_sizes, levels_of, make_batched, tensors_in, value_of
+from rushlight.ops.batching.layout import Levels, all_levels, aten, batch_sizes, levels_of, make_batched, value_of
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 from rushlight.ops.registry import INPLACE_OF
 from rushlight.ops.registry import aten as operator
@@ -173,11 +173,6 @@ def first_example(op: OpOverload, stack: list) -> object:
     """What an operator gives for one example: the way to its errors, which speak of an example's sizes."""
     levels = all_levels(*stack)
     return invoke(op, [_example(value, levels, (0,) * len(levels)) for value in stack])
-
-
-def mapped_tensors(values: Iterable) -> list[Tensor]:
-    """The batched tensors among arguments."""
-    return [tensor for tensor in tensors_in(values) if levels_of(tensor)]
 
 
 register_fallback(DispatchKey.Batched, Kernel(_link_fallback, linked=True))

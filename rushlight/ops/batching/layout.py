@@ -7,6 +7,7 @@ what is done with a batched tensor is recorded as what is done with its value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from rushlight.core.dispatch_key import BATCHED_BIT
@@ -121,10 +122,7 @@ def folded(value: Tensor, count: int) -> Tensor:
     """A value with its `count` first dimensions as one."""
     if count == 1:
         return value
-    batch = 1
-    for size in value.shape[:count]:
-        batch *= size
-    return aten.reshape.default(value, [batch, *value.shape[count:]])
+    return aten.reshape.default(value, [math.prod(value.shape[:count]), *value.shape[count:]])
 
 
 def unfolded(value: Tensor, sizes: Sequence[int]) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,7 +11,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import empty, operand
 from rushlight.ops.cpu.products import matrix_product
-from rushlight.ops.meta.attention import check_attention, heads_inside_strides
+from rushlight.ops.meta.attention import check_attention, default_scale, heads_inside_strides
 from rushlight.ops.meta.sorting import kept_strides
 from rushlight.ops.registry import cpu
 
@@ -29,7 +28,7 @@ def _heads(query: Tensor, key: Tensor) -> Iterator[tuple[int, slice]]:
 
 
 def _scale(query: Tensor, scale: float | None) -> float:
-    return 1 / math.sqrt(max(query._impl.sizes[3], 1)) if scale is None else scale
+    return default_scale(query._impl.sizes[3]) if scale is None else scale
 
 
 def _bias(query: Tensor, key: Tensor, is_causal: bool, attn_mask: Tensor | None) -> np.ndarray | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rushlight.core.dtype import bool_, float32, float64
 from rushlight.core.strides import broadcast_shapes, strides_in_order
 from rushlight.core.tensor import Tensor
@@ -12,6 +14,11 @@ from rushlight.ops.registry import meta
 
 NAME = "scaled_dot_product_attention"
 _HEADS_INSIDE = (0, 2, 1, 3)
+
+
+def default_scale(width: int) -> float:
+    """What scores are multiplied with for heads of size `width`; those of size 0 score 0."""
+    return 1 / math.sqrt(max(width, 1))
 
 
 def check_attention(

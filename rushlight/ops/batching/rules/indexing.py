@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rushlight.core.dtype import bool_, int64, uint8
@@ -180,10 +181,7 @@ def _embedding(
 
 def _numbered(indices: Tensor, levels: Levels, sizes: Sequence[int], rows: int) -> Tensor:
     """Rows of each example as rows of all examples' tables, one below the other."""
-    examples = 1
-    for size in sizes:
-        examples = examples * size
-    start = aten.arange.start_step(0, examples, 1, dtype=int64, device=indices.device) * rows
+    start = aten.arange.start_step(0, math.prod(sizes), 1, dtype=int64, device=indices.device) * rows
     first = aten.view.default(start, [*sizes, *[1] * indices.dim()])
     return aligned(indices, levels) + first
 
@@ -195,11 +193,8 @@ def _embedding_backward(
     levels = all_levels(grad_output, indices)
     sizes = batch_sizes(levels, grad_output, indices)
     numbered = _numbered(indices, levels, sizes, num_weights)
-    examples = 1
-    for size in sizes:
-        examples = examples * size
     grad = spread(grad_output, levels, sizes)
-    found = aten.embedding_dense_backward.default(grad, numbered, num_weights * examples, -1, scale_grad_by_freq)
+    found = aten.embedding_dense_backward.default(grad, numbered, num_weights * math.prod(sizes), -1, scale_grad_by_freq)
     table = make_batched(aten.view.default(found, [*sizes, num_weights, found.size(-1)]), levels)
     if padding_idx < 0:
         return table

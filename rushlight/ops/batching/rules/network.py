@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from rushlight.core.tensor import Tensor
@@ -157,9 +158,7 @@ def _images(op: OpOverload) -> Callable:
 
 def _planes(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int) -> Tensor:
     value = spread(tensor, levels, sizes)
-    leading = 1
-    for size in value.shape[: len(sizes) + rank - 3]:
-        leading = leading * size
+    leading = math.prod(value.shape[: len(sizes) + rank - 3])
     return aten.reshape.default(value, [leading, *value.shape[-3:]])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rushlight.core.tensor import Tensor
@@ -94,7 +95,7 @@ def _beside(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
 def _apart(value: Tensor, sizes: Sequence[int]) -> Tensor:
     """(N, examples * C, ...) as (*sizes, N, C, ...)."""
     rows, channels, *extents = value.shape
-    value = aten.view.default(value, [rows, *sizes, channels // _product(sizes), *extents])
+    value = aten.view.default(value, [rows, *sizes, channels // math.prod(sizes), *extents])
     count = len(sizes)
     return aten.permute.default(value, [*range(1, 1 + count), 0, *range(1 + count, value.dim())])
 
@@ -102,14 +103,7 @@ def _apart(value: Tensor, sizes: Sequence[int]) -> Tensor:
 def _in_one(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Tensor:
     """Examples (N, ...) as more rows: (examples * N, ...)."""
     value = spread(tensor, levels, sizes)
-    return aten.reshape.default(value, [_product(value.shape[: len(sizes) + 1]), *tensor.shape[1:]])
-
-
-def _product(sizes: Sequence[int]) -> int:
-    found = 1
-    for size in sizes:
-        found = found * size
-    return found
+    return aten.reshape.default(value, [math.prod(value.shape[: len(sizes) + 1]), *tensor.shape[1:]])
 
 
 @rule("convolution")
@@ -129,7 +123,7 @@ def _convolution(
         found = aten.convolution.default(input, _in_one(weight, levels, sizes), None, *how, 1)
     else:
         merged = _in_one(weight, levels, sizes)
-        found = aten.convolution.default(_beside(input, levels, sizes), merged, None, *how, groups * _product(sizes))
+        found = aten.convolution.default(_beside(input, levels, sizes), merged, None, *how, groups * math.prod(sizes))
     return _biased(make_batched(_apart(found, sizes), levels), bias)
 
 
@@ -155,7 +149,7 @@ def _convolution_backward(
     elif wants_input or wants_weight:
         parts = _beside(grad_output, levels, sizes), _beside(input, levels, sizes), _in_one(weight, levels, sizes)
         mask = (wants_input, wants_weight, False)
-        found, slopes, _ = aten.convolution_backward.default(*parts, None, *how, groups * _product(sizes), mask)
+        found, slopes, _ = aten.convolution_backward.default(*parts, None, *how, groups * math.prod(sizes), mask)
         grad_input = make_batched(_apart(found, sizes), levels) if wants_input else None
         grad_weight = make_batched(aten.view.default(slopes, [*sizes, *weight.shape]), levels) if wants_weight else None
     if wants_bias:

@@ -6,6 +6,7 @@ tensor that is batched.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from rushlight.core.dispatch_key import DispatchKey
@@ -134,11 +135,8 @@ def _dropout(op: OpOverload, below: int) -> Callable:
 def _permutation(op: OpOverload, below: int) -> Callable:
     def run(*args: object, **kwargs: object) -> Tensor:
         levels, sizes = _different()
-        count = 1
-        for size in sizes:
-            count *= size
         with ExcludeKeys(VMAP_MODE):
-            rows = [op(*args, **kwargs) for _ in range(count)]
+            rows = [op(*args, **kwargs) for _ in range(math.prod(sizes))]
             return make_batched(aten.reshape.default(aten.stack.default(rows), [*sizes, *rows[0].shape]), levels)
 
     return run

@@ -8,6 +8,7 @@ from rushlight.core.dtype import bool_
 from rushlight.ops.composite.network.activations import safe_softmax, softmax
 from rushlight.ops.composite.network.common import arange, aten
 from rushlight.ops.composite.network.dropout import dropout
+from rushlight.ops.meta.attention import default_scale
 from rushlight.ops.registry import composite
 
 
@@ -88,7 +89,7 @@ def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
 
 
 def _written_out(query, key, value, mask, dropout_p: float, is_causal: bool, scale: float | None):
-    scale = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale  # heads of size 0 score 0
+    scale = default_scale(query.shape[-1]) if scale is None else scale
     scores = (query * scale).matmul(key.transpose(-2, -1))
     if is_causal:
         later = arange(query, key.shape[-2]) > arange(query, query.shape[-2]).unsqueeze(1)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from rushlight.core.dtype import dtype, float32, float64, int64, uint8
+from rushlight.core.size import short_fraction
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import arange, spread
 from rushlight.ops.meta.checks import not_implemented
@@ -13,7 +14,6 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
-_LARGEST_NUMERATOR, _LARGEST_DENOMINATOR = 2**20, 2**10
 CUBIC = -0.75  # Keys 1981: the slope of the cubic convolution kernel at distance 1
 
 
@@ -32,9 +32,8 @@ def _quotient(x, dividend: int, divisor: int):
 
 def scaled_size(size: int, scale: float) -> int:
     """`int(size * scale)`, also of a symbolic size where the scale is a fraction of few digits: the product is exact."""
-    numerator, denominator = float(scale).as_integer_ratio()
-    is_exact = 0 <= numerator <= _LARGEST_NUMERATOR and denominator <= _LARGEST_DENOMINATOR
-    return size * numerator // denominator if is_exact else int(size * scale)
+    fraction = short_fraction(float(scale)) if scale >= 0 else None
+    return int(size * scale) if fraction is None else size * fraction[0] // fraction[1]
 
 
 def _output_sizes(x, output_size, dims: int) -> list[int]:
