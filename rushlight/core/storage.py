@@ -17,6 +17,8 @@ from rushlight.core.dtype import dtype
 # writable object with the buffer protocol, or None where there is no data; `nbytes`, `device`, `data_ptr` say what they mean,
 # and `bytes()` gives a uint8 array that shares the memory.
 
+ALIGNMENT = 64  # bytes, of all memory that the allocator gives
+
 # A fresh CPU storage of so many bytes from the caching allocator, 64-byte aligned, uninitialised.
 allocate = _C.allocate_storage
 

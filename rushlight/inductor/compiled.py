@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 import rushlight._C as _C
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
-from rushlight.core.storage import StorageImpl, allocate
+from rushlight.core.storage import ALIGNMENT, StorageImpl, allocate
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
@@ -185,14 +186,16 @@ class CompiledGraph:
         return _Prepared(folded.state, pointers, [*folded.memory, panels])
 
     def _pack(self, folded: _Folded) -> _Prepared:
-        """For all calls until a constant changes."""
-        memory = [*folded.memory, *map(allocate, self.plan.packed)]
-        pointers = self._addresses(memory)
-        if self.plan.packed:
-            passing = allocate(self.plan.passing_bytes)
-            _C.launch(self.library.pack, [*pointers, passing.data_ptr])
-            pointers.append(0)
-        return _Prepared(folded.state, pointers, memory)
+        """For all calls until a constant changes. Operands lie in one block: a large one is made of large pages, and reading
+        weights that are smaller than such a page would miss their addresses more often than their contents."""
+        pointers = self._addresses(folded.memory)
+        if not self.plan.packed:
+            return _Prepared(folded.state, pointers, folded.memory)
+        *places, end = accumulate((-(-nbytes // ALIGNMENT) * ALIGNMENT for nbytes in self.plan.packed), initial=0)
+        block, passing = allocate(end), allocate(self.plan.passing_bytes)
+        pointers += [block.data_ptr + place for place in places]
+        _C.launch(self.library.pack, [*pointers, passing.data_ptr])
+        return _Prepared(folded.state, [*pointers, 0], [*folded.memory, block])
 
     def _addresses(self, made: list[StorageImpl]) -> list[int]:
         return [*(tensor._impl.data_ptr for tensor in self.constants), *(storage.data_ptr for storage in made)]

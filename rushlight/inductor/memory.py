@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rushlight.core.algebra import Var
+from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor.sizes import Size, evaluate
-
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,14 +100,14 @@ template <class S> struct b_panels {
   }
 };
 
-// Rows pass over the panels `rows_at_once` at a time, or all together where that is 0: more rows read the panels less
-// often from memory, fewer stay in the second-level cache themselves.
+// Rows pass over the panels in so many equal passes: fewer read the panels less often from memory, in more the rows stay in
+// the second-level cache themselves.
 template <class S>
 __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const float* a, long a_row, b_panels<S> b, long columns,
-                                               long depth, epilogue emit, long rows_at_once) {
+                                               long depth, epilogue emit, long passes) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = cut.count;
   const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
-  const long wanted = rows_at_once / (group * tile_rows), pass = wanted && wanted < groups ? wanted : groups;
+  const long pass = group_size(groups, (groups + passes - 1) / passes);
   for (shared work(panels * groups); work.next();)  // panel by panel, so that a thread keeps its panel cached
     for (long at = work.first, count; at < work.last; at += count) {
       const long begin = at / (panels * pass) * pass, size = smallest(groups - begin, pass), place = at - begin * panels;
@@ -119,11 +119,13 @@ __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const floa
     }
 }
 
-// C = A * B for `rows` rows; A has unit stride along K.
+// C = A * B for `rows` rows, `rows_at_once` of them, or all where that is 0, in each pass over the panels; A has unit stride
+// along K.
 template <class S>
 RL_INLINE void gemm(long rows, const float* a, long a_row, const b_panels<S>& b, long columns, long depth,
                     const epilogue& emit, long rows_at_once = 0) {
-  multiply_panels(row_cut<S>(rows), a, a_row, b, columns, depth, emit, rows_at_once);
+  const long passes = rows_at_once ? (rows + rows_at_once - 1) / rows_at_once : 1;
+  multiply_panels(row_cut<S>(rows, passes), a, a_row, b, columns, depth, emit, passes);
 }
 
 // ---- A by columns ----------------------------------------------------------------------------------------------------

@@ -213,24 +213,36 @@ struct row_block {
   int rows;
 };
 
-// How rows are cut into blocks of at most `most`, as equal as can be (128 = 7 x 12 + 4 x 11): `count` of them, the first
-// `large_count` with `large` rows and the others with one less.
+// How rows are cut into blocks of at most `most`, as equal as can be (128 = 7 x 12 + 4 x 11), the larger ones first: `count`
+// blocks, of which `large_count` have `large` rows and the others one less. Cut for several `shares`, the same number of blocks
+// covers each of these equal parts of the rows.
 struct row_blocks {
-  long rows, count, large_count;
+  long rows, shares, count, large_count;
   int large;
 
-  RL_INLINE explicit row_blocks(long rows, int most = tile_rows)
-      : rows(rows), count((rows + most - 1) / most), large((int)(count ? (rows + count - 1) / count : 1)) {
+  RL_INLINE explicit row_blocks(long rows, int most = tile_rows, long shares = 1) : rows(rows), shares(shares) {
+    const long longest = (rows + shares - 1) / shares, blocks = (longest + most - 1) / most;
+    count = blocks * shares;
+    large = (int)(blocks ? (longest + blocks - 1) / blocks : 1);
     large_count = rows - count * (large - 1);
   }
 
   RL_INLINE int small() const { return large_count < count ? large - 1 : large; }
   RL_INLINE row_block at(long i) const {
-    return i < large_count ? row_block{i * large, large} : row_block{i * (large - 1) + large_count, large - 1};
+    if (shares == 1) return block_at(i, large_count);
+    const long blocks = count / shares, share = i / blocks, begin = rows * share / shares;
+    row_block block = block_at(i % blocks, rows * (share + 1) / shares - begin - blocks * (large - 1));
+    block.first += begin;
+    return block;
   }
-  // The block that has a row.
+  // The block that has a row, where there is one share.
   RL_INLINE long having(long row) const {
     return row < large_count * large ? row / large : (row - large_count) / (large - 1);
+  }
+
+ private:
+  RL_INLINE row_block block_at(long i, long large_count) const {
+    return i < large_count ? row_block{i * large, large} : row_block{i * (large - 1) + large_count, large - 1};
   }
 };
 
@@ -241,7 +253,7 @@ template <class S> using tile_function = void (*)(const float*, long, long, cons
 template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_blocks {
   tile_function<S> large_tile, small_tile;
 
-  explicit row_cut(long rows);
+  explicit row_cut(long rows, long shares = 1);
 
   // a is the matrix's beginning.
   RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
@@ -261,13 +273,13 @@ template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_bl
 };
 
 #define RL_TILE_ADDRESS(rows, S) tile<rows, S>,
-template <class S> row_cut<S>::row_cut(long rows) : row_blocks(rows) {
+template <class S> row_cut<S>::row_cut(long rows, long shares) : row_blocks(rows, tile_rows, shares) {
   static constexpr tile_function<S> tiles[] = {RL_EACH_TILE(RL_TILE_ADDRESS, S)};
   static_assert(sizeof tiles / sizeof *tiles == tile_rows, "a tile for every number of rows");
   large_tile = tiles[large - 1];
   small_tile = tiles[small() - 1];
 }
-RL_GIVEN(row_cut<float>::row_cut(long)) RL_GIVEN(row_cut<bfloat16>::row_cut(long)) RL_GIVEN(row_cut<half>::row_cut(long))
-RL_GIVEN(row_cut<int8_t>::row_cut(long))
+RL_GIVEN(row_cut<float>::row_cut(long, long)) RL_GIVEN(row_cut<bfloat16>::row_cut(long, long)) RL_GIVEN(row_cut<half>::row_cut(long, long))
+RL_GIVEN(row_cut<int8_t>::row_cut(long, long))
 
 }  // namespace rl
