@@ -17,10 +17,15 @@ from rushlight.core.dtype import dtype
 # writable object with the buffer protocol, or None where there is no data; `nbytes`, `device`, `data_ptr` say what they mean,
 # and `bytes()` gives a uint8 array that shares the memory.
 
-ALIGNMENT = 64  # bytes, of all memory that the allocator gives
-
 # A fresh CPU storage of so many bytes from the caching allocator, 64-byte aligned, uninitialised.
 allocate = _C.allocate_storage
+
+ALIGNMENT = 64
+
+
+def aligned(nbytes: int) -> int:
+    """`nbytes` rounded up to where other memory may begin in the same storage."""
+    return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 def _bytes_of(storage: StorageImpl) -> np.ndarray:

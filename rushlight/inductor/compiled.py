@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import rushlight._C as _C
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
-from rushlight.core.storage import ALIGNMENT, StorageImpl, allocate
+from rushlight.core.storage import StorageImpl, aligned, allocate
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
@@ -191,7 +191,7 @@ class CompiledGraph:
         pointers = self._addresses(folded.memory)
         if not self.plan.packed:
             return _Prepared(folded.state, pointers, folded.memory)
-        *places, end = accumulate((-(-nbytes // ALIGNMENT) * ALIGNMENT for nbytes in self.plan.packed), initial=0)
+        *places, end = accumulate(map(aligned, self.plan.packed), initial=0)
         block, passing = allocate(end), allocate(self.plan.passing_bytes)
         pointers += [block.data_ptr + place for place in places]
         _C.launch(self.library.pack, [*pointers, passing.data_ptr])

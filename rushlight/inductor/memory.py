@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rushlight.core.algebra import Var
-from rushlight.core.storage import ALIGNMENT
+from rushlight.core.storage import aligned
 from rushlight.inductor.sizes import Size, evaluate
 
 
@@ -40,11 +40,6 @@ class ArenaPlan:
                 f"  {block.name}: {block.nbytes} bytes at {self.offsets[block.name]}, groups {block.first}-{block.last}"
             )
         return "\n".join(lines)
-
-
-def aligned(nbytes: int) -> int:
-    """`nbytes` rounded up to the alignment of buffers."""
-    return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 def plan(lifetimes: list[Lifetime]) -> ArenaPlan:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import dtype, float32
+from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor import costs
 from rushlight.inductor.codegen.alike import merge
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
@@ -29,7 +30,6 @@ from rushlight.inductor.ir import (
     substitute,
     walk,
 )
-from rushlight.inductor.memory import ALIGNMENT
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
 from rushlight.inductor.sizes import Size, as_size, product, quotient, rounded_up
 

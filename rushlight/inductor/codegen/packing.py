@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rushlight.core.dtype import dtype, float32
+from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor.codegen.types import c_type, size_text
 from rushlight.inductor.ir import Operand
-from rushlight.inductor.memory import ALIGNMENT
 from rushlight.inductor.sizes import Size, as_size, rounded_up
 
 PADDING = 64  # columns that are added to fill the last panel, at most

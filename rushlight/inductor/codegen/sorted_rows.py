@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import int64
+from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
 from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, for_rows, indented
 from rushlight.inductor.codegen.types import c_type, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Value, substitute
-from rushlight.inductor.memory import ALIGNMENT
 from rushlight.inductor.ordered_loops import Sort
 from rushlight.inductor.scheduler import Group
 from rushlight.inductor.sizes import as_size, product, rounded_up, stride_along

@@ -74,7 +74,7 @@ def test_gemm_of_long_sums_goes_in_parts(kernels, by_panels):
     run_gemm(kernels, random(131, 4500), random(33, 4500, seed=1).T, by_panels, rows_at_once=64)
 
 
-@pytest.mark.parametrize("rows", [97, 128, 150])
+@pytest.mark.parametrize("rows", [0, 97, 128, 150])
 @pytest.mark.parametrize("rows_at_once", [1, 32, 64, 96, 200])
 def test_gemm_in_passes_of_rows(kernels, rows, rows_at_once):
     run_gemm(kernels, random(rows, 40), random(40, 70, seed=1), rows_at_once=rows_at_once)

@@ -107,7 +107,7 @@ __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const floa
                                                long depth, epilogue emit, long passes) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = cut.count;
   const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
-  const long pass = group_size(groups, (groups + passes - 1) / passes);
+  const long pass = (groups + passes - 1) / passes;
   for (shared work(panels * groups); work.next();)  // panel by panel, so that a thread keeps its panel cached
     for (long at = work.first, count; at < work.last; at += count) {
       const long begin = at / (panels * pass) * pass, size = smallest(groups - begin, pass), place = at - begin * panels;
@@ -124,7 +124,7 @@ __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const floa
 template <class S>
 RL_INLINE void gemm(long rows, const float* a, long a_row, const b_panels<S>& b, long columns, long depth,
                     const epilogue& emit, long rows_at_once = 0) {
-  const long passes = rows_at_once ? (rows + rows_at_once - 1) / rows_at_once : 1;
+  const long passes = rows_at_once && rows ? (rows + rows_at_once - 1) / rows_at_once : 1;
   multiply_panels(row_cut<S>(rows, passes), a, a_row, b, columns, depth, emit, passes);
 }
 

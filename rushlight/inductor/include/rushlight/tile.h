@@ -279,7 +279,7 @@ template <class S> row_cut<S>::row_cut(long rows, long shares) : row_blocks(rows
   large_tile = tiles[large - 1];
   small_tile = tiles[small() - 1];
 }
-RL_GIVEN(row_cut<float>::row_cut(long, long)) RL_GIVEN(row_cut<bfloat16>::row_cut(long, long)) RL_GIVEN(row_cut<half>::row_cut(long, long))
-RL_GIVEN(row_cut<int8_t>::row_cut(long, long))
+RL_GIVEN(row_cut<float>::row_cut(long, long)) RL_GIVEN(row_cut<bfloat16>::row_cut(long, long))
+RL_GIVEN(row_cut<half>::row_cut(long, long)) RL_GIVEN(row_cut<int8_t>::row_cut(long, long))
 
 }  // namespace rl
