@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from rushlight.core.storage import ALIGNMENT, aligned
 from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
 from rushlight.inductor.codegen.families import share
 from rushlight.inductor.codegen.kernels import Kernel, KernelWriter, LoopKernel
@@ -29,7 +30,7 @@ from rushlight.inductor.codegen.turning import TurningKernel, turning_of
 from rushlight.inductor.codegen.types import CPP_WORDS, c_type, size_text
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
-from rushlight.inductor.memory import ALIGNMENT, ArenaPlan, Lifetime, SlotPlan, plan, plan_slots
+from rushlight.inductor.memory import ArenaPlan, Lifetime, SlotPlan, plan, plan_slots
 from rushlight.inductor.scheduler import Group, is_ordered, schedule
 from rushlight.inductor.sizes import as_size
 from rushlight.inductor.write_backs import changed_in_place, written_in_place
@@ -84,7 +85,7 @@ class Program:
     def passing_bytes(self) -> int:
         """The largest of what is made of constants only to be packed."""
         sizes = [buffer.layout.numel * buffer.layout.dtype.itemsize for buffer in self.passing]
-        return -(-max(sizes, default=0) // ALIGNMENT) * ALIGNMENT
+        return aligned(max(sizes, default=0))
 
     @property
     def panel_bytes(self) -> int:
