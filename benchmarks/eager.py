@@ -106,6 +106,7 @@ def training_step(torch: ModuleType) -> Callable[[], object]:
 CASES = [
     Case("add", "a + b, 8 elements", small_add(False)),
     Case("add_grad", "a + b, 8 elements, recorded by autograd", small_add(True)),
+    Case("large_copy", "y.copy_(x), 64 MB: a copy into a warm buffer", on_large(lambda torch, x, y: y.copy_(x))),
     Case("large_add", "x + y, 64 MB", on_large(lambda torch, x, y: x + y)),
     Case("large_mul", "x * 2, 64 MB", on_large(lambda torch, x, y: x * 2)),
     Case("large_exp", "exp(x), 64 MB", on_large(lambda torch, x, y: torch.exp(x))),

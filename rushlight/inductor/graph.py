@@ -23,7 +23,7 @@ from rushlight.inductor.lowering.registry import LOWERINGS
 from rushlight.inductor.partial_writes import PartialWrite, lower_partial_write, partial_writes
 from rushlight.inductor.plan import OutputView
 from rushlight.inductor.size_symbols import SizeSymbols, environment_of
-from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes
+from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes, row_major
 from rushlight.inductor.tensor_box import StorageBox, TensorBox
 from rushlight.inductor.write_backs import WriteBack, is_write_back
 
@@ -189,7 +189,11 @@ class GraphLowering:
 
     def _find_or_copy(self, node: Node, stride: tuple[Size, ...]) -> Operand:
         box = self.boxes[node]
-        found, size = self.builder.operand(box, box.size), as_sizes(box.size)
+        size = as_sizes(box.size)
+        if not box.is_realized and not same_strides(size, row_major(size), stride):
+            self.builder.origin, self.builder.lines = box.storage.data.origin, box.storage.lines
+            return self._copy_with(box, stride)  # calculated where it is to lie
+        found = self.builder.operand(box, box.size)
         if found is not None and same_strides(size, found.strides, stride) and not self.builder.is_folded(found.buffer):
             # A template's results may lie in one buffer; outputs that do not share memory in eager do not here.
             if self._owners.setdefault(found.buffer, _storage(node)) is _storage(node):

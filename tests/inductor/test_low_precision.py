@@ -90,6 +90,19 @@ def test_pairs(shape, monkeypatch, tmp_path):
             model[0].weight.mul_(0.5)
 
 
+@pytest.mark.parametrize("shape", [(5, 7, 9), (2, 128, 64), (40, 31, 70), (13, 2, 96), (30, 66, 40)], ids=str)
+def test_pairs_of_what_changes(shape, monkeypatch, tmp_path):
+    """The same of two factors of which none is constant, in each order of memory."""
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(costs, "multiplies_pairs", lambda: True)
+    a, b = _matrices(*shape, torch.bfloat16)
+    assert "rl::word_gemm(" in source_of(lambda a, b: a @ b, a, b)
+    for left in (a, a.t().contiguous().t()):
+        for right in (b, b.t().contiguous().t()):
+            _check(lambda a, b: a @ b, left, right)
+            _check(lambda a, b: torch.relu(torch.addmm(b[0], a[:, 1:], b[1:])), left, right)
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention(kind, causal):

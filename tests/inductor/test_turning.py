@@ -45,3 +45,23 @@ def test_text():
     text = source_of(lambda a: a.t().contiguous() + 1, torch.zeros(300, 40))
     assert "rl::turn(in0 + first + 40L*o + 40L*start, 40L, rows, count, turned0, 256L);" in text
     assert "lane.load(turned0 + (c - first) * 256L + i)" in text
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("shape", [(64, 40), (33, 300), (17, 16), (130, 257)])
+def test_narrow_types_are_turned(kind, shape):
+    x = torch.randn(*shape).to(kind)
+    agrees(lambda a: a.t().contiguous(), x)
+    agrees(lambda a, b: a.t().contiguous() * 2 + b, x, torch.randn(*shape[::-1]))
+    assert "rl::turn(" in source_of(lambda a: a.t().contiguous(), x)
+
+
+def test_results_are_calculated_where_they_lie():
+    """A result that eager gives in another order than row-major is not calculated first and turned then."""
+    x, image = torch.randn(40, 30), torch.randn(2, 20, 6, 5).contiguous(memory_format=torch.channels_last)
+    for function, argument in ((lambda a: a.t() * 2 + 1, x), (lambda a: a.relu() - 1, image), (lambda a: (a + 1).permute(1, 0), x)):
+        eager, source = function(argument), source_of(function, argument)
+        assert source.count("static void kernel_") == 1 and "rl::turn(" not in source
+        made = torch.compile(function)(argument)
+        assert made.stride() == eager.stride()
+        torch.testing.assert_close(made, eager)

@@ -9,16 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rushlight.core.algebra import Var, as_expr, to_cpp
-from rushlight.core.dtype import float32
+from rushlight.core.dtype import bfloat16, float16, float32
 from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
 from rushlight.inductor.codegen.kernels import OPERATIONS, Kernel, KernelWriter, choose_domain, indented
 from rushlight.inductor.ir import Buffer, Call, Constant, IndexValue, Load, Pointwise, Value, substitute, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import as_size, product, stride_along
 
-ROWS = 16  # of a block
-COLUMNS = 256  # of a block
+LINE = 64  # bytes of a cache's line: a block has rows enough to use whole ones
+BLOCK = 4096  # elements of a block
 MOST_TURNED = 4  # reads that are turned: with more, the blocks would not fit into the first-level cache
+TURNED = (float32, bfloat16, float16)  # types that are calculated in float32
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Turning:
         _, c, r = self.variables
         found = {}
         for node in (node for body in self.bodies for node in walk(body)):
-            if isinstance(node, Load) and element_type(node.buffer) is float32 and stride_along(node.index, c) == 1:
+            if isinstance(node, Load) and element_type(node.buffer) in TURNED and stride_along(node.index, c) == 1:
                 if stride_along(node.index, r) not in (0, 1, None):
                     found.setdefault((node.buffer, to_cpp(node.index)), node)
         return list(found.values())
@@ -55,7 +56,8 @@ def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
     if not all(isinstance(node, plain) for loop in loops for node in walk(loop.body)):
         return None  # what is read under a mask may lie outside
     domain = choose_domain(group)
-    if not isinstance(group.numel, int) or domain[0] < ROWS or domain[1] < ROWS:
+    narrowest = LINE // float32.itemsize
+    if not isinstance(group.numel, int) or domain[0] < narrowest or domain[1] < narrowest:
         return None
     bodies = [body_in_domain(member, domain) for member in group.members]
     if any(needs_scalar(body, row_variables(domain)[1]) for body in bodies):
@@ -66,7 +68,7 @@ def turning_of(group: Group, buffers: dict[str, Buffer]) -> Turning | None:
         made = _cut(domain, product(ranges[first:start]), bodies)
         turned = made.turned(lambda name: buffers[name].layout.dtype)
         local = {member.name for member in group.members}
-        if 0 < len(turned) <= MOST_TURNED and made.width >= ROWS and not any(load.buffer in local for load in turned):
+        if 0 < len(turned) <= MOST_TURNED and made.width >= narrowest and not any(load.buffer in local for load in turned):
             return made
     return None
 
@@ -91,23 +93,25 @@ class TurningKernel(KernelWriter):
         turned = turning.turned(self.element_type)
         names = {(load.buffer, to_cpp(load.index)): f"turned{number}" for number, load in enumerate(turned)}
         begin = {c: as_expr(Var("first", turning.width)), r: as_expr(Var("start", turning.columns))}
+        high = LINE // min(self.element_type(load.buffer).itemsize for load in turned)
+        wide = BLOCK // high
         copies = []
         for load, name in zip(turned, names.values(), strict=True):
             at = f"{self.pointer(load.buffer)} + {to_cpp(load.index.substitute(begin))}"
-            copies.append(f"rl::turn({at}, {stride_along(load.index, r)}L, rows, count, {name}, {COLUMNS}L);")
-        blocks, runs = -(-turning.width // ROWS), -(-turning.columns // COLUMNS)
+            copies.append(f"rl::turn({at}, {stride_along(load.index, r)}L, rows, count, {name}, {wide}L);")
+        blocks, runs = -(-turning.width // high), -(-turning.columns // wide)
         self.kernel.body = [
             f"for (const long block : rl::shared({turning.outer * blocks * runs}L)) {{",
-            f"  [[maybe_unused]] const long o = block / {blocks * runs}L, start = block % {runs}L * {COLUMNS}L;",
-            f"  const long first = block / {runs}L % {blocks}L * {ROWS}L;",
-            f"  const long rows = first + {ROWS}L < {turning.width}L ? {ROWS}L : {turning.width}L - first;",
-            f"  const long count = start + {COLUMNS}L < {turning.columns}L ? {COLUMNS}L : {turning.columns}L - start;",
-            *[f"  alignas(64) float {name}[{ROWS * COLUMNS}];" for name in names.values()],
+            f"  [[maybe_unused]] const long o = block / {blocks * runs}L, start = block % {runs}L * {wide}L;",
+            f"  const long first = block / {runs}L % {blocks}L * {high}L;",
+            f"  const long rows = first + {high}L < {turning.width}L ? {high}L : {turning.width}L - first;",
+            f"  const long count = start + {wide}L < {turning.columns}L ? {wide}L : {turning.columns}L - start;",
+            *[f"  alignas(64) float {name}[{BLOCK}];" for name in names.values()],
             *indented(copies),
             "  for (long c = first; c < first + rows; ++c) {",
             "    rl::for_each(count, [&](auto lane, long i) {",
             "      [[maybe_unused]] const long r = start + i;",
-            *indented(self._elements(names), 3),
+            *indented(self._elements(names, wide), 3),
             "    });",
             "  }",
             "}",
@@ -116,10 +120,10 @@ class TurningKernel(KernelWriter):
         self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
         return self.kernel
 
-    def _elements(self, names: dict[tuple[str, str], str]) -> list[str]:
+    def _elements(self, names: dict[tuple[str, str], str], wide: int) -> list[str]:
         turning, (o, c, r) = self.turning, self.turning.variables
         writer = _TurnedWriter(r, self.pointer, self.element_type, self.stream)
-        writer.turned = names
+        writer.turned, writer.wide = names, wide
         at = to_cpp((o * turning.width + c) * turning.columns + r)
         for member, body in zip(self.group.members, turning.bodies, strict=True):
             result = writer.write(body)
@@ -130,10 +134,11 @@ class TurningKernel(KernelWriter):
 
 
 class _TurnedWriter(StatementWriter):
-    """Reads what was turned from its block."""
+    """Reads what was turned from its block, whose rows have `wide` elements."""
 
     turned: dict[tuple[str, str], str]
+    wide: int
 
     def _load(self, value: Load) -> str:
         name = self.turned.get((value.buffer, to_cpp(value.index)))
-        return super()._load(value) if name is None else self.bind(f"{self.lane}.load({name} + (c - first) * {COLUMNS}L + i)")
+        return super()._load(value) if name is None else self.bind(f"{self.lane}.load({name} + (c - first) * {self.wide}L + i)")

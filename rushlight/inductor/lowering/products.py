@@ -2,7 +2,7 @@
 
 All are calculated in float32. Of a product's factors the second stays in its own type until the kernel reads it; other
 operands in bfloat16 or float16 are widened by what makes them. Where the processor multiplies bfloat16 in pairs, both factors
-of a product with a constant stay as they are.
+stay as they are.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
         return _without_blocks(graph, self, mat2)
     right = graph.strided_operand(mat2, (depth, columns))
     constant = graph.is_constant_buffer(right.buffer)
-    if constant and self.dtype is mat2.dtype is bfloat16 and costs.multiplies_pairs():
+    if self.dtype is mat2.dtype is bfloat16 and costs.multiplies_pairs():
         return _product_by_words(graph, self, right, (rows, columns), bfloat16)
     operands = {"a": _left(graph, in_float32(graph, self), (rows, depth)), "b": right}
     return graph.template(

@@ -17,11 +17,13 @@ constexpr int32_t byte_offset = 128;
 constexpr int32_t byte_offset = 0;
 #endif
 
-// How words of elements T are multiplied: add_dot gives `sum` plus the products of a word with those of each lane.
+// How words of elements T, which are integers of `bits` in memory, are multiplied: add_dot gives `sum` plus the products of a
+// word with those of each lane.
 template <class T> struct words;
 
 template <> struct words<int8_t> {
   using sum = int32_t;
+  using bits = uint8_t;
   static constexpr int size = 4;
 
   static RL_INLINE int32_t begin(int8_t value) { return -byte_offset * value; }
@@ -37,6 +39,7 @@ template <> struct words<int8_t> {
 
 template <> struct words<bfloat16> {
   using sum = float;
+  using bits = uint16_t;
   static constexpr int size = 2;
 
   static RL_INLINE float begin(bfloat16) { return 0.0f; }
@@ -56,15 +59,33 @@ template <class T> constexpr long words_of(long depth) { return (depth + words<T
 // Elements of a panel.
 template <class T> constexpr long word_panel_size(long depth) { return (words_of<T>(depth) + 1) * tile_columns * words<T>::size; }
 
-// The words of a panel: whole ones of columns that lie in one piece are moved as such.
+// The words of a whole panel, of rows that lie in one piece each, as far as rows fill them; returns how many.
+template <class T> RL_INLINE long pack_rows_of_words(const T* b, long k_stride, long depth, T* out) {
+  constexpr int size = words<T>::size;
+  const long count = depth / size;
+  for (long word = 0; word < count; ++word, b += size * k_stride, out += tile_columns * size)
+    RL_UNROLL for (int j = 0; j < 2; ++j) {
+      vec<int32_t> row{};
+      RL_UNROLL for (int i = 0; i < size; ++i) {
+        const auto elements = load_bytes<vec<typename words<T>::bits>>(b + i * k_stride + j * lanes);
+        row |= convert_lanes<vec<int32_t>>(elements) << (32 / size * i);
+      }
+      __builtin_memcpy(out + j * lanes * size, &row, sizeof row);
+    }
+  return count;
+}
+
+// The words of a panel: whole ones of columns or rows that lie in one piece are moved as such.
 template <class T>
 RL_INLINE void pack_panel_words(const T* b, long k_stride, long n_stride, long depth, long width, T* out) {
   constexpr int size = words<T>::size;
   const bool whole = k_stride == 1 && n_stride % size == 0 && (uintptr_t)b % sizeof(int32_t) == 0;
-  const long moved = whole ? depth / size / lanes * lanes : 0;
-  for (long j = 0; moved && j < tile_columns; j += lanes) {
-    const long rows = width - j < 0 ? 0 : width - j < lanes ? width - j : lanes;
-    pack_transposed((const float*)b + j * n_stride / size, n_stride / size, rows, moved, (float*)out + j, tile_columns);
+  long moved = 0;
+  if (whole) moved = depth / size / lanes * lanes;
+  else if (n_stride == 1 && width == tile_columns) moved = pack_rows_of_words(b, k_stride, depth, out);
+  for (long j = 0; whole && moved && j < tile_columns; j += lanes) {
+    const long columns = width - j < 0 ? 0 : width - j < lanes ? width - j : lanes;
+    pack_transposed((const float*)b + j * n_stride / size, n_stride / size, columns, moved, (float*)out + j, tile_columns);
   }
   __builtin_memset(out + moved * tile_columns * size, 0, (words_of<T>(depth) - moved) * tile_columns * sizeof(int32_t));
   for (long j = 0; j < width; ++j)
