@@ -8,7 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.nn import functional as F
-from tests.inductor.native_nodes import check
+from tests.inductor.native_nodes import check, source_of
 
 EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 1e-40, 3.4e38, math.inf, -math.inf, math.nan, -0.25, 2.0]
 
@@ -24,6 +24,23 @@ def test_products_with_logarithms(function, kind):
     x, y = grid(kind)
     check(lambda x, y: (function(x, y), function(x, 2.0), function(0.0, y), function(y[:5], x[:5])), x, y)
     check(lambda x, y: function(x, y), torch.tensor([0, 1, 3]), torch.tensor([[2], [0]]))
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_powers(kind):
+    x, y = grid(kind)
+    check(lambda x, y: (x**y, x**0.5, x**-0.5, x**-1, x**-1.0, x**2.5, x**-2, 2.0**x), x, y)
+    check(lambda x, y: (x**y.clamp(0, 5), x**0), torch.tensor([0, 3, -7]), torch.tensor([[2], [0]]))
+
+
+def test_powers_take_no_library_function():
+    x = torch.randn(100)
+    assert "pow" not in source_of(lambda x: (x**-0.5, x**-1, x**0.5, x**3), x)
+
+
+def test_shifts_by_more_bits_than_there_are():
+    for kind in (torch.uint8, torch.int8, torch.int32, torch.int64):
+        check(lambda x, y: (x >> y, x << y), torch.tensor([200, 7, 128, 255]).to(kind), torch.tensor([[1], [7], [9], [70]]).to(kind))
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.float16], ids=str)

@@ -13,50 +13,6 @@ template <class T> struct parameters_of {
   }
 };
 
-// log2(x) in double precision, for x > 0 and finite, to 1e-11: the mantissa m lies in [sqrt(1/2), sqrt(2)), and
-// log(m) = 2 artanh((m - 1) / (m + 1)).
-template <class V> RL_INLINE V wide_log2(V x) {
-  using I = integers<V>;
-  const I bits = bitcast<I>(x), shift = (bits - 0x3fe6a09e667f3bcdL) >> 52;
-  const V m = bitcast<V>(bits - (shift << 52)), t = (m - 1.0) / (m + 1.0), s = t * t;
-  const V series = ((((((s / 13 + 1.0 / 11) * s + 1.0 / 9) * s + 1.0 / 7) * s + 0.2) * s + 1.0 / 3) * s + 1.0) * t;
-  return series * 2.8853900817779268 + convert_lanes<V>(shift);
-}
-
-// 2^x in double precision, to 1e-9, for |x| <= 300.
-template <class V> RL_INLINE V wide_exp2(V x) {
-  using I = integers<V>;
-  constexpr double magic = 0x1.8p52;
-  const V shifted = x + magic, r = (x - (shifted - magic)) * 0.69314718055994531;
-  constexpr double coefficients[] = {1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5, 1.0, 1.0};
-  V sum = splat<V>(1.0 / 40320);
-  RL_UNROLL for (const double c : coefficients) sum = sum * r + c;
-  const I n = bitcast<I>(shifted) - bitcast<int64_t>(magic);
-  return sum * bitcast<V>((n + 1023) << 52);
-}
-
-// x^y as in C, computed in double precision, so that it is rounded once.
-template <class V> RL_INLINE V power(V x, V y) {
-  using D = like<V, double>;
-  const V zero = splat<V>(0), one = splat<V>(1), size = rl::abs(x), infinite = splat<V>(__builtin_inff());
-  const V half = y * 0.5f;
-  const auto whole = rl::eq(rl::trunc(y), y), odd = logical_and(whole, ne(rl::trunc(half), half));
-  const auto ordinary = logical_and(gt(size, zero), lt(size, infinite));
-  const D log = wide_log2(convert_lanes<D>(where(ordinary, size, one)));
-  const D edge = convert_lanes<D>(where(rl::eq(size, zero), -infinite, size));
-  const D exponent = convert_lanes<D>(y) * where(ordinary, log, edge);
-  const D bounded = where(gt(exponent, splat<D>(300)), splat<D>(300),
-                          where(lt(exponent, splat<D>(-300)), splat<D>(-300), exponent));
-  V result = convert_lanes<V>(wide_exp2(bounded));
-  result = where(rl::isnan(exponent), splat<V>(__builtin_nanf("")), result);
-  const auto negative = lt(rl::copysign(one, x), zero);
-  result = where(logical_and(negative, odd), -result, result);
-  const auto finite_negative = logical_and(lt(x, zero), lt(size, infinite));
-  result = where(logical_and(finite_negative, logical_not(whole)), splat<V>(__builtin_nanf("")), result);
-  const auto certain = logical_or(rl::eq(x, one), logical_and(rl::eq(size, one), rl::eq(rl::abs(y), infinite)));
-  return where(logical_or(certain, rl::eq(y, zero)), one, result);
-}
-
 namespace op {
 
 #define RL_UNARY(name, ...)                                                            \
@@ -131,7 +87,7 @@ RL_BINARY(fmod, rl::fmod(a, b))
 RL_BINARY(bitwise_and, a & b)
 RL_BINARY(bitwise_or, a | b)
 RL_BINARY(bitwise_xor, a ^ b)
-RL_BINARY(pow, power(a, b))
+RL_BINARY(pow, rl::pow(a, b))
 RL_BINARY(eq, rl::eq(a, b))
 RL_BINARY(ne, rl::ne(a, b))
 RL_BINARY(lt, rl::lt(a, b))

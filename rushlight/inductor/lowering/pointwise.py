@@ -180,6 +180,7 @@ def div_mode(graph, self, other, *, rounding_mode):
 
 
 _SMALL_POWERS = (1, 2, 3, 4)
+_ROOTS = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
 
 
 @lowering("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
@@ -187,8 +188,9 @@ def power(graph, self, exponent):
     kind = graph.promote(self, exponent)
     if isinstance(self, TensorBox) and not isinstance(exponent, TensorBox | SymInt) and exponent in _SMALL_POWERS:
         return _repeated_product(graph, self, int(exponent), kind)
-    if isinstance(exponent, float) and exponent == 0.5:
-        return graph.elementwise("sqrt", kind, kind, self)
+    root = _ROOTS.get(exponent) if isinstance(exponent, int | float) and kind.is_floating_point else None
+    if root is not None:
+        return graph.elementwise(root, kind, kind, self)
     return graph.elementwise("pow", kind, kind, self, exponent)
 
 

@@ -119,6 +119,28 @@ template <class V> RL_INLINE V log1p_of(V x) {
   return abs(x) < 0x1p-54 ? x : result;
 }
 
+// log2(x) to 1e-11 for x > 0 and finite: the mantissa m lies in [sqrt(1/2), sqrt(2)), and log(m) = 2 artanh((m - 1) / (m + 1)).
+template <class V> RL_INLINE V rough_log2(V x) {
+  using I = integers<V>;
+  const I bits = bitcast<I>(x), shift = (bits - 0x3fe6a09e667f3bcdL) >> 52;
+  const V m = bitcast<V>(bits - (shift << 52)), t = (m - 1.0) / (m + 1.0), s = t * t;
+  const V series = polynomial(s, 1.0, 1.0 / 3, 0.2, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13) * t;
+  return series * 2.8853900817779268 + (bitcast<V>(shift + bitcast<int64_t>(round_magic)) - round_magic);
+}
+
+// 2^x to 1e-9, for |x| <= 300.
+template <class V> RL_INLINE V rough_exp2(V x) {
+  const V shifted = x + round_magic, n = shifted - round_magic, r = (x - n) * 0.69314718055994531;
+  return power_of_two(n) *
+         polynomial(r, 1.0, 1.0, 0.5, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320);
+}
+
+// x^y for x >= 0, as exactly as floats need it, and right where the result is zero, infinite or NaN but for x = 1 and y = 0.
+template <class V> RL_INLINE V rough_pow_of(V x, V y) {
+  const V log = x > 0 ? rough_log2(x) : splat<V>(-__builtin_inf());
+  return rough_exp2(limited(V(y * (x < __builtin_inf() ? log : x)), -300, 300));
+}
+
 // x - m pi/2 for the nearest m, pi/2 in parts of 33, 33 and 53 bits, of which m times the first two are exact; `shifted` has m
 // in its low bits. What the second subtraction loses is made up for with the third part.
 template <class V> RL_INLINE V reduce_by_half_pi(V x, V& shifted) {
@@ -175,6 +197,16 @@ template <class V> RL_INLINE V sin(V x) {
   return where(eq(x, splat<V>(0)), x, result);
 }
 template <class V> RL_INLINE V cos(V x) { return turned_sin(library::cos{}, x, 1); }
+
+template <class V> RL_INLINE V rough_pow(V x, V y) {
+  if constexpr (is_vector<V>) {
+    halves<V> bases(x), exponents(y);
+    RL_UNROLL for (int i = 0; i < 2; ++i) bases.part[i] = rough_pow_of(bases.part[i], exponents.part[i]);
+    return bases.whole();
+  } else {
+    return rough_pow_of(x, y);
+  }
+}
 
 #define RL_DOUBLES(name)                                                  \
   template <class V> RL_INLINE V name(V x) {                              \

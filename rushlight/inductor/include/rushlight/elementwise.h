@@ -59,7 +59,7 @@ template <class F, class V, class... W> RL_INLINE V map(const F& f, V a, W... re
   };
 
 namespace library {
-RL_LIBRARY(sqrt) RL_LIBRARY2(fmod) RL_LIBRARY2(pow)
+RL_LIBRARY(sqrt) RL_LIBRARY2(fmod)
 }  // namespace library
 
 // ---- signs and rounding --------------------------------------------------------------------------------------------
@@ -240,21 +240,6 @@ template <class V> RL_INLINE V floor_div(V a, V b) {
 // Python's a % b on sizes and indices.
 RL_INLINE long floor_mod(long a, long b) { return a - floor_div(a, b) * b; }
 
-struct integer_power {
-  template <class T> T operator()(T base, T exponent) const {
-    if (exponent < 0) return base == 1 ? (T)1 : base == (T)-1 ? (T)(exponent % 2 ? -1 : 1) : (T)0;
-    uint64_t result = 1, square = (uint64_t)base;
-    for (uint64_t rest = (uint64_t)exponent; rest; rest >>= 1, square *= square)
-      if (rest & 1) result *= square;
-    return (T)result;
-  }
-};
-
-template <class V> RL_INLINE V pow(V a, V b) {
-  if constexpr (is_floating<element<V>>) return map(library::pow{}, a, b);
-  else return map(integer_power{}, a, b);
-}
-
 // ---- bits ----------------------------------------------------------------------------------------------------------
 
 template <class V> RL_INLINE V bitwise_and(V a, V b) { return (V)(a & b); }
@@ -262,7 +247,7 @@ template <class V> RL_INLINE V bitwise_or(V a, V b) { return (V)(a | b); }
 template <class V> RL_INLINE V bitwise_xor(V a, V b) { return (V)(a ^ b); }
 template <class V> RL_INLINE V bitwise_not(V a) { return (V)~a; }
 
-// Counts outside 0..bits-1 shift everything out: zero, or the sign for a right shift.
+// Counts outside 0..bits-1 shift everything out: zero, or the sign for a right shift of signed integers.
 template <class V> RL_INLINE V shift_left(V a, V count) {
   const auto inside = logical_and(ge(count, splat<V>(0)), lt(count, splat<V>(sizeof(element<V>) * 8)));
   return where(inside, (V)(a << where(inside, count, splat<V>(0))), splat<V>(0));
@@ -270,7 +255,9 @@ template <class V> RL_INLINE V shift_left(V a, V count) {
 template <class V> RL_INLINE V shift_right(V a, V count) {
   const V last = splat<V>(sizeof(element<V>) * 8 - 1);
   const auto inside = logical_and(ge(count, splat<V>(0)), le(count, last));
-  return (V)(a >> where(inside, count, last));
+  const V shifted = (V)(a >> where(inside, count, last));
+  if constexpr ((element<V>)-1 > (element<V>)0) return where(inside, shifted, splat<V>(0));
+  else return shifted;
 }
 
 }  // namespace rl

@@ -17,7 +17,7 @@ namespace rl {
 namespace library {
 RL_LIBRARY(exp2) RL_LIBRARY(log2) RL_LIBRARY(log10) RL_LIBRARY(tan) RL_LIBRARY(asin) RL_LIBRARY(acos) RL_LIBRARY(atan)
 RL_LIBRARY(asinh) RL_LIBRARY(acosh) RL_LIBRARY(atanh) RL_LIBRARY(erf) RL_LIBRARY(erfc) RL_LIBRARY(lgamma)
-RL_LIBRARY2(atan2) RL_LIBRARY2(hypot)
+RL_LIBRARY2(atan2) RL_LIBRARY2(hypot) RL_LIBRARY2(pow)
 }  // namespace library
 
 template <class V> RL_INLINE V lgamma(V x) { return map(library::lgamma{}, x); }
@@ -178,6 +178,36 @@ template <class V> RL_INLINE V log1p(V x) {
     const V lost = (x - (sum - 1.0f)) / sum;
     const V result = log(sum) + where(lt(abs(lost), splat<V>(1.0f)), lost, splat<V>(0));
     return where(lt(abs(x), splat<V>(0x1p-25f)), x, result);
+  }
+}
+
+// ---- powers --------------------------------------------------------------------------------------------------------
+
+struct integer_power {
+  template <class T> T operator()(T base, T exponent) const {
+    if (exponent < 0) return base == 1 ? (T)1 : base == (T)-1 ? (T)(exponent % 2 ? -1 : 1) : (T)0;
+    uint64_t result = 1, square = (uint64_t)base;
+    for (uint64_t rest = (uint64_t)exponent; rest; rest >>= 1, square *= square)
+      if (rest & 1) result *= square;
+    return (T)result;
+  }
+};
+
+// The C library's answers for zeros, infinities, NaN and negative bases: only odd integers keep the sign of a base, and only
+// integers leave a negative one real. From 2^24 on, all floats are even.
+template <class V> RL_INLINE V pow(V a, V b) {
+  if constexpr (!is_floating<element<V>>) return map(integer_power{}, a, b);
+  else if constexpr (!is_float<V>) return map(library::pow{}, a, b);
+  else {
+    const V half = b * 0.5f, size = abs(a), one = splat<V>(1), zero = splat<V>(0);
+    const auto whole = eq(floor(b), b), odd = logical_and(whole, ne(floor(half), half));
+    using D = like<V, double>;
+    V result = convert_lanes<V>(doubles::rough_pow(convert_lanes<D>(size), convert_lanes<D>(b)));  // rounded once
+    result = where(odd, copysign(result, a), result);
+    const auto negative = logical_and(lt(a, zero), lt(size, splat<V>(infinity)));
+    result = where(logical_and(negative, logical_not(whole)), splat<V>(__builtin_nanf("")), result);
+    const auto to_one = logical_or(eq(a, one), logical_and(eq(size, one), eq(abs(b), splat<V>(infinity))));
+    return where(logical_or(eq(b, zero), to_one), one, result);
   }
 }
 
