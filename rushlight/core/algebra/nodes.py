@@ -23,7 +23,7 @@ imports between the modules of this package point one way.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakValueDictionary
 
@@ -78,6 +78,12 @@ class Expr:
         if self._free is None:
             self._free = _NO_VARIABLES.union(*(child.free_variables() for child in self._children()))
         return self._free
+
+    def parts(self) -> Iterator[Expr]:
+        """The expression and all that it is made of."""
+        yield self
+        for child in self._children():
+            yield from child.parts()
 
     def contains(self, variable: Var) -> bool:
         """Whether `variable` occurs anywhere in the expression."""

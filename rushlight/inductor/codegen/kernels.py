@@ -15,6 +15,7 @@ from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor import costs
 from rushlight.inductor.codegen.alike import merge
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
+from rushlight.inductor.codegen.runs import runs_of
 from rushlight.inductor.codegen.segments import cuts_of
 from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
 from rushlight.inductor.ir import (
@@ -277,20 +278,20 @@ class LoopKernel(KernelWriter):
         members = self._in_pass(number)
         if not members:
             return []
-        lines, accumulators, loops = [], {}, []
+        lines, accumulators = [], {}
         for member in members:
             if isinstance(member.data, Reduction):
                 accumulators[member.name] = f"total_{len(scalars) + len(accumulators)}"
                 lines.append(_accumulator(member.data, accumulators[member.name]))
-        for first, end, bodies in self._segments(number, [self.bodies[member.name] for member in members], lines):
-            places = _is_worth_places(bodies, self.r)
-            scalar = not places and (any(needs_scalar(body, self.r) for body in bodies) or _is_lookup(bodies, self.r))
-            writer = self._writer(scalars)
-            writer.places = places
+
+        def statements(bodies: Sequence[Value], column: Var, places: bool = False) -> list[str]:
+            writer = StatementWriter(column, self.pointer, self.element_type, self.stream)
+            writer.row_values, writer.places = scalars, places
             for member, body in zip(members, bodies, strict=True):
                 self._element(member, body, writer, accumulators, scratch)
-            head, tail = _loop(scalar, first, end)
-            loops.append([head, *indented(writer.lines), tail])
+            return writer.lines
+
+        loops = self._loops(number, [self.bodies[member.name] for member in members], lines, statements)
         tables, over_segments = merge(loops, {name: kind for kind, name in self.kernel.parameters}, len(self.tables))
         self.tables += tables
         lines += over_segments
@@ -299,6 +300,21 @@ class LoopKernel(KernelWriter):
             lines.append(f"const auto {scalars[name]} = {accumulator}.finish();")
             lines += self._store_row_value(name, scalars[name])
         return lines
+
+    def _loops(self, number: int, bodies: Sequence[Value], lines: list[str], statements: Callable) -> list[list[str]]:
+        """The loops of a pass, one after the other. `lines` get what stands before them."""
+        runs = None if self.flat or cuts_of(bodies, self.r) is not None else runs_of(bodies, self.r)
+        if runs is not None:
+            head = f"for (long run = 0; run < {runs.count}L; ++run) rl::for_each({runs.length}L, [&](auto lane, long place) {{"
+            column = f"const long r = {runs.length}L*run + place;"
+            return [[head, *indented([column, *statements(runs.bodies, runs.place)]), "});"]]
+        loops = []
+        for first, end, settled in self._segments(number, bodies, lines):
+            places = _is_worth_places(settled, self.r)
+            scalar = not places and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
+            head, tail = _loop(scalar, first, end)
+            loops.append([head, *indented(statements(settled, self.r, places)), tail])
+        return loops
 
     def _segments(self, number: int, bodies: Sequence[Value], lines: list[str]) -> list[tuple[str, str, Sequence[Value]]]:
         """The segments of a pass, from a first column to an end, with the bodies there. `lines` get what says where."""
@@ -315,11 +331,6 @@ class LoopKernel(KernelWriter):
         for name, place in zip(names, cuts.places, strict=True):
             lines.append(f"const long {name} = rl::within({size_text(place)}, {count});")
         return list(zip(["0L", *names], [*names, count], cuts.bodies, strict=True))
-
-    def _writer(self, scalars: dict[str, str]) -> StatementWriter:
-        writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
-        writer.row_values = scalars
-        return writer
 
     def _element(self, member, body: Value, writer: StatementWriter, accumulators: dict, scratch: dict[str, str]) -> None:
         self.note_status(body)
