@@ -106,7 +106,7 @@ def _described(value: object, depth: int = 0) -> str:
         impl = value._impl
         attributes = sorted(value.__dict__)  # sizes may be marked there
         return f"{type(value).__name__} {impl.dtype} {impl.sizes} {impl.strides} {impl.requires_grad} {attributes}"
-    if isinstance(value, Module):
+    if isinstance(value, Module) and "_modules" in value.__dict__:  # none before Module.__init__ has run
         members = [(name_of(type(module)), module.training, _sizes(module)) for module in Module.modules(value)]
         return str(members)
     if type(value) in (list, tuple) and depth < _DEEPEST:

@@ -273,6 +273,16 @@ def test_modules_of_many_kinds(captured):
     assert found_again(captured, model(), X)
 
 
+@pytest.mark.filterwarnings("error")
+def test_modules_that_are_made_in_a_compiled_function():
+    def function(x):
+        return nn.Linear(4, 4)(x).shape
+
+    for _ in range(2):
+        frames.reset()
+        assert torch.compile(function)(X) == (5, 4)
+
+
 def test_methods_decorators_and_partials(captured):
     class Holder:
         def __init__(self, factor):
