@@ -18,7 +18,7 @@ def variation(x):
 
 
 def shifted(x):
-    return x[:, 1:].sum(), (x[:, :-1] * 2).argmin(), x[..., 2:-2].norm()
+    return x[:, 1:].abs().sum(), (x[:, :-1] * 2).argmin(), x[..., 2:-2].norm()
 
 
 def groups(x, weight, bias):

@@ -177,10 +177,13 @@ class LoopKernel(KernelWriter):
 
     def write(self) -> Kernel:
         """The kernel."""
-        row = self._row()
-        self.kernel.body = [*self.tables, *for_rows(self.domain[0], row)]
+        rows = self._all_rows()
+        self.kernel.body = [*self.tables, *rows]
         self.kernel.work = as_size(self.group.numel * (OPERATIONS * len(self.group.members)))
         return self.kernel
+
+    def _all_rows(self) -> list[str]:
+        return for_rows(self.domain[0], self._row())
 
     def _row(self) -> list[str]:
         scratch = self._scratch_rows()
@@ -285,7 +288,7 @@ class LoopKernel(KernelWriter):
                 lines.append(_accumulator(member.data, accumulators[member.name]))
 
         def statements(bodies: Sequence[Value], column: Var, places: bool = False) -> list[str]:
-            writer = StatementWriter(column, self.pointer, self.element_type, self.stream)
+            writer = self._writer(column)
             writer.row_values, writer.places = scalars, places
             for member, body in zip(members, bodies, strict=True):
                 self._element(member, body, writer, accumulators, scratch)
@@ -331,6 +334,9 @@ class LoopKernel(KernelWriter):
         for name, place in zip(names, cuts.places, strict=True):
             lines.append(f"const long {name} = rl::within({size_text(place)}, {count});")
         return list(zip(["0L", *names], [*names, count], cuts.bodies, strict=True))
+
+    def _writer(self, column: Var) -> StatementWriter:
+        return StatementWriter(column, self.pointer, self.element_type, self.stream)
 
     def _element(self, member, body: Value, writer: StatementWriter, accumulators: dict, scratch: dict[str, str]) -> None:
         self.note_status(body)

@@ -26,6 +26,7 @@ from rushlight.inductor.codegen.kernels import Kernel, KernelWriter, LoopKernel
 from rushlight.inductor.codegen.ordered import ordered_kernel
 from rushlight.inductor.codegen.packing import OWN_PANELS, THREADS, PackedOperand
 from rushlight.inductor.codegen.templates import TemplateKernel
+from rushlight.inductor.codegen.turned_rows import TurnedRowsKernel, turned_rows_of
 from rushlight.inductor.codegen.turning import TurningKernel, turning_of
 from rushlight.inductor.codegen.types import CPP_WORDS, c_type, size_text
 from rushlight.inductor.graph import LoweredGraph
@@ -207,6 +208,9 @@ class ProgramWriter:
         run = run_of_results(group, self.symbols.hints)
         if run:
             return ColumnKernel(group, self.buffers, run)
+        rows = turned_rows_of(group, self.buffers)
+        if rows:
+            return TurnedRowsKernel(group, self.buffers, rows)
         turning = turning_of(group, self.buffers)
         return TurningKernel(group, self.buffers, turning) if turning else LoopKernel(group, self.buffers)
 
