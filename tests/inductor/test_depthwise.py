@@ -8,6 +8,7 @@ import pytest
 import rushlight as torch
 from rushlight.nn import functional as F
 from tests.inductor.differences import assert_frozen_model_agrees
+from tests.inductor.native_nodes import source_of
 
 # Size of the input; the kernel; stride, padding, dilation.
 CASES = [
@@ -24,6 +25,8 @@ CASES = [
     ((1, 48, 2, 2), (7, 7), 2, 3, 1),
     ((3, 32, 30, 1), (3, 1), 1, (1, 0), 1),
     ((1, 19, 40, 40), (3, 5), (2, 3), (1, 2), (3, 1)),
+    ((2, 1, 30, 37), (7, 7), 1, 3, 1),
+    ((3, 1, 20, 75), (3, 3), (2, 1), 0, 2),
 ]
 
 
@@ -47,6 +50,12 @@ def test_convolutions_and_gradients(case, layout):
     compiled = torch.compile(function, fullgraph=True)
     for want, got in zip(_results(function, *inputs), _results(compiled, *inputs), strict=True):
         np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_one_channel_is_a_plane_too():
+    x, weight = torch.randn(2, 1, 40, 40), torch.randn(1, 1, 3, 3)
+    assert "rl::conv2d(" in source_of(lambda x, weight: F.conv2d(x, weight, padding=1), x, weight)
+    assert "rl::conv2d(" not in source_of(lambda x, weight: F.conv2d(x, weight), x, weight.expand(5, 1, 3, 3).contiguous())
 
 
 def test_frozen_weights_and_threads():

@@ -30,7 +30,7 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
         made = _depthwise(graph, input, weight, shape, (images, out_height, out_width, outputs))
     elif has_narrow_groups(weight, groups):
         made = _narrow_groups(graph, input, weight, shape, (images, out_height, out_width, outputs))
-    elif groups > 1:
+    elif groups > 1 or has_one_filter(weight):
         made = _grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
     else:
         made = _channels_last(graph, input, weight, shape, (images, out_height, out_width, outputs))
@@ -53,6 +53,11 @@ def _scaled(graph, scale: TensorBox, input, weight, bias, *rest) -> TensorBox:
 def has_filter_each(weight: TensorBox, groups: int) -> bool:
     """Whether every channel has one filter of its own."""
     return groups > 1 and weight.size[0] == groups and weight.size[1] == 1
+
+
+def has_one_filter(weight: TensorBox) -> bool:
+    """Whether one channel is made of one, so that vectors run along the rows of images."""
+    return as_sizes(weight.size[:2]) == (1, 1)
 
 
 def has_narrow_groups(weight: TensorBox, groups: int) -> bool:

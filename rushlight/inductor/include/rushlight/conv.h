@@ -199,7 +199,8 @@ RL_KERNEL void conv2d_depthwise(const float* x, const float* weight, const conv_
 // pixels, and is not to know how many columns the whole has.
 RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& shape, void* scratch, const epilogue& emit) {
   void* own = (char*)scratch + thread_index() * conv2d_scratch_bytes(shape);
-  if (shape.group_channels() == 1 && shape.groups > 1) return conv2d_depthwise(x, weight, shape, own, emit);
+  if (shape.group_channels() == 1 && (shape.groups > 1 || shape.outputs == 1))
+    return conv2d_depthwise(x, weight, shape, own, emit);
   conv_shape s = shape;
   if (s.pointwise()) s.width *= s.height, s.height = 1;  // the rows of an image are one
   conv2d_product(row_cut<float>(s.outputs / s.groups), x, weight, s, own, emit);
