@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from rushlight.core.storage import StorageImpl
@@ -26,6 +27,9 @@ from rushlight.inductor.size_symbols import SizeSymbols, environment_of
 from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes, row_major
 from rushlight.inductor.tensor_box import StorageBox, TensorBox
 from rushlight.inductor.write_backs import WriteBack, is_write_back
+from rushlight.ops.registry import aten
+
+SELECT = aten("select.int")
 
 
 @dataclass(slots=True)
@@ -129,7 +133,7 @@ class GraphLowering:
         builder.items_used = frozenset(user.args[1] for user in node.users if user.target is operator.getitem)
         args, kwargs = map_arg(node.args, self.boxes.__getitem__), map_arg(node.kwargs, self.boxes.__getitem__)
         result = self._typed(node.meta["val"], rule(builder, *args, **kwargs))
-        if len(node.users) > 1:
+        if len(node.users) > 1 and not _takes_apart(node.users):
             self._realize_shared(node, result)
         return result
 
@@ -299,6 +303,14 @@ def _unpermute(index, order):
     for position, dim in enumerate(order):
         placed[dim] = index[position]
     return placed
+
+
+def _takes_apart(users: Collection[Node]) -> bool:
+    """Whether each user selects another place along one dimension, so that no element is used twice."""
+    places = [user.args[1:] for user in users if user.target is SELECT and not user.kwargs]
+    known = all(isinstance(number, int) and number >= 0 for place in places for number in place)
+    apart = len(set(places)) == len(places) == len(users) and len({dim for dim, _ in places}) == 1
+    return known and apart
 
 
 def _reads_memory(box: TensorBox) -> bool:
