@@ -70,6 +70,7 @@ class JointValues:
 
     def __init__(self, joint: Joint):
         self.joint = joint
+        _read_each_size_once(joint.module.graph)
         self.nodes = list(joint.module.graph.nodes)
         self.primals = joint.primals
         self.tangents = joint.placeholders[len(self.primals) :]
@@ -151,6 +152,16 @@ class JointValues:
                 self.gradients = [made if node is primal else node for node in self.gradients]
         self.nodes = list(graph.nodes)
         return copies
+
+
+def _read_each_size_once(graph: Graph) -> None:
+    """Erase nodes of sizes that an earlier node has, too: the backward graph is given one node for each symbol."""
+    first: dict[object, Node] = {}
+    for node in list(graph.nodes):
+        value = node.meta.get("val")
+        if node.op == "call_function" and type(value) is SymInt and first.setdefault(value.expr, node) is not node:
+            node.replace_all_uses_with(first[value.expr])
+            graph.erase_node(node)
 
 
 def _numbers(value: object) -> Iterator[object]:

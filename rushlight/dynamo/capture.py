@@ -45,15 +45,18 @@ class Break:
 
 
 def capture_frame(
-    frame: Any, backend: Backend, fullgraph: bool = False, name: str = "graph", open_sizes: Callable[[], OpenSizes] = all_fixed
-) -> GuardedCode | None:
+    frame: Any, backend: Backend, fullgraph: bool = False, name: str = "graph", open_sizes: Callable[[], OpenSizes] = all_fixed,
+    when_fixed: Callable[[SymbolicFailure], None] = lambda failure: None,
+) -> GuardedCode | None:  # fmt: skip
     """Capture a frame; None where there is nothing to gain or no way to go on. Raised where the frame raises an exception.
 
-    `open_sizes` says what the capture leaves open. Where that fails for whatever reason, nothing is left open.
+    `open_sizes` says what the capture leaves open. Where that fails for whatever reason, `when_fixed` is told, and nothing is
+    left open.
     """
     try:
         return _capture_frame(frame, backend, fullgraph, name, open_sizes)
-    except SymbolicFailure:
+    except SymbolicFailure as failure:
+        when_fixed(failure)
         return _capture_frame(frame, backend, fullgraph, name, all_fixed)
 
 

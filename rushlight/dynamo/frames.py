@@ -160,7 +160,7 @@ class FrameCallback:
             kept = _attempt(code, lambda: self.kept(frame)) if count.captures == 1 else None
             found = None if kept is None else _attempt(code, lambda: kept.find(count.history))
             if found is None:
-                found = self._capture(frame, backend)
+                found = self._capture(frame, backend, log)
                 if kept is not None and isinstance(found, GuardedCode):
                     _attempt(code, lambda: kept.keep(count.history, found))
         if isinstance(found, GuardedCode):
@@ -181,11 +181,15 @@ class FrameCallback:
             count = self._counts[id(code), id(subject)] = _Count(weakref.ref(code), weakref.ref(subject))
         return count
 
-    def _capture(self, frame: Any, backend: Backend) -> GuardedCode | bool | None:
+    def _capture(self, frame: Any, backend: Backend, log: Log) -> GuardedCode | bool | None:
+        def when_fixed(failure: Exception) -> None:
+            what = f"{_described(frame.f_code)} is captured with fixed sizes, because with open ones that failed: {failure}"
+            log("recompiles", lambda: what)
+
         try:
             history = self._count(frame).history
             sizes = functools.partial(OpenSizes, self.dynamic, history)
-            return capture.capture_frame(frame, backend, self.fullgraph, open_sizes=sizes) or False
+            return capture.capture_frame(frame, backend, self.fullgraph, open_sizes=sizes, when_fixed=when_fixed) or False
         except Raised:
             return None  # the frame itself raises it
         except (Unsupported, BackendCompilerFailed, ConstraintViolationError):

@@ -198,3 +198,18 @@ def test_an_int_that_changes_is_an_input_of_the_joint_graph(counting):
         torch.testing.assert_close(found, (number * a.cos()).detach())
         calls.append(counting.calls)
     assert calls == [1, 2, 2, 2]
+
+
+def test_a_size_that_a_derivative_reads_as_well_is_one_input_of_the_backward(counting):
+    def loss(x):
+        return F.cross_entropy(x, torch.arange(x.shape[0]) % 3, label_smoothing=0.1)
+
+    compiled = torch.compile(loss, backend=counting, dynamic=True, fullgraph=True)
+    for shape in ((8, 12), (8, 7), (5, 9)):
+        x = torch.randn(shape)
+        x, y = x.clone().requires_grad_(), x.requires_grad_()
+        expected, found = loss(x), compiled(y)
+        (expected * 2).backward()
+        (found * 2).backward()
+        assert found.dtype is expected.dtype and torch.allclose(found, expected) and torch.allclose(x.grad, y.grad)
+    assert counting.calls == 1

@@ -91,3 +91,15 @@ def test_a_folder_that_cannot_be_written_to(tmp_path):
     compiled = torch.compile(lambda x: x + 1, options={"dump": str(tmp_path / "file" / "dump")})
     with pytest.warns(UserWarning, match="not written to RUSHLIGHT_DUMP, because .*Not a directory"):
         assert compiled(torch.ones(2)).tolist() == [2, 2]
+
+
+def test_a_capture_that_cannot_leave_sizes_open_says_why(capfd):
+    def broken(module, inputs):
+        if "[s0]" in module.print_readable(print_output=False):
+            raise LookupError("open sizes are unknown here")
+        return module.forward
+
+    compiled = torch.compile(lambda x: x * 2, backend=broken, dynamic=True, options={"logs": {"recompiles"}})
+    assert compiled(torch.ones(3)).tolist() == [2, 2, 2]
+    text = capfd.readouterr().err
+    assert "is captured with fixed sizes" in text and "LookupError: open sizes are unknown here" in text

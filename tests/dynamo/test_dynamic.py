@@ -222,6 +222,33 @@ def test_inductor_computes_the_same_for_all_sizes(name):
         assert same(compiled(x.clone()), PROGRAMS[name](x.clone()))
 
 
+SPLIT = {
+    "two chunks": (lambda x: x.chunk(2)[0] + x.chunk(2)[1], (6, 8, 20, 4, 10)),
+    "three chunks, and what is left": (lambda x: torch.cat(x.chunk(3)[::-1]), (7, 11, 17, 8, 20)),
+    "chunks of zero": (lambda x: [part + 1 for part in x.chunk(3)], (6, 9, 12, 15, 0)),
+    "halves": (lambda x: torch.mul(*x.split(x.shape[0] // 2)), (6, 8, 20, 4, 10)),
+    "parts of five": (lambda x: [part.sum(0) for part in x.split(5)], (12, 13, 14, 12, 13)),
+    "the rest of a split": (lambda x: x.split([3, x.shape[0] - 3])[1] * 2, (6, 9, 20, 5, 10)),
+    "nearly equal parts": (lambda x: torch.cat(x.tensor_split(3)[::-1]), (7, 10, 13, 19, 7)),
+    "a gated unit": (lambda x: F.glu(x, 0), (6, 8, 20, 4, 10)),
+    "smoothed labels": (lambda x: F.cross_entropy(x.t(), torch.arange(3), label_smoothing=0.1), (6, 8, 20, 5, 10)),
+    "smoothed probabilities": (lambda x: F.cross_entropy(x.t(), x.t().softmax(1), label_smoothing=0.2), (6, 8, 20, 5, 10)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_parts_of_an_open_size_stay_open(name):
+    program, rows = SPLIT[name]
+    calls = sizes(*((count, 3) for count in rows))
+    counts, _ = agree(program, *calls)
+    assert counts[1:4] == [2, 2, 2] and counts[4] == (2 if rows[4] else 3)
+    compiled = torch.compile(program, dynamic=True, fullgraph=True)
+    for (x,) in calls:
+        expected, found = program(x), compiled(x)
+        assert same(found, expected) and type(found) is type(expected)
+    assert len(_debug_get_cache_entry_list(compiled)) == (1 if rows[4] else 2)
+
+
 # What fixes a size
 
 

@@ -77,7 +77,11 @@ def _equal_sizes(self: Tensor, split_size: int, dim: int) -> list[int]:
     size = self.size(dim)
     if not split_size and size:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
-    return [min(split_size, size - start) for start in range(0, size, split_size)] if size else [0]
+    parts, rest = [], size
+    while rest > split_size:  # of open sizes, the number of parts is guarded, and not the size
+        parts.append(split_size)
+        rest = rest - split_size
+    return [*parts, rest]
 
 
 def _chunk_sizes(self: Tensor, chunks: int, dim: int) -> list[int]:
@@ -86,7 +90,9 @@ def _chunk_sizes(self: Tensor, chunks: int, dim: int) -> list[int]:
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     size = self.size(dim)
-    return _equal_sizes(self, -(-size // chunks), dim) if size else [0] * chunks
+    if size % chunks == 0:
+        return [size // chunks] * chunks
+    return _equal_sizes(self, -(-size // chunks), dim)
 
 
 @composite("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.core.dtype import int64
-from rushlight.ops.composite.network.common import MEAN, NONE, SUM, arange, aten, reduce_loss
+from rushlight.ops.composite.network.common import MEAN, NONE, SUM, arange, aten, quotient, reduce_loss
 from rushlight.ops.registry import composite
 
 
@@ -62,7 +62,7 @@ def cross_entropy_loss(self, target, weight=None, reduction=MEAN, ignore_index=-
     if label_smoothing == 0:
         return loss
     smooth = _uniform_part(log_probabilities, target, weight, reduction, ignore_index, class_dim)
-    share = label_smoothing / self.shape[class_dim]
+    share = quotient(self, label_smoothing, self.shape[class_dim], smooth.dtype)
     return loss * (1 - label_smoothing) + smooth * share
 
 
@@ -75,7 +75,7 @@ def _over_classes(weight, x, class_dim: int):
 def _with_probabilities(log_probabilities, target, weight, reduction, label_smoothing, class_dim):
     classes = log_probabilities.shape[class_dim]
     if label_smoothing > 0:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = target * (1 - label_smoothing) + quotient(target, label_smoothing, classes, target.dtype)
     products = log_probabilities * target
     if weight is not None:
         products = products * _over_classes(weight, products, class_dim)

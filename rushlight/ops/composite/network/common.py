@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from rushlight.core.dtype import dtype, float64
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.pointwise import source_of_write
 from rushlight.ops.packet import namespaces
@@ -69,6 +71,13 @@ def arange(like: Tensor, *bounds: int) -> Tensor:
     """Integers in the given range (start, end, step), on the device of `like`."""
     start, end, step = (0, bounds[0], 1) if len(bounds) == 1 else (*bounds, 1)[:3]
     return aten.arange.start_step(start, end, step, device=like.device)
+
+
+def quotient(like: Tensor, dividend: float, divisor: int, kind: dtype = float64) -> float | Tensor:
+    """`dividend / divisor`: a number, or, where one of them is an open size, a tensor of dtype `kind` beside `like`."""
+    if SymInt not in (type(dividend), type(divisor)):
+        return dividend / divisor
+    return (aten.full.default((), dividend, dtype=float64, device=like.device) / divisor).to(kind)
 
 
 def values_of(x: Tensor) -> np.ndarray | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rushlight.core.dtype import dtype, float32, float64, int64, uint8
 from rushlight.core.size import short_fraction
 from rushlight.core.tensor import Tensor
-from rushlight.ops.composite.network.common import arange, spread
+from rushlight.ops.composite.network.common import arange, quotient, spread
 from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
@@ -20,14 +20,8 @@ CUBIC = -0.75  # Keys 1981: the slope of the cubic convolution kernel at distanc
 def _ratio(x, size: int, output: int, scale: float | None, align_corners: bool):
     """Input elements per output element: a number, or a tensor where one of the sizes is symbolic."""
     if align_corners:
-        return _quotient(x, size - 1, output - 1) if output > 1 else 0.0
-    return 1.0 / scale if scale is not None and scale > 0 else _quotient(x, size, output)
-
-
-def _quotient(x, dividend: int, divisor: int):
-    if type(dividend) is int and type(divisor) is int:
-        return dividend / divisor
-    return aten.full.default((), dividend, dtype=float64, device=x.device) / divisor
+        return quotient(x, size - 1, output - 1) if output > 1 else 0.0
+    return 1.0 / scale if scale is not None and scale > 0 else quotient(x, size, output)
 
 
 def scaled_size(size: int, scale: float) -> int:
