@@ -32,8 +32,8 @@ from rushlight.core.strides import contiguous_strides
 from rushlight.core.thread_state import state
 
 __all__ = [
-    "AutogradMeta", "DataDependentError", "TensorImpl", "VersionCounter", "ViewMeta", "count_write", "empty_impl",
-    "empty_meta_impl", "impl_from_array",
+    "AutogradMeta", "DataDependentError", "DataDependentShapeError", "TensorImpl", "VersionCounter", "ViewMeta", "count_write",
+    "empty_impl", "empty_meta_impl", "impl_from_array",
 ]  # fmt: skip
 
 
@@ -42,6 +42,16 @@ UNKNOWN_NBYTES = 1 << 62  # of a storage without memory for a tensor of symbolic
 
 class DataDependentError(RuntimeError):
     """A program asked for the values of a fake tensor, which has none."""
+
+
+class DataDependentShapeError(DataDependentError, NotImplementedError):
+    """The sizes of a result depend on the values of a meta or fake tensor, which has none."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name}: the shape of the result depends on the values of the input, which meta and fake tensors do not have. "
+            "Under compile, such an operator cannot be captured."
+        )
 
 
 def count_write(impl: TensorImpl) -> None:

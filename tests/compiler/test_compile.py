@@ -365,6 +365,30 @@ def test_what_depends_on_data_breaks_the_graph(function, quiet):
         assert same(compiled(value), function(value))
 
 
+BOXES = torch.tensor([[0.0, 0.0, 2.0, 2.0], [0.0, 0.0, 2.0, 1.9], [5.0, 5.0, 6.0, 6.0]])
+
+
+@pytest.mark.parametrize("operator", [
+    lambda x: torch.unique(x), lambda x: x.unique(return_counts=True)[1], torch.unique_consecutive,
+    lambda x: nn.functional.one_hot((x > 0).long()), lambda x: torch.ops.torchvision.nms(BOXES, x, 0.5),
+], ids=["unique", "counts", "consecutive", "classes", "boxes"])  # fmt: skip
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_that_depend_on_data_break_the_graph_and_raise_nothing(operator, dynamic, quiet):
+    def program(x):
+        try:
+            return operator(x * 2) + 1
+        except RuntimeError:
+            return None
+
+    compiled = torch.compile(program, dynamic=dynamic)
+    x = torch.tensor([1.0, -2.0, 3.0])
+    for value in (x, -x, x):
+        assert same(compiled(value), program(value))
+    assert len(_debug_get_cache_entry_list(compiled)) == 1
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="depends on the values"):
+        torch.compile(program, fullgraph=True)(x)
+
+
 def test_fullgraph_makes_a_break_an_error():
     with pytest.raises(torch._dynamo.exc.Unsupported, match=r"needs the tensor's value(.|\n)*test_compile.py:\d+(.|\n)*Hint: keep"):
         torch.compile(lambda x: x * x.max().item(), fullgraph=True)(torch.ones(2))

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from rushlight.core.strides import broadcast_shapes, elementwise_strides, expand_strides
 from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import DataDependentShapeError
 from rushlight.ops.meta.common import empty
-from rushlight.ops.meta.indexing import DATA_DEPENDENT
 from rushlight.ops.registry import meta
 
 MASKS = ("bool", "uint8")
@@ -108,7 +108,7 @@ def check_index_put(self: Tensor, values: Tensor, sizes: tuple[int, ...]) -> Non
 
 def _reject_masks(indices: Sequence[Tensor | None], name: str) -> None:
     if any(index is not None and index.dtype.name in MASKS for index in indices):
-        raise NotImplementedError(f"{name} with a boolean mask: {DATA_DEPENDENT}")
+        raise DataDependentShapeError(f"{name} with a boolean mask")
 
 
 @meta("index.Tensor")

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 
 from rushlight.core.strides import contiguous_strides, elementwise_strides, is_non_overlapping_and_dense, wrap_dim
 from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import DataDependentShapeError
 from rushlight.ops.meta.checks import is_channels_last, kept_format_strides, require_index
 from rushlight.ops.meta.common import empty
 from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import meta
-
-DATA_DEPENDENT = (
-    "the shape of the result depends on the values of the input, which meta and fake tensors do not have. Under "
-    "compile, such an operator cannot be captured."
-)
 
 
 def check_cat(tensors: Sequence[Tensor], dim: int) -> tuple[int, tuple[int, ...], list[Tensor]]:
@@ -143,7 +139,7 @@ def scatter(self, dim, index, src):
 
 @meta("nonzero")
 def nonzero(self):
-    raise NotImplementedError(f"nonzero: {DATA_DEPENDENT}")
+    raise DataDependentShapeError("nonzero")
 
 
 def check_embedding(weight: Tensor, indices: Tensor) -> tuple[int, ...]:

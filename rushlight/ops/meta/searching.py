@@ -7,9 +7,9 @@ import math
 from rushlight.core.dtype import bool_, int32, int64
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import DataDependentShapeError
 from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.meta.common import empty
-from rushlight.ops.meta.indexing import DATA_DEPENDENT
 from rushlight.ops.registry import meta
 
 
@@ -86,4 +86,4 @@ def check_unique_dim(self: Tensor, dim: int) -> int:
 
 @meta("_unique2", "unique_dim", "unique_consecutive")
 def unique(*args, **kwargs):
-    raise NotImplementedError(f"unique: {DATA_DEPENDENT}")
+    raise DataDependentShapeError("unique")

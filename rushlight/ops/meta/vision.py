@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from rushlight.core.dtype import int32
 from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import DataDependentShapeError
 from rushlight.ops.meta.checks import require_floating, require_same_dtype
 from rushlight.ops.meta.common import empty
-from rushlight.ops.meta.indexing import DATA_DEPENDENT
 from rushlight.ops.registry import meta
 
 
@@ -32,7 +32,7 @@ def check_nms(dets: Tensor, scores: Tensor) -> None:
 @meta("torchvision::nms")
 def nms(dets, scores, iou_threshold):
     check_nms(dets, scores)
-    raise NotImplementedError(f"nms: {DATA_DEPENDENT}")
+    raise DataDependentShapeError("nms")
 
 
 def check_rotated(boxes1: Tensor, boxes2: Tensor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import int64
+from rushlight.core.tensor_impl import DataDependentShapeError
 from rushlight.ops.composite.network.common import arange, aten, values_of
 from rushlight.ops.registry import composite
 
@@ -82,4 +83,6 @@ def one_hot(self, num_classes=-1):
             num_classes = int(values.max()) + 1
         if values.max() >= num_classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
+    elif num_classes == -1:
+        raise DataDependentShapeError("one_hot without num_classes")
     return (self.contiguous().unsqueeze(-1) == arange(self, num_classes)).to(int64)
