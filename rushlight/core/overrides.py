@@ -63,15 +63,25 @@ Tensor.__torch_function__ = classmethod(_wrapping_torch_function)
 _plain: set[type] = {Tensor, int, float, bool, str, type(None), complex, list, tuple, dict}
 
 
-def is_overriding(kind: type) -> bool:
-    """Whether values of a type decide: it has a `__torch_function__` other than the one that does nothing."""
+def is_plain(kind: type) -> bool:
+    """Whether values of a type never decide: it has no `__torch_function__`, or the one that does nothing."""
     if kind in _plain:
-        return False
+        return True
     method = getattr(kind, "__torch_function__", None)
     if method is None or method is disabled_torch_function:
         _plain.add(kind)
-        return False
-    return not (_state.disabled and issubclass(kind, Tensor))
+        return True
+    return False
+
+
+def is_overriding(kind: type) -> bool:
+    """Whether values of a type decide now."""
+    return not is_plain(kind) and not (_state.disabled and issubclass(kind, Tensor))
+
+
+def are_plain(args: tuple, kwargs: dict) -> bool:
+    """Whether no argument, or element of one, is of a type that ever decides."""
+    return all(is_plain(type(value)) for value in _flat((*args, *kwargs.values())))
 
 
 def overriding_arguments(args: tuple, kwargs: dict) -> list[Any]:

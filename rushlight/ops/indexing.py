@@ -8,6 +8,7 @@ import numpy as np
 
 from rushlight.core.dispatch_key import BATCHED_BIT
 from rushlight.core.dtype import INTEGRAL, bool_, dtype, int64, uint8
+from rushlight.core.overrides import call_override, is_overriding
 from rushlight.core.size import whole_number
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor, tensor_from_array
@@ -23,6 +24,8 @@ ZERO_DIM = (
 
 def getitem(self: Tensor, index: object) -> Tensor:
     """The elements at `index`: a view for ints, slices, None and Ellipsis; a copy when tensors or lists are among them."""
+    if type(self) is not Tensor and is_overriding(type(self)):
+        return call_override(getitem, [self], (self, index), {})
     kind = type(index)
     if kind is int:
         return _select(self, 0, index, 0)
@@ -66,6 +69,9 @@ def _of_numbers_and_slices(self: Tensor, index: tuple[int | slice, ...]) -> Tens
 
 def setitem(self: Tensor, index: object, value: object) -> None:
     """Write `value`, broadcast, to the elements at `index`."""
+    if type(self) is not Tensor and is_overriding(type(self)):
+        call_override(setitem, [self], (self, index, value), {})
+        return
     if type(index) is Tensor and _is_plain_index(self, index):
         view, advanced = self, {0: index}
         if type(value) in (int, float) and index._impl.sizes == self._impl.sizes and index._impl.dtype is bool_:

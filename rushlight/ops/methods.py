@@ -10,6 +10,7 @@ from rushlight.core import dtype as dtypes
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import memory_format
+from rushlight.core.overrides import call_override, is_overriding
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.construct import PYTHON_TYPES, tensor
 from rushlight.ops.packet import namespaces
@@ -53,7 +54,7 @@ def _index(self: Tensor) -> int:
 def _iterate(self: Tensor) -> Iterator[Tensor]:
     if self.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter(aten.unbind.int(self, 0))
+    return iter(aten.unbind(self, 0))
 
 
 def _contains(self: Tensor, element: object) -> bool:
@@ -71,6 +72,8 @@ def _wrap_array(self: Tensor, array: np.ndarray, context: object = None, return_
 
 def to(self: Tensor, *args: object, **kwargs: object) -> Tensor:
     """A tensor of another dtype or device: `to(dtype)`, `to(device, dtype)`, `to(other)`; itself when nothing changes."""
+    if type(self) is not Tensor and is_overriding(type(self)):
+        return call_override(to, [self], (self, *args), kwargs)
     wanted = dict(kwargs)
     positional = [*args, *([wanted.pop("other")] if "other" in wanted else [])]
     flags = iter(("non_blocking", "copy"))
@@ -149,8 +152,8 @@ def install() -> None:
     for name, kind in _CONVERSIONS.items():
         setattr(Tensor, name, _converter(name, kind))
     Tensor.type = type_
-    Tensor.T = property(lambda self: aten.numpy_T.default(self), doc="The dimensions in reverse order.")
-    Tensor.mT = property(lambda self: aten.mT.default(self), doc="The last two dimensions exchanged.")
+    Tensor.T = property(lambda self: aten.numpy_T(self), doc="The dimensions in reverse order.")
+    Tensor.mT = property(lambda self: aten.mT(self), doc="The last two dimensions exchanged.")
     Tensor.mH = property(lambda self: aten.mH.default(self), doc="The last two dimensions exchanged, and conjugated.")
     Tensor.H = property(lambda self: aten.matrix_H.default(self), doc="A matrix transposed and conjugated.")
     Tensor.__bool__, Tensor.__index__, Tensor.__iter__, Tensor.__contains__ = _bool, _index, _iterate, _contains

@@ -28,11 +28,14 @@ def _binary(op: Callable) -> Callable:
 
 
 def _reflected(op: Callable) -> Callable:
+    """The method for `other op self`, by way of the operator's name, under which subclasses of Tensor are asked first."""
+    packet = getattr(aten, op._opname)
+
     def operate(self, other):
         if isinstance(other, NUMBERS) or isinstance(other, Tensor):
-            return op(as_operand(other, self), self)
+            return packet(as_operand(other, self), self)
         if isinstance(other, np.ndarray):
-            return op(tensor_from_array(other), self)
+            return packet(tensor_from_array(other), self)
         return NotImplemented
 
     return operate
@@ -49,22 +52,22 @@ def _in_place(op: Callable) -> Callable:
 
 def _divide_number(self: Tensor, other: object) -> Tensor:
     if isinstance(other, np.ndarray):
-        return aten.div.Tensor(tensor_from_array(other), self)
+        return aten.div(tensor_from_array(other), self)
     if isinstance(other, NUMBERS) or isinstance(other, Tensor):
-        return aten.reciprocal.default(self) * other
+        return aten.reciprocal(self) * other
     return NotImplemented
 
 
 def _raise_number(self: Tensor, other: object) -> Tensor:
     if isinstance(other, np.ndarray):
-        return aten.pow.Tensor_Tensor(tensor_from_array(other), self)
+        return aten.pow(tensor_from_array(other), self)
     return aten.pow(other, self) if isinstance(other, NUMBERS) or isinstance(other, Tensor) else NotImplemented
 
 
 def _invert(self: Tensor) -> Tensor:
     if not self.dtype.is_integral:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
-    return aten.bitwise_not.default(self)
+    return aten.bitwise_not(self)
 
 
 def _set(name: str, op: Callable, otherwise: Callable) -> None:
@@ -107,6 +110,6 @@ def install() -> None:
         _set(f"__i{name}__", op, _in_place(op))
     Tensor.__div__, Tensor.__idiv__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__itruediv__, _divide_number
     Tensor.__rtruediv__, Tensor.__rpow__, Tensor.__invert__ = _divide_number, _raise_number, _invert
-    Tensor.__neg__ = lambda self: aten.neg.default(self)
+    Tensor.__neg__ = lambda self: aten.neg(self)
     Tensor.__pos__ = lambda self: self
-    Tensor.__abs__ = lambda self: aten.abs.default(self)
+    Tensor.__abs__ = lambda self: aten.abs(self)

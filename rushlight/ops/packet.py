@@ -11,7 +11,7 @@ import rushlight._C as _C
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
-from rushlight.core.overrides import call_override, overriding_arguments
+from rushlight.core.overrides import are_plain, call_override, overriding_arguments
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import OpOverload, all_operators
 from rushlight.ops.schema import Argument, Type
@@ -70,7 +70,7 @@ class OpOverloadPacket(_C.PacketBase):
         self._declared: list[OpOverload] = []
         # What stands for the packet where an argument's type decides: the public function, once there is one.
         self.public: Callable = self
-        self._resolved: dict[tuple, OpOverload] = {}
+        self._forget_choices()
 
     def add(self, op: OpOverload) -> None:
         """Add an overload; it becomes an attribute of the packet."""
@@ -87,7 +87,15 @@ class OpOverloadPacket(_C.PacketBase):
     def _forget_choices(self) -> None:
         self.__dict__.pop("_overloads", None)
         self.__dict__.pop("argument_names", None)
-        self._resolved = {}
+        self._resolved: dict[tuple, OpOverload] = {}
+        # Calls in which types that decide are passed over for once. `_resolved` knows plain types only: they are not asked.
+        self._resolved_passing_over: dict[tuple, OpOverload] = {}
+
+    def _known(self, key: tuple) -> OpOverload | None:
+        return self._resolved.get(key) or self._resolved_passing_over.get(key)
+
+    def _keep(self, key: tuple, op: OpOverload, args: tuple, kwargs: dict) -> None:
+        (self._resolved if are_plain(args, kwargs) else self._resolved_passing_over)[key] = op
 
     @cached_property
     def _overloads(self) -> list[OpOverload]:
@@ -128,12 +136,12 @@ class OpOverloadPacket(_C.PacketBase):
         key = _C.argument_types(args)
         if key is None:
             key = tuple(frozenset(map(type, v)) if isinstance(v, list | tuple) else type(v) for v in args)
-        op = self._resolved.get(key)
+        op = self._known(key)
         if op is None:
             op = self.resolve(args, {})
             if not _decided_by_types(op, args):
                 return None
-            self._resolved[key] = op
+            self._keep(key, op, args, {})
         return op
 
     def _resolved_with_keywords(self, args: tuple, kwargs: dict) -> OpOverload | None:
@@ -142,14 +150,14 @@ class OpOverloadPacket(_C.PacketBase):
         key = (_C.argument_types(args), tuple(kwargs), _C.argument_types(values))
         if key[0] is None or key[2] is None:
             return None
-        op = self._resolved.get(key)
+        op = self._known(key)
         if op is None:
             op = self.resolve(args, kwargs)
             arguments, positions = op._schema.arguments, op._schema.positions
             named = [arguments[positions[name]] for name in kwargs]
             if not (_decided_by_types(op, args) and _decide_by_types(named, values)):
                 return None
-            self._resolved[key] = op
+            self._keep(key, op, args, kwargs)
         return op
 
     def resolve(self, args: tuple, kwargs: dict) -> OpOverload:

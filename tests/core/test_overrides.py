@@ -36,6 +36,48 @@ def test_results_are_of_the_subclass():
         assert type(rl.relu(made)) is rl.Tensor
 
 
+def test_results_are_of_the_subclass_at_every_call():
+    made, plain = as_subclass(rl.rand(4, 4), Metric), rl.rand(4, 4)
+    calls = [
+        lambda: rl.erf(made), lambda: made.softmax(-1), lambda: made.sum(dim=0), lambda: rl.cat([plain, made]), lambda: made[0],
+        lambda: made[made > 0], lambda: made[1:, None], lambda: made.T, lambda: made.mT, lambda: -made, lambda: abs(made),
+        lambda: ~(made > 0), lambda: 1 - made, lambda: 1 / made, lambda: 2**made, lambda: made.to(rl.float64), lambda: next(iter(made)),
+        lambda: plain @ made, lambda: made.max(0).values, lambda: made.clone(), lambda: made.unbind()[0],
+    ]  # fmt: skip
+    for call in calls:
+        assert [type(call()) for _ in range(3)] == [Metric] * 3
+        with DisableTorchFunctionSubclass():
+            assert type(call()) is rl.Tensor
+    assert type(rl.erf(plain)) is type(plain[0]) is type(-plain) is rl.Tensor
+
+
+def test_an_implementation_is_asked_at_every_call():
+    class Counting(rl.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    seen = []
+    made = as_subclass(rl.zeros(3), Counting)
+    for _ in range(3):
+        rl.logsumexp(made, dim=0)
+        made[0] = 2
+    assert seen == ["logsumexp", "setitem"] * 3 and made.tolist() == [2, 0, 0]
+
+
+@pytest.mark.parametrize("kind", [Metric, rl.nn.Parameter])
+def test_compiled_code_gives_what_eager_gives_for_a_subclass(kind):
+    def program(x, w):
+        return (x @ w).softmax(-1)[0]
+
+    x, w = as_subclass(rl.rand(3, 4), kind) if kind is Metric else kind(rl.rand(3, 4)), rl.rand(4, 4)
+    compiled = rl.compile(program)
+    for given in (x, x, rl.rand(3, 4), x):
+        expected = program(given, w)
+        assert type(compiled(given, w)) is type(expected) and rl.allclose(compiled(given, w), expected)
+
+
 def test_a_subclass_shares_memory():
     base = rl.ones(3)
     made = as_subclass(base, Metric)
