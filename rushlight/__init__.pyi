@@ -141,6 +141,9 @@ from rushlight.core.printing import set_printoptions as set_printoptions
 from rushlight.ops import return_types as return_types
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
 from rushlight import _dynamo as _dynamo
+from rushlight import _functorch as _functorch
+from rushlight import _inductor as _inductor
+from rushlight import _logging as _logging
 from rushlight import aot as aot
 from rushlight import backends as backends
 from rushlight import compiler as compiler

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight._dynamo import eval_frame, exc
+from rushlight._dynamo import config, decorators, eval_frame, exc, testing, utils
 from rushlight.compiler.backends import list_backends, register_backend
 from rushlight.compiler.compile import OptimizedModule, compile
 from rushlight.compiler.control import (
@@ -18,13 +18,30 @@ from rushlight.compiler.control import (
     substitute_in_graph,
 )
 from rushlight.compiler.explain import explain
+from rushlight.core.tensor import Tensor
 from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "disable", "eval_frame", "exc", "explain", "graph_break", "is_compiling",
-    "list_backends", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "optimize", "register_backend", "reset",
-    "set_stance", "substitute_in_graph",
+    "OptimizedModule", "allow_in_graph", "config", "decorators", "disable", "eval_frame", "exc", "explain", "graph_break",
+    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize",
+    "optimize_assert", "register_backend", "reset", "run", "set_stance", "substitute_in_graph", "testing", "utils",
 ]  # fmt: skip
+
+
+def run(fn: Callable | None = None) -> Callable:
+    """`fn`, in whose calls nothing new is captured: what was captured is used, and everything else runs in eager."""
+    return set_stance("eager_on_recompile")(fn) if fn is not None else run
+
+
+def mark_static_address(t: Tensor, guard: bool = True) -> None:
+    """Nothing: compiled code is given the addresses of its inputs at each call. TypeError for what is no tensor."""
+    if not isinstance(t, Tensor):
+        raise TypeError(f"mark_static_address expects a tensor but received {type(t).__name__}")
+
+
+def optimize_assert(backend: str | Callable = "inductor", **options: Any) -> Callable:
+    """A decorator that compiles with a backend and makes a graph break an error."""
+    return compile(backend=backend, fullgraph=True, **options)
 
 
 def optimize(backend: str | Callable = "inductor", *, nopython: bool = False, **options: Any) -> Callable:

@@ -17,7 +17,7 @@ from typing import Any
 from rushlight.compiler.backends import Backend, check_backend, kept_captures, make_backend, name_of_backend
 from rushlight.compiler.kept_captures import KeptCaptures
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.settings import Settings, from_environment
+from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.dynamo.errors import BackendCompilerFailed
@@ -34,18 +34,29 @@ MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagrap
 
 
 class CompileCallback(FrameCallback):
-    """Captures frames for one compiled function, with its backend and settings."""
+    """Captures frames for one compiled function, with its backend and settings, of which some were `chosen` by name."""
 
     def __init__(
-        self, model: Callable, backend: str | Backend, settings: Settings, fullgraph: bool, dynamic: bool | None = None
-    ):
+        self, model: Callable, backend: str | Backend, settings: Settings, fullgraph: bool, dynamic: bool | None = None,
+        chosen: frozenset[str] = frozenset(),
+    ):  # fmt: skip
         unused = make_backend(backend, settings, dict, StageLog(settings, ""))
         super().__init__(unused, fullgraph, settings.recompile_limit, dynamic)
         owner = model if isinstance(model, Module) else getattr(model, "__self__", None)
         self.chosen = backend
-        self.settings = settings
+        self._settings = settings
+        self._chosen_settings = chosen
         self.name = getattr(model, "__qualname__", type(model).__name__)
         self._module = weakref.ref(owner) if isinstance(owner, Module) else lambda: None
+
+    @property
+    def settings(self) -> Settings:
+        """Those that hold for the next capture."""
+        return configured(self._settings, self._chosen_settings)
+
+    def limit(self) -> int:
+        """The setting `recompile_limit`."""
+        return self.settings.recompile_limit
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
         """The backend, which raises BackendCompilerFailed for its errors, and the log of one capture."""
@@ -67,7 +78,7 @@ class CompileCallback(FrameCallback):
     def kept(self, frame: Any) -> KeptCaptures | None:
         """The captures in the cache folder."""
         log = self._log(frame.f_code)
-        about = f"{self.fullgraph} {self.dynamic} {log.name}"
+        about = f"{self.fullgraph} {self.is_dynamic()} {log.name}"
         return kept_captures(frame, about, self.chosen, self.settings, self._names, log)
 
     def _log(self, code: types.CodeType) -> StageLog:
@@ -159,7 +170,8 @@ def compile(
                                      verify=verify)  # fmt: skip
         return _compile_class(model, decorate)
     model = innermost(model)
-    callback = CompileCallback(model, backend, settings, fullgraph, dynamic)
+    chosen = {*(options or ()), *(["verify"] if verify else []), *(["max_autotune"] if _is_timed(mode) else [])}
+    callback = CompileCallback(model, backend, settings, fullgraph, dynamic, frozenset(chosen))
     compiled = optimize(callback)(model)
     weakref.finalize(compiled, callback.forget).atexit = False
     if not isinstance(model, Module):
@@ -199,4 +211,8 @@ def _settings(mode: str | None, options: dict | None) -> Settings:
     if unknown:
         raise RuntimeError(f"Unexpected optimization option {unknown[0]}, known options are {known}")
     settings = replace(from_environment(), **chosen)
-    return replace(settings, max_autotune=True) if mode is not None and mode.startswith("max-autotune") else settings
+    return replace(settings, max_autotune=True) if _is_timed(mode) else settings
+
+
+def _is_timed(mode: str | None) -> bool:
+    return mode is not None and mode.startswith("max-autotune")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, fields
+from collections.abc import Container
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from rushlight.core.parallel import MOST_THREADS
 
@@ -95,6 +97,20 @@ def from_environment() -> Settings:
         keep_captures=_flag("RUSHLIGHT_KEEP_CAPTURES", "1"),
         verify=_flag("RUSHLIGHT_VERIFY"),
     )
+
+
+_configured: dict[str, Any] = {}
+
+
+def configure(name: str, value: Any) -> None:
+    """Set one setting for the process; TypeError or ValueError for what it cannot be."""
+    _configured[name] = getattr(Settings(**{name: value}), name)
+
+
+def configured(settings: Settings, chosen: Container[str] = ()) -> Settings:
+    """`settings` with what the process was told by `configure`, except for those that were chosen by name."""
+    told = {name: value for name, value in _configured.items() if name not in chosen}
+    return replace(settings, **told) if told else settings
 
 
 def _number(name: str, kind: type, default: float) -> float:

@@ -25,6 +25,7 @@ from rushlight.dynamo.guards import storages_differ
 from rushlight.dynamo.instructions import Instruction, live_locals, parameter_names
 from rushlight.dynamo.native import END, NULL_TEXT, HandledText, Native, native
 from rushlight.dynamo.program import ProgramWriter, compile_function, line_mark
+from rushlight.dynamo.rules import counters
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import FreeVariable, Local, NumberTensor
 from rushlight.dynamo.translator import Returned, Translator, restored_grad_mode
@@ -307,6 +308,8 @@ class _Capture:
             outputs = self.writer.outputs
             module = graph.finish(outputs, self.name)
             state.grad_enabled = self.grad_before
+            counters["stats"]["unique_graphs"] += 1
+            counters["stats"]["calls_captured"] += graph.calls
             compiled = self.backend(module, [tensor for _, _, tensor in graph.inputs])
             self.session.guards.names["__graph"] = _outside_of_capture(compiled)
             self._check_overlap()

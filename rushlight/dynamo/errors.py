@@ -49,6 +49,10 @@ class BackendCompilerFailed(RuntimeError):
         self.inner_exception = error
 
 
+class RecompileError(RuntimeError):
+    """A frame would have been captured again, which the program forbids."""
+
+
 class Raised(Exception):
     """The followed program raised an exception, which a handler of its own may catch."""
 

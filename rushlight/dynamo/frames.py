@@ -21,9 +21,10 @@ from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.dynamic import ConstraintViolationError, History, OpenSizes
-from rushlight.dynamo.errors import BackendCompilerFailed, Raised
+from rushlight.dynamo.errors import BackendCompilerFailed, Raised, RecompileError
 from rushlight.dynamo.guarded_code import GuardedCode, Unsupported
 from rushlight.dynamo.regions import force_eager, is_compiled_wrapper, is_left_alone
+from rushlight.dynamo.rules import RULES, counters
 from rushlight.nn.modules.module import Module
 from rushlight.utils.pytree import tree_flatten
 
@@ -88,6 +89,14 @@ class FrameCallback:
         self._codes = _Codes()
         self._counts: dict[tuple[int, int], _Count] = {}
 
+    def limit(self) -> int:
+        """How often a frame is captured."""
+        return self.recompile_limit
+
+    def is_dynamic(self) -> bool | None:
+        """Which sizes the next capture leaves open (see `OpenSizes`)."""
+        return True if self.dynamic is None and not RULES.assume_static_by_default else self.dynamic
+
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
         """The backend for one capture, and where its stages are logged."""
         return self.backend, _no_log
@@ -103,7 +112,7 @@ class FrameCallback:
     ) -> GuardedCode | CacheEntry | bool | None:
         """What the hook asks: an entry for the frame, None to run it as it is, False to do so from now on."""
         code = frame.f_code
-        if state.modes or state.batch_levels or self._count(frame).captures > self.recompile_limit:
+        if state.modes or state.batch_levels or self._count(frame).captures > self.limit():
             return None
         if is_left_alone(code, frame.f_globals):
             skip_code(code)
@@ -124,6 +133,8 @@ class FrameCallback:
                 f"Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: '{code.co_filename}', "
                 f"function name: '{code.co_name}', line number: {code.co_firstlineno}" + "".join(failed)
             )
+        if RULES.disable:
+            return False
         if _stance == "eager_then_compile":
             count = self._count(frame)
             met, count.met = count.met, True
@@ -146,16 +157,21 @@ class FrameCallback:
         self._codes.add(code)
         if own:
             failed = [entry.guarded_code.guards.explain(values) for entry in own]
+            if RULES.error_on_recompile:
+                raise RecompileError(f"{_described(code)} would be captured again: " + "; ".join(failed))
             log("recompiles", lambda: f"{_described(code)} is captured again: " + "; ".join(failed))
-            if count.captures == self.recompile_limit:
+            if count.captures == self.limit():
                 count.captures += 1
                 warnings.warn(
-                    f"compile: {_described(code)} was compiled {self.recompile_limit} times, the limit "
+                    f"compile: {_described(code)} was compiled {self.limit()} times, the limit "
                     f"(RUSHLIGHT_RECOMPILE_LIMIT), and now runs in eager where no guard holds. The last guard that failed: "
                     f"{failed[0]}", stacklevel=3,
                 )  # fmt: skip
                 return None
         count.captures += 1
+        counters["frames"]["total"] += 1
+        if not RULES.automatic_dynamic_shapes:
+            count.history = History()
         with _garbage_left():
             kept = _attempt(code, lambda: self.kept(frame)) if count.captures == 1 else None
             found = None if kept is None else _attempt(code, lambda: kept.find(count.history))
@@ -164,12 +180,14 @@ class FrameCallback:
                 if kept is not None and isinstance(found, GuardedCode):
                     _attempt(code, lambda: kept.keep(count.history, found))
         if isinstance(found, GuardedCode):
+            counters["frames"]["ok"] += 1
             found.followed = None
             found.guards.when_an_object_dies(functools.partial(_remove, weakref.ref(code), weakref.ref(found)))
             self.finished(code, found)
             log("guards", found.guards.text)
             log("bytecode", found.text)
             if found.break_reason is not None:
+                counters["graph_break"][found.break_reason.reason] += 1
                 log("graph_breaks", lambda: found.break_reason.text())
         return found
 
@@ -188,11 +206,16 @@ class FrameCallback:
 
         try:
             history = self._count(frame).history
-            sizes = functools.partial(OpenSizes, self.dynamic, history)
+            sizes = functools.partial(OpenSizes, self.is_dynamic(), history)
             return capture.capture_frame(frame, backend, self.fullgraph, open_sizes=sizes, when_fixed=when_fixed) or False
         except Raised:
             return None  # the frame itself raises it
-        except (Unsupported, BackendCompilerFailed, ConstraintViolationError):
+        except BackendCompilerFailed as error:
+            if self.fullgraph or not RULES.suppress_errors:
+                raise
+            warnings.warn(f"compile: {_described(frame.f_code)} runs in eager, because {error}", stacklevel=4)
+            return False
+        except (Unsupported, ConstraintViolationError):
             raise
         except Exception as error:
             if self.fullgraph:

@@ -20,7 +20,7 @@ from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.straight import attributes_of, compile_straight
 from rushlight.compiler.scripted.translate import Given, Optional, Translation, translate
 from rushlight.compiler.scripted.values import kind_of
-from rushlight.compiler.settings import Settings, from_environment
+from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor
@@ -186,7 +186,7 @@ class Variants:
 
 def compile_native(graph: Graph, arguments: Sequence[object], name: str) -> Callable[[Sequence[object]], list | None] | None:
     """What runs a graph natively for arguments like these; None where it has no native form."""
-    settings = from_environment()
+    settings = configured(from_environment())
     log = StageLog(settings, name)
     return _guarded(lambda: _compile(graph, arguments, name, settings, log), name, log)
 

@@ -1,0 +1,5 @@
+"""What happened in captures."""
+
+from rushlight.dynamo.rules import counters
+
+__all__ = ["counters"]

@@ -1,0 +1,5 @@
+"""`torch._functorch`: the names under which programs configure compiled training."""
+
+from rushlight._functorch import config
+
+__all__ = ["config"]

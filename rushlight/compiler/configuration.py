@@ -1,0 +1,105 @@
+"""Modules of settings under PyTorch's names, such as `torch._dynamo.config`.
+
+Each module lists its settings: those that mean something here, by how they are read and written, and those whose work is
+always done here, or never, which are kept and have no effect. Other names are errors, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from rushlight.compiler.settings import configure, configured, from_environment
+from rushlight.dynamo.rules import RULES
+
+
+class Setting(NamedTuple):
+    """One setting of a module: how it is read and written."""
+
+    read: Callable[[], Any]
+    write: Callable[[Any], None]
+
+
+def compiler_setting(name: str) -> Setting:
+    """A field of `Settings`, for all compiled functions that were not given another value."""
+    return Setting(lambda: getattr(configured(from_environment()), name), lambda value: configure(name, value))
+
+
+def capture_rule(name: str) -> Setting:
+    """A field of `Rules`, which is a truth value."""
+    return Setting(lambda: getattr(RULES, name), lambda value: setattr(RULES, name, bool(value)))
+
+
+def without_effect(default: Any) -> Setting:
+    """A setting that is only kept."""
+    kept = [default]
+    return Setting(lambda: kept[0], lambda value: kept.__setitem__(0, value))
+
+
+class _Section:
+    """The settings of a module whose names begin with `prefix`: `config.cpp.threads`."""
+
+    def __init__(self, module: ConfigModule, prefix: str) -> None:
+        object.__setattr__(self, "_place", (module, prefix))
+
+    def __getattr__(self, name: str) -> Any:
+        module, prefix = self._place
+        return getattr(module, prefix + name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        module, prefix = self._place
+        setattr(module, prefix + name, value)
+
+
+class ConfigModule(types.ModuleType):
+    """A module whose attributes are settings. AttributeError for names that are none."""
+
+    _settings: dict[str, Setting]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what importing and copying ask for
+            raise AttributeError(name)
+        found = self._settings.get(name)
+        if found is not None:
+            return found.read()
+        if any(known.startswith(f"{name}.") for known in self._settings):
+            return _Section(self, f"{name}.")
+        raise AttributeError(f"{self.__name__}.{name} does not exist")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("__"):
+            super().__setattr__(name, value)
+        elif name in self._settings:
+            self._settings[name].write(value)
+        else:
+            raise AttributeError(f"{self.__name__}.{name} does not exist")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._settings})
+
+    def patch(self, changes: str | dict[str, Any] | None = None, value: Any = None, **named: Any) -> Any:
+        """Other values in a `with` block, or in the calls of a decorated function: `patch("name", 1)`, `patch(name=1)`,
+        `patch({"name": 1})`."""
+        return _changed(self, {changes: value} if isinstance(changes, str) else {**(changes or {}), **named})
+
+
+@contextlib.contextmanager
+def _changed(module: ConfigModule, changes: dict[str, Any]) -> Iterator[None]:
+    before = {name: getattr(module, name) for name in changes}
+    try:
+        for name, value in changes.items():
+            setattr(module, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
+
+
+def install(name: str, settings: dict[str, Setting]) -> None:
+    """Make the imported module `name` one of settings."""
+    module = sys.modules[name]
+    module.__dict__["_settings"] = settings
+    module.__class__ = ConfigModule
