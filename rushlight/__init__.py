@@ -149,6 +149,11 @@ _FUNCTIONS = {
          "LongTensor", "ShortTensor", "as_strided_", "detach_", "is_distributed", "is_inference", "is_same_size", "is_signed",
          "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
     ),
+    **dict.fromkeys(
+        ("SymBool", "SymInt", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+         "_check_type", "_check_value", "_check_with", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+         "sym_sqrt", "sym_sum"), "rushlight.sizes",
+    ),
     "compile": "rushlight.compiler",
     "vmap": "rushlight.func",
     **dict.fromkeys(

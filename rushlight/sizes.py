@@ -1,0 +1,111 @@
+"""What programs for torch say of sizes and conditions: `_check` and its like, and arithmetic that keeps open sizes open.
+
+In: truth values and numbers. Out: an exception, or a number. Compiled functions follow all of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from rushlight.core.symbolic import SymBool, SymInt
+from rushlight.core.tensor import Tensor
+
+__all__ = ["SymBool", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"]
+
+
+def _check_with(error: type[Exception], cond: bool, message: Callable[[], object] | None) -> None:
+    """Raise `error` with what `message` returns, unless `cond` holds; TypeError for what is no truth value."""
+    if isinstance(cond, Tensor):
+        raise TypeError(
+            "cond must be a bool, but got a Tensor. For tensor conditions, use torch._check_tensor_all() to assert that all "
+            "elements are true."
+        )
+    if not isinstance(cond, bool | SymBool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if cond:
+        return
+    if message is not None and not callable(message):
+        raise TypeError("message must be a callable")
+    raise error("Expected cond to be True, but got False." if message is None else str(message()))
+
+
+def _check(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """RuntimeError, with what `message` returns, unless `cond` holds. A condition on open sizes becomes a guard."""
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_index(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """IndexError unless `cond` holds."""
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """ValueError unless `cond` holds."""
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """TypeError unless `cond` holds."""
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond: bool, message: Callable[[], object] | None = None) -> None:
+    """NotImplementedError unless `cond` holds."""
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_is_size(i: int, message: Callable[[], object] | None = None, *, max: int | None = None) -> None:
+    """RuntimeError unless `i` can be a size, and is at most `max`."""
+    _check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
+
+
+def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None) -> None:
+    """RuntimeError unless all elements of a tensor of truth values are true. It needs their values."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    _check_with(RuntimeError, cond.all().item(), message)
+
+
+def sym_int(a: float) -> int:
+    """`a` rounded towards zero; an open int as it is."""
+    return int(a)
+
+
+def sym_float(a: float) -> float:
+    """`a` as a float."""
+    return float(a)
+
+
+def sym_max(a: float, b: float) -> float:
+    """The larger one, a float if one of them is."""
+    larger = max(a, b)
+    return float(larger) if isinstance(a, float) or isinstance(b, float) else larger
+
+
+def sym_min(a: float, b: float) -> float:
+    """The smaller one, a float if one of them is."""
+    smaller = min(a, b)
+    return float(smaller) if isinstance(a, float) or isinstance(b, float) else smaller
+
+
+def sym_not(a: bool) -> bool:
+    """`not a`."""
+    return not a
+
+
+def sym_ite(b: bool, t: object, f: object) -> object:
+    """`t` if `b` holds, else `f`, which are of one type."""
+    if type(t) is not type(f):
+        raise TypeError(f"sym_ite expects two values of one type, got {type(t).__name__} and {type(f).__name__}")
+    return t if b else f
+
+
+def sym_sqrt(a: float) -> float:
+    """The square root as a float."""
+    return math.sqrt(a)
+
+
+def sym_sum(args: Iterable[int]) -> int:
+    """The sum of integers."""
+    return sum(args)
