@@ -146,13 +146,6 @@ class SizeOf(Source):
         self.reader = reader
 
 
-def _is_held(source: Source) -> bool:
-    """Whether a value belongs to an object that the compiled code holds, such as the module that was compiled."""
-    while source.base is not None:
-        source = source.base
-    return isinstance(source, Held)
-
-
 class OpenSizes:
     """The open sizes of one capture, their symbols, and the strides that follow from them."""
 
@@ -161,6 +154,7 @@ class OpenSizes:
         self.history = history
         self.environment = ShapeEnv()
         self.derived: list[tuple[SizeOf, SymInt]] = []
+        self.modules: set[Source] = set()  # where modules were found
         self._required: list[tuple[SizeOf, Var, tuple[int | None, int | None]]] = []
         self._integers: dict[str, SymInt | int] = {}
 
@@ -217,10 +211,16 @@ class OpenSizes:
             return value
         found = self._integers.get(source.text)
         if found is None:
-            is_open = self.history.integer(source.text, value) or (self.dynamic is True and not _is_held(source))
+            is_open = self.history.integer(source.text, value) or (self.dynamic is True and not self._is_setting(source))
             made = self.environment.create_symbol(value, source, share=False, least=None) if is_open else value
             found = self._integers[source.text] = made
         return found
+
+    def _is_setting(self, source: Source) -> bool:
+        """Whether a value belongs to a module, or to another object that the compiled code holds."""
+        while source.base is not None and source not in self.modules:
+            source = source.base
+        return isinstance(source, Held) or source in self.modules
 
     def opens_float(self, source: Source) -> bool:
         """Whether a float from outside, which the history knows, is left open: a parameter at its second value, what objects

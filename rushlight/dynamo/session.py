@@ -321,6 +321,7 @@ class Session:
         place = source or self.hold(value)
         self._identity(source, value)
         self.guards.same_type(place, value)
+        self.sizes.modules.add(place)
         return ModuleValue(type(value), value, place)
 
     def _object(self, value: Any, source: Source | None) -> Value:

@@ -213,3 +213,17 @@ def test_a_size_that_a_derivative_reads_as_well_is_one_input_of_the_backward(cou
         (found * 2).backward()
         assert found.dtype is expected.dtype and torch.allclose(found, expected) and torch.allclose(x.grad, y.grad)
     assert counting.calls == 1
+
+
+@pytest.mark.parametrize("pooled", [(3, 3), (1, 5), (40, 2)])
+def test_adaptive_pools_of_images_of_many_sizes(pooled, counting):
+    pool = nn.AdaptiveAvgPool2d(pooled)
+    compiled = torch.compile(pool, backend=counting, dynamic=True, fullgraph=True)
+    for height, width in ((61, 66), (181, 126), (301, 186)):  # of the same remainders
+        x = torch.randn(2, 3, height, width)
+        x, y = x.clone().requires_grad_(), x.requires_grad_()
+        expected, found = pool(x), compiled(y)
+        expected.pow(2).sum().backward()
+        found.pow(2).sum().backward()
+        assert torch.allclose(found, expected, atol=1e-5) and torch.allclose(x.grad, y.grad, atol=1e-5)
+    assert counting.calls == 1

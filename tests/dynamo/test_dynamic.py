@@ -761,3 +761,19 @@ def test_each_compiled_function_has_a_history_of_its_own():
         compiled, graphs = counting(program)
         compiled(torch.ones(4))
         assert 'L_x: "f32[4]"' in graphs[0].print_readable(print_output=False)
+
+
+class Repeating(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.count, self.sizes = 5, (3, 4)
+
+    def forward(self, x):
+        return x.repeat(self.count, 1) * self.sizes[0]
+
+
+@pytest.mark.parametrize("made", [Repeating, lambda: nn.Sequential(Repeating())])
+def test_what_a_module_holds_is_a_setting(made):
+    model = made()
+    counts, graphs = agree(model, *sizes((5, 2), (3, 2), (7, 2)), dynamic=True)
+    assert counts == [1, 1, 1] and "repeat(5, 1)" in graphs[0].code

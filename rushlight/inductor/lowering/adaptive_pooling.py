@@ -51,7 +51,7 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
         start, end = _span(index[dim], inputs, outputs)
         if even or combine == "maximum":
             return source.value(_replaced(index, dim, end - 1))
-        inside = call("ge", bool_, index_value(end - start), Constant(int64, longest))
+        inside = call("ge", bool_, index_value(end - start - longest), Constant(int64, 0))
         return masked(kind, inside, source.value(_replaced(index, dim, start + longest - 1)), Constant(kind, 0.0))
 
     def element(index: Index, tap: Expr | int) -> Value:
@@ -63,7 +63,7 @@ def _combined(graph: GraphBuilder, source: TensorBox, dim: int, outputs: int, co
             result = call(combine, kind, result, element(index, tap))
         return result
 
-    if longest <= WRITTEN_OUT:
+    if type(longest) is int and longest <= WRITTEN_OUT:
         return graph.realize(graph.pointwise(size, kind, written_out))
     elements = graph.pointwise((*size, longest - 1), kind, lambda index: element(index[:-1], index[-1]))
     rest = reduce_box(graph, elements, (len(size),), REDUCTIONS[combine], kind, False)

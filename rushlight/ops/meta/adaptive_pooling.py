@@ -45,9 +45,17 @@ def pooled_sizes(self: Tensor, output_size: Sequence[int], name: str) -> tuple[i
 
 def longest_window(inputs: int, outputs: int) -> int:
     """The number of elements in the longest window; the shortest has one less, or as many."""
-    each, rest = divmod(inputs, outputs)
+    each, rest = (0, inputs) if inputs < outputs else divmod(inputs, outputs)
     # Windows begin at multiples of the divisor, over `outputs`. Open sizes are compared by what is no number.
-    return each + bool(rest > 0) + bool(rest > math.gcd(inputs, outputs))
+    return each + bool(rest > 0) + bool(rest > _common_divisor(inputs, outputs))
+
+
+def _common_divisor(one: int, other: int) -> int:
+    """The greatest one. An open size beside a number needs its remainder only, not its value; of two, `other` is fixed."""
+    if type(one) is int and type(other) is not int:
+        one, other = other, one
+    other = int(other)
+    return math.gcd(one % other, other) if other else one
 
 
 @meta("_adaptive_avg_pool2d")
