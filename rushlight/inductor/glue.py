@@ -39,7 +39,7 @@ class Glue:
     def __init__(self, module: GraphModule, pieces: Mapping[str, Piece]):
         writer = _Writer(module, pieces)
         self.text, self._nodes = writer.write()
-        names = writer.names
+        names = {"__name__": __name__, **writer.names}  # of the library, whose frames no capture follows
         exec(compile(self.text, "<a cut graph>", "exec"), names)
         self._run = names["run"]
 

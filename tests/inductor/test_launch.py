@@ -364,3 +364,15 @@ def test_seeds_are_drawn_natively():
     assert torch.equal(launch.general(x, seed)[0], first)
     with pytest.raises(RuntimeError, match="takes 2 tensors, got 3"):
         launch(x, x)
+
+
+def test_the_backward_of_a_cut_graph_is_not_captured_in_turn(capsys):
+    """It runs below a function's frame, where frames that are not the library's are captured."""
+    a = torch.eye(3, requires_grad=True)
+
+    def step(a):
+        torch.linalg.qr(a)[1].sum().backward()
+
+    torch.compile(step, options={"logs": frozenset({"bytecode", "graph_breaks"})})(a)
+    text = "".join(capsys.readouterr())
+    assert "run as eager kernels" in text and "run ---" not in text
