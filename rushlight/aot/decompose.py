@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.fx.fake_tensor import FakeTensorMode
@@ -46,8 +47,9 @@ def _replace(module: GraphModule, node: Node, rule: Callable, fakes: FakeTensorM
         for context in (ExcludeKeys(AUTOGRAD_BITS), fakes, mode, graph.inserting_before(node)):
             stack.enter_context(context)
         result = rule(*args, **kwargs)
+        result = result if result is NotImplemented else _laid_out(node.meta["val"], result)
     made = list(itertools.takewhile(lambda other: other is not node, _after(before)))
-    if result is NotImplemented or not _same_layout(node.meta["val"], result):
+    if result is NotImplemented:
         for other in reversed(made):
             graph.erase_node(other)
         return
@@ -63,11 +65,17 @@ def _after(node: Node) -> Iterator[Node]:
         yield node
 
 
-def _same_layout(before: object, after: object) -> bool:
-    """Whether tensors lie in memory as the operator's results do, as far as they are there."""
+def _laid_out(before: object, after: object) -> object:
+    """`after`, lying in memory as the operator's results do, as far as they are there. NotImplemented where one copy does not
+    do that."""
     if isinstance(before, tuple):
-        return all(itertools.starmap(_same_layout, zip(before, after, strict=True)))
-    return after is None or before.stride() == after.stride()
+        laid_out = tuple(itertools.starmap(_laid_out, zip(before, after, strict=True)))
+        return NotImplemented if any(value is NotImplemented for value in laid_out) else laid_out
+    if after is None or before.stride() == after.stride():
+        return after
+    if before.is_contiguous():
+        after = after.clone(memory_format=contiguous_format)
+    return after if before.stride() == after.stride() else NotImplemented
 
 
 def _value(node: Node) -> object:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from rushlight.core.dtype import float32
+from rushlight.core.dtype import bfloat16, float16, float32, int64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.meta.normalisation import statistics_dtype
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import aten as overload
 
@@ -19,6 +20,7 @@ aten = namespaces.namespace("aten")
 
 TRAINING: dict[OpOverload, Callable] = {}
 _MEAN, _SUM = 1, 2  # as the losses number their reductions
+_FUSED = (float32, bfloat16, float16)
 
 
 def decomposition(name: str) -> Callable[[Callable], Callable]:
@@ -29,6 +31,15 @@ def decomposition(name: str) -> Callable[[Callable], Callable]:
         return function
 
     return register
+
+
+def _wide(value: Tensor | None) -> Tensor | None:
+    """In the precision that the operators themselves calculate in; results are rounded once, at the end."""
+    return None if value is None else value.to(float32)
+
+
+def _rounded(kinds: tuple, values: tuple) -> tuple:
+    return tuple(None if value is None else value.to(kind) for kind, value in zip(kinds, values, strict=True))
 
 
 def _sum(value: Tensor, dims: list[int]) -> Tensor:
@@ -44,17 +55,19 @@ def _count(value: Tensor, dims: list[int]) -> int:
 
 @decomposition("_softmax_backward_data")
 def softmax_backward(grad_output, output, dim, input_dtype):
-    if grad_output.dtype is not float32 or input_dtype is not float32:
+    if grad_output.dtype not in _FUSED or input_dtype not in _FUSED:
         return NotImplemented
-    along = grad_output * output
-    return along - output * _sum(along, [dim])
+    output = _wide(output)
+    along = _wide(grad_output) * output
+    return (along - output * _sum(along, [dim])).to(input_dtype)
 
 
 @decomposition("_log_softmax_backward_data")
 def log_softmax_backward(grad_output, output, dim, input_dtype):
-    if grad_output.dtype is not float32 or input_dtype is not float32:
+    if grad_output.dtype not in _FUSED or input_dtype not in _FUSED:
         return NotImplemented
-    return grad_output - output.exp() * _sum(grad_output, [dim])
+    grad = _wide(grad_output)
+    return (grad - _wide(output).exp() * _sum(grad, [dim])).to(input_dtype)
 
 
 # Normalisation
@@ -62,35 +75,38 @@ def log_softmax_backward(grad_output, output, dim, input_dtype):
 
 @decomposition("native_layer_norm_backward")
 def layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask):
-    if input.dtype is not float32 or (weight is not None and weight.dtype is not float32):
+    if input.dtype not in _FUSED:
         return NotImplemented
     outer = list(range(input.dim() - len(normalized_shape)))
     inner = list(range(len(outer), input.dim()))
-    normal = (input - mean) * rstd
+    grad, rstd = _wide(grad_out), _wide(rstd)
+    normal = (_wide(input) - _wide(mean)) * rstd
     to_input = to_weight = to_bias = None
     if output_mask[0]:
-        scaled = grad_out if weight is None else grad_out * weight
+        scaled = grad if weight is None else grad * _wide(weight)
         count = _count(input, inner)
         to_input = rstd * (scaled - _sum(scaled, inner) / count - normal * (_sum(scaled * normal, inner) / count))
     if output_mask[1]:
-        to_weight = _sum(grad_out * normal, outer).view(list(normalized_shape))
+        to_weight = _sum(grad * normal, outer).view(list(normalized_shape))
     if output_mask[2]:
-        to_bias = _sum(grad_out, outer).view(list(normalized_shape))
-    return to_input, to_weight, to_bias
+        to_bias = _sum(grad, outer).view(list(normalized_shape))
+    kind = (input if weight is None else weight).dtype
+    return _rounded((input.dtype, kind, kind), (to_input, to_weight, to_bias))
 
 
 def _channels(value: Tensor | None, input: Tensor) -> Tensor | None:
-    return None if value is None else value.view([1, -1, *(1,) * (input.dim() - 2)])
+    return None if value is None else _wide(value).view([1, -1, *(1,) * (input.dim() - 2)])
 
 
 @decomposition("native_batch_norm")
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps):
     others = [0, *range(2, input.dim())]
     count = _count(input, others)
-    if not training or input.dtype is not float32 or count < 2:
+    if not training or input.dtype not in _FUSED or count < 2:
         return NotImplemented
-    mean = _sum(input, others) / count
-    centred = input - mean
+    values = _wide(input)
+    mean = _sum(values, others) / count
+    centred = values - mean
     variance = _sum(centred * centred, others) / count
     rstd = (variance + eps).rsqrt()
     scale = rstd if weight is None else rstd * _channels(weight, input)
@@ -99,57 +115,65 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
         out = out + _channels(bias, input)
     for running, batch in ((running_mean, mean), (running_var, variance * count / (count - 1))):
         if running is not None:
-            aten.copy_(running, momentum * batch.view(running.shape) + (1 - momentum) * running)
-    return out, mean.view([-1]), rstd.view([-1])
+            aten.copy_(running, momentum * batch.view(running.shape) + (1 - momentum) * _wide(running))
+    kind = statistics_dtype(input, weight, bias)
+    return _rounded((input.dtype, kind, kind), (out, mean.view([-1]), rstd.view([-1])))
 
 
 @decomposition("native_batch_norm_backward")
 def batch_norm_backward(
     grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask
 ):  # fmt: skip
-    if input.dtype is not float32 or not train:
+    if input.dtype not in _FUSED:
         return NotImplemented
     others = [0, *range(2, input.dim())]
-    count = _count(input, others)
-    rstd = _channels(save_invstd, input)
-    centred = input - _channels(save_mean, input)
-    total, product = _sum(grad_out, others), _sum(grad_out * centred, others) * rstd
+    rstd = _channels(save_invstd, input) if train else (_channels(running_var, input) + eps).rsqrt()
+    grad, centred = _wide(grad_out), _wide(input) - _channels(save_mean if train else running_mean, input)
+    total, product = _sum(grad, others), _sum(grad * centred, others) * rstd
     scale = rstd if weight is None else rstd * _channels(weight, input)
     to_input = None
     if output_mask[0]:
-        to_input = (grad_out - centred * (rstd * product / count) - total / count) * scale
+        count = _count(input, others)
+        to_input = (grad - centred * (rstd * product / count) - total / count if train else grad) * scale
     to_weight = product.view([-1]) if output_mask[1] else None
-    return to_input, to_weight, total.view([-1]) if output_mask[2] else None
+    to_bias = total.view([-1]) if output_mask[2] else None
+    kind = statistics_dtype(input, weight)
+    return _rounded((input.dtype, kind, kind), (to_input, to_weight, to_bias))
 
 
 # Losses
 
 
-def _counted(target: Tensor, ignore_index: int) -> Tensor:
-    """Which labels count."""
-    return target != ignore_index
+def _weights(weight: Tensor | None, labels: Tensor, counted: Tensor) -> Tensor:
+    """What each row counts."""
+    return counted.to(float32) if weight is None else aten.where.self(counted, _wide(aten.gather(weight, 0, labels)), 0.0)
 
 
 @decomposition("nll_loss_forward")
 def nll_loss_forward(self, target, weight, reduction, ignore_index):
-    if self.dtype is not float32 or weight is not None or self.dim() != 2 or not self.numel():
+    if self.dtype not in _FUSED or self.dim() != 2 or not self.numel():
         return NotImplemented
-    counted = _counted(target, ignore_index)
+    target = target.to(int64)
+    counted = target != ignore_index
     labels = aten.where.self(counted, target, 0)
-    taken = aten.gather(self, 1, labels.unsqueeze(1)).squeeze(1)
-    losses = aten.where.self(counted, -taken, 0.0)
+    taken = -_wide(aten.gather(self, 1, labels.unsqueeze(1)).squeeze(1))
+    weights = _weights(weight, labels, counted)
+    losses = aten.where.self(counted, taken if weight is None else taken * weights, 0.0)
     if reduction not in (_MEAN, _SUM):
-        return losses, aten.full([], 0.0, dtype=self.dtype)
-    total = counted.to(self.dtype).sum()
-    return losses.sum() / total if reduction == _MEAN else losses.sum(), total
+        return losses.to(self.dtype), aten.full([], 0.0, dtype=self.dtype)
+    total = weights.sum()
+    return _rounded((self.dtype,) * 2, (losses.sum() / total if reduction == _MEAN else losses.sum(), total))
 
 
 @decomposition("nll_loss_backward")
 def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight):
-    if self.dtype is not float32 or weight is not None or self.dim() != 2 or not self.numel():
+    if self.dtype not in _FUSED or self.dim() != 2 or not self.numel():
         return NotImplemented
-    scale = -grad_output / total_weight if reduction == _MEAN else -grad_output
+    scale = -_wide(grad_output) / _wide(total_weight) if reduction == _MEAN else -_wide(grad_output)
     rows = scale.view([1, 1]) if reduction in (_MEAN, _SUM) else scale.unsqueeze(1)
-    column = target.unsqueeze(1)
-    hit = (aten.arange(self.shape[1], dtype=target.dtype).unsqueeze(0) == column) & _counted(column, ignore_index)
-    return aten.where.self(hit, rows, 0.0)
+    column = target.to(int64).unsqueeze(1)
+    counted = column != ignore_index
+    if weight is not None:
+        rows = rows * _weights(weight, aten.where.self(counted, column, 0).squeeze(1), counted.squeeze(1)).unsqueeze(1)
+    hit = (aten.arange(self.shape[1]).unsqueeze(0) == column) & counted
+    return aten.where.self(hit, rows, 0.0).to(self.dtype)
