@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rushlight.compiler.compile import OptimizedModule, innermost
+from rushlight.core.following import is_compiling
 from rushlight.core.lazy_module import LazyModule
 from rushlight.dynamo import frames, regions
 from rushlight.dynamo.errors import GraphBreak
@@ -98,11 +99,6 @@ def is_exporting() -> bool:
 
 def graph_break(msg: str = "") -> None:
     """Nothing; in a compiled function, the graph ends here and another one begins behind."""
-
-
-def is_compiling() -> bool:
-    """False; in a compiled function, True."""
-    return False
 
 
 def allow_in_graph(fn: Callable | list | tuple) -> Callable | list | tuple:

@@ -1,10 +1,15 @@
-"""Marks for functions of the library that compiled functions call and do not follow."""
+"""Which functions of the library compiled functions call and do not follow; what tells others that they are followed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from rushlight._C import skip_code
+
+
+def is_compiling() -> bool:
+    """False; in a compiled function, True."""
+    return False
 
 
 def runs_as_it_is(reason: str, with_callees: bool = False) -> Callable[[Callable], Callable]:

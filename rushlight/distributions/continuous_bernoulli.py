@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.following import is_compiling
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.binary_parameters import BinaryParameters
@@ -36,7 +37,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         value = self._set_parameter(probs, logits)
         if self._is_probs:
             checked = self._validate_args if validate_args is None else validate_args
-            if checked and not self.arg_constraints["probs"].check(value).all():
+            if checked and not is_compiling() and not self.arg_constraints["probs"].check(value).all():
                 raise ValueError("The parameter probs has invalid values")
             self.probs = clamp_probs(value)
         self._lims = lims

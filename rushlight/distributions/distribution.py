@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.following import is_compiling
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
@@ -19,7 +20,8 @@ class Distribution:
 
     `batch_shape` is the shape of the parameters, `event_shape` that of one draw; draws of `sample(sample_shape)` have shape
     sample_shape + batch_shape + event_shape, and `log_prob` drops the event dimensions. With `validate_args` (the default, see
-    `set_default_validate_args`), ValueError for parameters outside of `arg_constraints` and values outside of `support`.
+    `set_default_validate_args`), ValueError for parameters outside of `arg_constraints` and values outside of `support`;
+    compiled functions look at no values for that.
     """
 
     has_rsample = False
@@ -37,7 +39,7 @@ class Distribution:
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
-        if self._validate_args:
+        if self._validate_args and not is_compiling():
             self._check_parameters()
 
     def _check_parameters(self) -> None:
@@ -177,7 +179,7 @@ class Distribution:
         for given, wanted in zip(reversed(value.shape), reversed(expected), strict=False):
             if given != 1 and wanted != 1 and given != wanted:
                 raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}.")
-        support = self._support_or_none()
+        support = None if is_compiling() else self._support_or_none()
         if support is not None and not support.check(value).all():
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the support "

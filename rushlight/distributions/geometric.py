@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.dtype import finfo
+from rushlight.core.following import is_compiling
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.binary_parameters import BinaryParameters
@@ -24,7 +25,7 @@ class Geometric(BinaryParameters):
     ):
         value = self._set_parameter(probs, logits)
         super().__init__(value.shape, validate_args=validate_args)
-        if self._validate_args and self._is_probs and not (value > 0).all():
+        if self._validate_args and self._is_probs and not is_compiling() and not (value > 0).all():
             raise ValueError(
                 f"Expected parameter probs ({type(value).__name__} of shape {tuple(value.shape)}) of distribution {self!r} to "
                 f"be positive but found invalid values:\n{value[value <= 0]}"
