@@ -7,6 +7,7 @@ the program's have in eager: gradients, hooks, versions of what is saved, errors
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +28,8 @@ from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl, count_write
 from rushlight.core.thread_state import state
+from rushlight.ops.batching.kernel import example_of, of_examples
+from rushlight.ops.batching.layout import all_levels, batch_sizes, is_batched
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -189,6 +192,8 @@ class CompiledFunctionBackward(Node):
             raise RuntimeError(FREED)
         if state.grad_enabled:
             return self._apply_recorded(grads)
+        if state.batch_levels and any(map(is_batched, grads)):
+            return self._apply_batched(grads)
         saved = self._values_read()
         is_linear = self.owner.plan.joint.is_linear or len(self.arrived) == len(grads)
         if not is_linear or any(value is None for value in saved):
@@ -206,6 +211,17 @@ class CompiledFunctionBackward(Node):
         tangents = [self._tangent(grads[number], number) for number in sorted(self.arrived)]
         found = dict(zip(part.gradients, _without_autograd(part.run, (*given, *tangents)), strict=True))
         return tuple([found.get(number) for number in range(len(self.next_functions))])
+
+    def _apply_batched(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+        """The gradients example by example: compiled code reads the memory of one."""
+        levels = all_levels(*grads)
+        sizes = batch_sizes(levels, *grads)
+        if 0 in sizes:
+            raise RuntimeError("vmap: a compiled function is differentiated example by example, and there are none")
+        indices = itertools.product(*map(range, sizes))
+        found = [self.apply(tuple(example_of(grads, levels, index))) for index in indices]
+        columns = zip(*found, strict=True)
+        return tuple([None if column[0] is None else of_examples(column, levels, sizes) for column in columns])
 
     def _values_read(self) -> list[Tensor | int | None]:
         """What was saved: None for what was freed or written to since, and no gradient that arrived is multiplied with."""

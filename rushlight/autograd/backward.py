@@ -10,12 +10,14 @@ from rushlight.autograd.engine import run_backward
 from rushlight.autograd.graph import GradientEdge
 from rushlight.autograd.node import Edge
 from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.ops.batching.layout import is_batched
 from rushlight.ops.registry import aten
 
 _full = aten("full")
+_goes_back = runs_as_it_is("it goes through the history of tensors, which they have outside of a graph")
 TensorOrTensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
 
@@ -68,6 +70,7 @@ def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple) -> list[Tensor]:
     return made
 
 
+@_goes_back
 def backward(
     tensors: TensorOrTensors,
     grad_tensors: TensorOrTensors | None = None,
@@ -107,6 +110,7 @@ def _accumulate_non_leaves(inputs: tuple[Tensor, ...], found: list) -> None:
             meta.grad = grad if meta.grad is None else meta.grad + grad
 
 
+@_goes_back
 def grad(
     outputs: TensorOrTensors,
     inputs: TensorOrTensors,

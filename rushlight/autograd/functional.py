@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight.autograd.backward import grad
 from rushlight.autograd.grad_mode import enable_grad, set_grad_enabled
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
@@ -22,8 +23,10 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 aten = namespaces.namespace("aten")
 Tensors = Tensor | tuple[Tensor, ...]
 Function = Callable[..., Tensors]
+_differentiates = runs_as_it_is("it differentiates what its function does, in eager")
 
 
+@_differentiates
 def vjp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensors, Tensors]:
@@ -37,6 +40,7 @@ def vjp(
     return _given_back(outputs, single, create_graph), _given_back(result, alone, create_graph)
 
 
+@_differentiates
 def jvp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensors, Tensors]:
@@ -59,6 +63,7 @@ def jvp(
     return _given_back(outputs, single, create_graph), _given_back(result, single, create_graph)
 
 
+@_differentiates
 def jacobian(
     func: Function,
     inputs: Tensors,
@@ -98,6 +103,7 @@ def jacobian_rows(
     )
 
 
+@_differentiates
 def hessian(
     func: Function,
     inputs: Tensors,
@@ -119,6 +125,7 @@ def hessian(
     return result[0] if alone else result
 
 
+@_differentiates
 def vhp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:
@@ -136,6 +143,7 @@ def vhp(
     return _given_back(outputs, True, create_graph), _given_back(result, alone, create_graph)
 
 
+@_differentiates
 def hvp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:

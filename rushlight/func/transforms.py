@@ -17,6 +17,7 @@ from rushlight.autograd import enable_grad, functional
 from rushlight.autograd import grad as gradients_of
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.view_history import gradient_edge
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
@@ -28,14 +29,17 @@ from rushlight.utils.pytree import tree_flatten, tree_map, tree_unflatten
 # The points that levels made, numbered in the order of their making: those of levels inside another one come later.
 _numbers: weakref.WeakKeyDictionary[TensorImpl, int] = weakref.WeakKeyDictionary()
 _next_number = itertools.count()
+_differentiates = runs_as_it_is("it differentiates what its function does, in eager")
 
 
+@_differentiates
 def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
     """The function that gives the gradient of `func`, whose output is one number, with respect to arguments `argnums`.
 
     With `has_aux`, `func` returns (output, more), and the result is (gradient, more).
     """
 
+    @_differentiates
     @functools.wraps(func)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         found = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
@@ -44,9 +48,11 @@ def grad(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = Fal
     return gradient
 
 
+@_differentiates
 def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable:
     """The function that gives (gradient, output) of `func`; with `has_aux`, (gradient, (output, more))."""
 
+    @_differentiates
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
         chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
@@ -68,6 +74,7 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     return both
 
 
+@_differentiates
 def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     """(outputs of `func`, a function from their cotangents to those of `primals`); with `has_aux`, also what `func` adds."""
     outer, points = _points(primals)
@@ -78,6 +85,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     leaves, spec = tree_flatten(points)
     outer = outer or state.grad_enabled and _reaches_further(outputs, leaves)
 
+    @_differentiates
     def pull_back(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         starts, _ = tree_flatten(cotangents)
         wanted = outer or any(start.requires_grad for start in starts) if create_graph is None else create_graph
@@ -88,6 +96,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     return (shown, pull_back, _detached(more, outer)) if has_aux else (shown, pull_back)
 
 
+@_differentiates
 def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = False) -> tuple:
     """(outputs of `func`, their derivative in the direction `tangents`), for tensors or tuples of them."""
     primals = tuple(map(in_all_levels, primals))
@@ -105,6 +114,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, has_aux: bool = Fals
     return (outputs, derivative, _detached(more, outer)) if has_aux else (outputs, derivative)
 
 
+@_differentiates
 def jacrev(
     func: Callable, argnums: int | tuple[int, ...] = 0, *, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable:
@@ -115,6 +125,7 @@ def jacrev(
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
+    @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         chosen = tuple(args[index] for index in ((argnums,) if isinstance(argnums, int) else argnums))
@@ -151,6 +162,7 @@ def _jacobian(output: Tensor, leaves: list, outer: bool, chunk_size: int | None)
     return [aten.reshape.default(column, size) for column, size in zip(columns, sizes, strict=True)]
 
 
+@_differentiates
 def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
     randomness: str = "error",
@@ -159,6 +171,7 @@ def jacfwd(
     return jacrev(func, argnums, has_aux=has_aux, chunk_size=chunk_size)
 
 
+@_differentiates
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
     """The function that gives the Hessian of `func`."""
     return jacrev(jacrev(func, argnums), argnums)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor
@@ -139,7 +139,7 @@ def one_by_one(op: OpOverload, stack: list) -> object:
     if op.is_mutable:
         check_inplace(stack[0], *stack[1:])
     results = [
-        invoke(op, [_example(value, levels, index) for value in stack])
+        invoke(op, [example_of(value, levels, index) for value in stack])
         for index in itertools.product(*(range(size) for size in sizes))
     ]
     if op.writes_self:
@@ -147,10 +147,10 @@ def one_by_one(op: OpOverload, stack: list) -> object:
     return _stacked(op, results, levels, sizes)
 
 
-def _example(value: object, levels: Levels, index: tuple[int, ...]) -> object:
+def example_of(value: object, levels: Levels, index: tuple[int, ...]) -> object:
     """One example of an argument."""
     if isinstance(value, list | tuple):
-        return [_example(item, levels, index) for item in value]
+        return [example_of(item, levels, index) for item in value]
     if not isinstance(value, Tensor):
         return value
     own, found = levels_of(value), value_of(value)
@@ -165,14 +165,19 @@ def _stacked(op: OpOverload, results: list, levels: Levels, sizes: tuple[int, ..
         return type(first)([_stacked(op, list(column), levels, sizes) for column in zip(*results, strict=True)])
     if not isinstance(first, Tensor):
         raise RuntimeError(f"vmap: {op.name} gives numbers, not tensors, and each example would have its own")
+    return of_examples(results, levels, sizes)
+
+
+def of_examples(results: Sequence[Tensor], levels: Levels, sizes: tuple[int, ...]) -> Tensor:
+    """The batched tensor of which these are the examples, those of the last level side by side."""
     together = aten.stack.default(results, 0)
-    return make_batched(aten.reshape.default(together, [*sizes, *first.shape]), levels)
+    return make_batched(aten.reshape.default(together, [*sizes, *results[0].shape]), levels)
 
 
 def first_example(op: OpOverload, stack: list) -> object:
     """What an operator gives for one example: the way to its errors, which speak of an example's sizes."""
     levels = all_levels(*stack)
-    return invoke(op, [_example(value, levels, (0,) * len(levels)) for value in stack])
+    return invoke(op, [example_of(value, levels, (0,) * len(levels)) for value in stack])
 
 
 register_fallback(DispatchKey.Batched, Kernel(_link_fallback, linked=True))
