@@ -1,0 +1,144 @@
+"""`_foreach_*`: one operator for each tensor of a list, as optimizers and running means of weights use them.
+
+Every operator takes lists of one length in the place of tensors, and numbers either one for all tensors or in a list of their
+own. The variants `_foreach_*_` write to the tensors of `self`, and return them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import composite
+
+aten = namespaces.namespace("aten")
+
+_UNARY = (
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal round rsqrt "
+    "sigmoid sign sin sinh sqrt tan tanh trunc"
+).split()
+_NUMBERS = (".Scalar(Tensor[] self, Scalar scalar)", ".ScalarList(Tensor[] self, Scalar[] scalars)")
+_LISTS = ".List(Tensor[] self, Tensor[] other)"
+_SCALED = (*_NUMBERS, ".List(Tensor[] self, Tensor[] other, *, Scalar alpha=1)")
+_BINARY = {
+    "add": (*_SCALED, ".Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1)"), "sub": _SCALED,
+    **dict.fromkeys(("mul", "div"), (*_NUMBERS, _LISTS, ".Tensor(Tensor[] self, Tensor other)")),
+    **dict.fromkeys(("clamp_max", "clamp_min", "maximum", "minimum"), (*_NUMBERS, _LISTS)),
+    "pow": (
+        ".List(Tensor[] self, Tensor[] exponent)", ".Scalar(Tensor[] self, Scalar exponent)",
+        ".ScalarList(Tensor[] self, Scalar[] exponent)",
+    ),
+    "lerp": (
+        ".List(Tensor[] self, Tensor[] tensors1, Tensor[] weights)", ".Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight)",
+        ".ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight)",
+    ),
+}  # fmt: skip
+_CALLED = {"maximum": "clamp_min", "minimum": "clamp_max"}  # which take numbers as well, and are the same otherwise
+_ADDED = (
+    ".Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1)",
+    ".ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars)",
+    ".Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars)",
+)
+
+_OPERANDS = ("tensors1", "tensor1", "tensor2", "other", "exponent", "scalar", "scalars", "weight", "weights", "value")
+
+
+def _each(function: Callable, self: Sequence[Tensor], *others: Any, **options: Any) -> tuple:
+    """What `function` gives for each tensor of `self`, with those of other lists at its place, and all else."""
+    if not self:
+        raise RuntimeError("Tensor list must have at least one tensor.")
+    for other in others:
+        if isinstance(other, Tensor) and other.dim():
+            raise RuntimeError(
+                f"scalar tensor expected to be 0 dim but it has {other.dim()} dimensions and {other.numel()} elements."
+            )
+        if isinstance(other, list | tuple) and len(other) != len(self):
+            if other and not isinstance(other[0], Tensor):
+                raise RuntimeError("Tensor list must have same number of elements as scalar list.")
+            raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(self)} and {len(other)}")
+    columns = [other if isinstance(other, list | tuple) else [other] * len(self) for other in others]
+    return tuple([function(*arguments, **options) for arguments in zip(self, *columns, strict=True)])
+
+
+def _define(name: str, declarations: Sequence[str], run: Callable) -> None:
+    """Define the operator with these overloads, and its variant that writes to the tensors of `self`.
+
+    `run` takes what an operator's name ends with, the operands in order, and the options by name.
+    """
+
+    def functional(self, *others, **options):
+        return run("", self, *others, *_taken(options), **options)
+
+    def in_place(self, *others, **options):
+        run("_", self, *others, *_taken(options), **options)
+        return self
+
+    composite(*(f"_foreach_{name}{declaration} -> Tensor[]" for declaration in declarations))(functional)
+    written = (declaration.replace("(Tensor[] self", "(Tensor(a!)[] self", 1) for declaration in declarations)
+    composite(*(f"_foreach_{name}_{declaration} -> ()" for declaration in written))(in_place)
+
+
+def _taken(options: dict) -> list:
+    """The operands that were given by name, in the schemas' order."""
+    return [options.pop(name) for name in _OPERANDS if name in options]
+
+
+def _define_by(name: str, declarations: Sequence[str], one: str) -> None:
+    """`_define` with the operator `one` for each tensor."""
+    _define(name, declarations, lambda suffix, *lists, **options: _each(getattr(aten, one + suffix), *lists, **options))
+
+
+def _define_added(name: str) -> None:
+    """`_define` for an operator that adds products or quotients to each tensor, `value` times."""
+
+    def run(suffix, self, tensor1, tensor2, scalars=1):
+        one = getattr(aten, name + suffix)
+        if not isinstance(scalars, Tensor):
+            return _each(lambda tensor, a, b, value: one(tensor, a, b, value=value), self, tensor1, tensor2, scalars)
+        if scalars.shape != (len(self),):
+            raise RuntimeError(f"Expected scalars to be of shape [{len(self)}], one for each tensor, got {list(scalars.shape)}")
+        return _each(lambda tensor, a, b, value: one(tensor, a * value, b), self, tensor1, tensor2, scalars.unbind())
+
+    _define(name, _ADDED, run)
+
+
+for _name in _UNARY:
+    _define_by(_name, ["(Tensor[] self)"], _name)
+for _name, _declarations in _BINARY.items():
+    _define_by(_name, _declarations, _CALLED.get(_name, _name))
+for _name in ("addcmul", "addcdiv"):
+    _define_added(_name)
+
+
+@composite("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]")
+def foreach_power_of_number(self, exponent):
+    return _each(lambda power: aten.pow(self, power), exponent)
+
+
+@composite("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]")
+def foreach_norm(self, ord=2, dtype=None):
+    return _each(lambda tensor: aten.linalg_vector_norm(tensor, ord, dtype=dtype), self)
+
+
+@composite("_foreach_max(Tensor[] self) -> Tensor[]")
+def foreach_max(self):
+    return _each(aten.max, self)
+
+
+@composite("_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]")
+def foreach_clone(self, memory_format=None):
+    return _each(aten.clone, self, memory_format=memory_format)
+
+
+@composite("_foreach_zero_(Tensor(a!)[] self) -> ()")
+def foreach_zero_(self):
+    _each(aten.zero_, self)
+    return self
+
+
+@composite("_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()")
+def foreach_copy_(self, src, non_blocking=False):
+    _each(aten.copy_, self, src, non_blocking=non_blocking)
+    return self
