@@ -20,7 +20,7 @@ from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.session import Session, is_hashed_by_identity
-from rushlight.dynamo.sources import Attribute, Content, Held, Source
+from rushlight.dynamo.sources import Attribute, Content, Held, Item, Source
 from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values import builtin, operators
 from rushlight.dynamo.values.base import Value
@@ -177,13 +177,14 @@ class Services:
         if isinstance(value, ModuleValue) and is_hashed_by_identity(value.kind):
             return value.real
         if isinstance(value, TensorValue) and isinstance(value.source, Held):
-            return self.graph.attributes.get(value.graph_node.target)
+            return self.graph.real(value.graph_node)
         return self._parameter_from_outside(value) if isinstance(value, TensorValue) else None
 
     def _parameter_from_outside(self, value: TensorValue) -> Tensor | None:
-        """A tensor that the program trains, from now on guarded by its identity, too; None for others, which come and go."""
+        """A tensor that the program trains, or that a module holds, from now on guarded by its identity, too; None for others,
+        which come and go."""
         real = self.graph.real(value.graph_node) if value.source is not None else None
-        if real is None or not (real.requires_grad and real.is_leaf):
+        if real is None or not (real.requires_grad and real.is_leaf or _is_of_module(value.source)):
             return None
         self.guards.same_object(value.source, real)
         return real
@@ -257,3 +258,8 @@ class Services:
         node = self.graph.graph.create_node("call_function", set_grad_enabled, (enabled,))
         node.meta["example_value"] = None
         state.grad_enabled = enabled
+
+
+def _is_of_module(source: Source) -> bool:
+    """Whether a tensor was found among the parameters or buffers of a module."""
+    return isinstance(source, Item) and isinstance(source.base, Source) and source.base.key in ("_parameters", "_buffers")

@@ -1,12 +1,16 @@
-"""Transforms that differentiate (`torch.func`, `autograd.functional`, `is_grads_batched`) of compiled functions, and in them."""
+"""Transforms that differentiate (`torch.func`, `autograd.functional`, `is_grads_batched`) of compiled functions, and in them;
+calls of modules with other tensors."""
 
 from __future__ import annotations
+
+import copy
 
 import pytest
 
 import rushlight as torch
+from rushlight import nn
 from rushlight.autograd import functional
-from rushlight.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from rushlight.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp, vmap
 from rushlight.nn import functional as F
 from rushlight.utils.pytree import tree_flatten
 from tests.compiler.test_training import backend, eagers_random_numbers  # noqa: F401
@@ -95,3 +99,37 @@ def test_no_examples_are_an_error():
 def test_the_reason_for_a_break_names_the_transform(call):
     reasons = torch._dynamo.explain(call)(X.clone().requires_grad_()).break_reasons
     assert reasons and not any("_impl" in str(reason) or "batch_levels" in str(reason) for reason in reasons)
+
+
+def with_shared_weight():
+    model = nn.Sequential(nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 3))
+    model[2].weight = model[0].weight
+    return model
+
+
+MODELS = {
+    "statistics": lambda: nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)),
+    "shared": with_shared_weight, "frozen": lambda: nn.Linear(3, 2).requires_grad_(False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_module_with_other_parameters_is_one_graph(name, backend):  # noqa: F811
+    torch.manual_seed(0)
+    eager = MODELS[name]()
+    ours, found = copy.deepcopy(eager), []
+    for model, compiled in ((eager, False), (ours, True)):
+        torch.manual_seed(1)
+
+        def loss(parameters, x, model=model):
+            return functional_call(model, parameters, (x,)).square().mean()
+
+        run = torch.compile(loss, backend=backend, fullgraph=True, options={"recompile_limit": 1}) if compiled else loss
+        gradients = []
+        for _ in range(3):
+            given = {name: torch.randn_like(value).requires_grad_() for name, value in model.named_parameters()}
+            run(given, torch.randn(5, 3)).backward()
+            gradients += [value.grad for value in given.values()]
+        found.append([gradients, *model.state_dict().values()])
+    assert_same(*found)
+    assert len(torch._dynamo.eval_frame._debug_get_cache_entry_list(loss)) == 1

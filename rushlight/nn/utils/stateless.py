@@ -78,17 +78,17 @@ def _check_names(module: Module, tensors: Mapping[str, Tensor], slots: dict, str
 
 def _with_tied(tensors: Mapping[str, Tensor], slots: dict[str, tuple[dict, str]]) -> dict[str, Tensor]:
     """`tensors`, with an entry for each further name of the tensors that they replace."""
-    names: dict[int, list[str]] = {}
+    names: dict[Tensor, list[str]] = {}
     for name, (members, key) in slots.items():
-        names.setdefault(id(members[key]), []).append(name)
+        names.setdefault(members[key], []).append(name)
     chosen = dict(tensors)
     for tied in names.values():
-        given = {id(tensors[name]): tensors[name] for name in tied if name in tensors}
-        if len(given) > 1:
+        given = [tensors[name] for name in tied if name in tensors]
+        if any(value is not given[0] for value in given):
             raise ValueError(
                 f"functional_call got multiple values for keys {sorted(tied)}, which are tied. "
                 "Consider using tie_weights=False"
             )
-        for value in given.values():
-            chosen.update(dict.fromkeys(tied, value))
+        if given:
+            chosen.update(dict.fromkeys(tied, given[0]))
     return chosen
