@@ -21,10 +21,15 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.nn.modules.container import Sequential
 from rushlight.random import fork_rng, get_rng_state, set_rng_state
+from rushlight.utils.selective_checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
-    "set_checkpoint_early_stop",
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext", "checkpoint",
+    "checkpoint_sequential", "create_selective_checkpoint_contexts", "noop_context_fn", "set_checkpoint_early_stop",
 ]  # fmt: skip
 Contexts = Callable[[], tuple[AbstractContextManager, AbstractContextManager]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 
@@ -9,10 +10,13 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.ops.modes import DispatchMode
 from rushlight.utils.checkpoint import (
     CheckpointError,
+    CheckpointPolicy,
     checkpoint,
     checkpoint_sequential,
+    create_selective_checkpoint_contexts,
     set_checkpoint_early_stop,
 )
 
@@ -187,3 +191,87 @@ def test_without_recording_it_is_the_function():
     x = torch.ones(2, requires_grad=True)
     with torch.no_grad():
         assert checkpoint(lambda a: a * 2, x, use_reentrant=False).tolist() == [2.0, 2.0]
+
+
+# Selective checkpointing
+
+SAVED = [torch.ops.aten.mm.default, torch.ops.aten.addmm.default, torch.ops.aten.max.dim]
+POLICIES = {
+    "operators": SAVED, "all": lambda context, op, *args, **kwargs: True,
+    "choices": lambda context, op, *args, **kwargs:
+        CheckpointPolicy.MUST_SAVE if op in SAVED else CheckpointPolicy.PREFER_RECOMPUTE,
+}  # fmt: skip
+
+
+def selective(policy, **options):
+    return functools.partial(create_selective_checkpoint_contexts, policy, **options)
+
+
+class Calls(DispatchMode):
+    """The operators that were called below it."""
+
+    def __init__(self):
+        self.ops = []
+
+    def __torch_dispatch__(self, op, types, args, kwargs):
+        self.ops.append(op)
+        return op(*args, **kwargs)
+
+
+def inner(x, w):
+    h = (x @ w).sin().exp()
+    return (h.max(1).values.view(2, 2) @ w[:2, :2]) * h[0, 0] + h.t().sum()
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", POLICIES)
+def test_selected_results_are_kept(name, compiled):
+    found, again = [], Calls()
+    for options in ({}, {"context_fn": selective(POLICIES[name])}):
+        x, w = (torch.linspace(-1, 1, 16).view(4, 4).requires_grad_() for _ in range(2))
+
+        def run(x, w, options=options):
+            return checkpoint(inner, x, w, use_reentrant=False, **options)
+
+        run = torch.compile(run, backend="aot_eager") if compiled else run
+        y = run(x, w)
+        with again:
+            y.square().sum().backward()
+        found.append((y.detach(), x.grad, w.grad))
+        again.ops.append(None)
+    for mine, other in zip(found[1], found[0], strict=True):
+        assert torch.equal(mine, other)
+    if not compiled:
+        before, now = again.ops[: again.ops.index(None)], again.ops[again.ops.index(None) :]
+        mm = torch.ops.aten.mm.default
+        assert before.count(mm) == now.count(mm) + 2  # besides those of the gradients
+        assert (torch.ops.aten.exp.default in now) == (name != "all")
+
+
+def test_one_second_run_of_selected_results():
+    x = torch.ones(2, 2, requires_grad=True)
+    y = checkpoint(lambda x: (x @ x).sin(), x, use_reentrant=False, context_fn=selective(SAVED))
+    y.sum().backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="backward an extra time"):
+        y.sum().backward()
+
+
+def test_selected_results_that_are_written_to():
+    def function(x):
+        y = x @ x
+        y.add_(1)
+        return y.sin()
+
+    x = torch.ones(2, 2, requires_grad=True)
+    y = checkpoint(function, x, use_reentrant=False, context_fn=selective(SAVED))
+    with pytest.raises(RuntimeError, match="has been mutated"):
+        y.sum().backward()
+    y = checkpoint(function, x, use_reentrant=False, context_fn=selective(SAVED, allow_cache_entry_mutation=True))
+    y.sum().backward()
+
+
+def test_what_is_no_policy():
+    with pytest.raises(TypeError, match="either a function or a list of ops"):
+        create_selective_checkpoint_contexts(5)
+    with pytest.raises(ValueError, match="Expected op in `op_list` to be an OpOverload but got: 1"):
+        create_selective_checkpoint_contexts([1])

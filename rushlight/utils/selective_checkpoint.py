@@ -1,0 +1,139 @@
+"""Selective checkpointing: which results inside a checkpointed function are kept for its second run after all.
+
+In: a policy that is asked about every call of an aten operator. Out: the contexts of the two runs, for `checkpoint`'s
+`context_fn`. The first keeps results, the second hands them out in the same order instead of calculating them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.modes import DispatchMode
+from rushlight.ops.packet import namespaces
+from rushlight.utils.pytree import tree_map
+
+aten = namespaces.namespace("aten")
+
+
+class CheckpointPolicy(Enum):
+    """What becomes of a result. "Prefer" leaves a compiler free to decide otherwise; in eager it is the same as "must"."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+
+
+_SAVED = (True, CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+
+
+@dataclass(frozen=True)
+class SelectiveCheckpointContext:
+    """What a policy is told besides the operator and its arguments: `is_recompute` in the second run."""
+
+    is_recompute: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A tensor that shares the result's memory, and its version then."""
+
+    tensor: Tensor
+    version: int
+
+
+Policy = Callable[..., CheckpointPolicy | bool]
+_Results = dict[OpOverload, list]
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Policy | Sequence[OpOverload], allow_cache_entry_mutation: bool = False
+) -> tuple[AbstractContextManager, AbstractContextManager]:
+    """Contexts of the two runs of one checkpointed call.
+
+    The policy is called with a SelectiveCheckpointContext, the operator and its arguments; or it is a list of operators whose
+    results are kept. Views and writes happen in both runs. In the second run, RuntimeError if a kept tensor was written to
+    since, unless `allow_cache_entry_mutation`, and if there is no second run left to do. TypeError and ValueError for what is
+    no policy.
+    """
+    kept: _Results = {}
+    return _Keeping(_policy(policy_fn_or_list), kept), _HandingOut(kept, allow_cache_entry_mutation)
+
+
+def _policy(given: Policy | Sequence[OpOverload]) -> Policy:
+    if callable(given):
+        return given
+    if not isinstance(given, list):
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    for op in given:
+        if not isinstance(op, OpOverload):
+            raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}.")
+    return lambda context, op, *args, **kwargs: op in given
+
+
+def _runs_twice(op: OpOverload) -> bool:
+    """Whether an operator only shows memory, or writes to it."""
+    return op.is_view or op.is_mutable
+
+
+class _Keeping(DispatchMode):
+    """The first run: for each operator, in order, its results, or None where they are not kept."""
+
+    def __init__(self, policy: Policy, kept: _Results):
+        self.policy = policy
+        self.kept = kept
+
+    def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict) -> Any:
+        result = op(*args, **kwargs)
+        if not _runs_twice(op):
+            is_saved = self.policy(SelectiveCheckpointContext(is_recompute=False), op, *args, **kwargs) in _SAVED
+            self.kept.setdefault(op, []).append(tree_map(_keep, result) if is_saved else None)
+        return result
+
+
+class _HandingOut(DispatchMode):
+    """The second run."""
+
+    def __init__(self, kept: _Results, allow_mutation: bool):
+        self.kept = kept
+        self.allow_mutation = allow_mutation
+        self.is_over = False
+
+    def __enter__(self) -> _HandingOut:
+        if self.is_over:
+            raise RuntimeError(
+                "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
+                "selective activation checkpoint."
+            )
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.is_over = True
+        self.kept.clear()
+        super().__exit__(*error)
+
+    def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict) -> Any:
+        waiting = self.kept.get(op)
+        if waiting and waiting[0] is not None:
+            return tree_map(self._given, waiting.pop(0))
+        result = op(*args, **kwargs)
+        if waiting and not _runs_twice(op):
+            del waiting[0]
+        return result
+
+    def _given(self, value: Any) -> Any:
+        if not isinstance(value, _Kept):
+            return value
+        if value.tensor._version != value.version and not self.allow_mutation:
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        return aten.alias(value.tensor)
+
+
+def _keep(value: Any) -> Any:
+    return _Kept(aten.alias(value), value._version) if isinstance(value, Tensor) else value
