@@ -10,7 +10,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.nn import functional as F
-from rushlight.optim import per_parameter
+from rushlight.optim import lr_scheduler, per_parameter
 from tests.compiler.test_training import same
 from tests.csrc.test_native_paths import native
 
@@ -78,6 +78,46 @@ def test_a_whole_step_goes_as_in_eager(kind, clip):
         same(found.detach(), theirs.detach(), 1e-4)
         same([value.detach() for value in ours.parameters()], [value.detach() for value in eager.parameters()], 1e-3)
         same([value.grad for value in ours.parameters()], [value.grad for value in eager.parameters()], 1e-3)
+
+
+SCHEDULES = {
+    "OneCycleLR": lambda optimizer: lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=20),
+    "CosineAnnealingWarmRestarts": lambda optimizer: lr_scheduler.CosineAnnealingWarmRestarts(optimizer, 3),
+    "LambdaLR": lambda optimizer: lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.9 ** (epoch + 1)),
+    "SequentialLR": lambda optimizer: lr_scheduler.SequentialLR(
+        optimizer, [lr_scheduler.LinearLR(optimizer), lr_scheduler.PolynomialLR(optimizer, 9)], [3]),
+    "ChainedScheduler": lambda optimizer: lr_scheduler.ChainedScheduler([lr_scheduler.ExponentialLR(optimizer, 0.9)]),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error:compile")  # what is said of a frame that is captured too often
+@pytest.mark.parametrize("kind", SCHEDULES)
+def test_a_schedule_is_not_captured(kind):
+    found, graphs = [], []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return module.forward
+
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        model = nn.Linear(8, 4)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+        schedule = SCHEDULES[kind](optimizer)
+
+        def step(x, model=model, optimizer=optimizer, schedule=schedule):
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            schedule.step()
+            return loss.detach() * 2
+
+        run = torch.compile(step, backend=backend, options={"recompile_limit": 1}) if compiled else step
+        losses = [run(torch.randn(5, 8)) for _ in range(10)]
+        found.append([*losses, *(value.detach() for value in model.parameters()), schedule.get_last_lr()])
+    same(found[1], found[0])
+    assert len(graphs) == 2  # the loss, and what becomes of it
 
 
 def test_the_loss_of_a_whole_step_is_one_graph():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.optim.lr_scheduler.plateau import ReduceLROnPlateau
-from rushlight.optim.lr_scheduler.scheduler import LRScheduler, current_rates
+from rushlight.optim.lr_scheduler.scheduler import LRScheduler, counts_steps, current_rates
 from rushlight.optim.optimizer import Optimizer
 
 
@@ -78,6 +78,7 @@ class SequentialLR(_CombinedLR):
         schedulers[0]._initial_step()
         self._last_lr = schedulers[0].get_last_lr()
 
+    @counts_steps
     def step(self) -> None:
         """Go to the next epoch."""
         self.last_epoch += 1
@@ -112,6 +113,7 @@ class ChainedScheduler(_CombinedLR):
         self.optimizer = optimizer
         self._last_lr = current_rates(optimizer)
 
+    @counts_steps
     def step(self) -> None:
         """Go to the next epoch."""
         for schedule in self._schedulers:

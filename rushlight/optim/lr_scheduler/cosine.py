@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.tensor import Tensor
-from rushlight.optim.lr_scheduler.scheduler import LRScheduler
+from rushlight.optim.lr_scheduler.scheduler import LRScheduler, counts_steps
 from rushlight.optim.optimizer import Optimizer
 
 
@@ -66,6 +66,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
+    @counts_steps
     def step(self, epoch: float | None = None) -> None:
         """Go to the next epoch, or to `epoch`, which may be a fraction. ValueError when that is negative."""
         if epoch is None and self.last_epoch >= 0:

@@ -6,7 +6,7 @@ import math
 from typing import Any, Literal, SupportsFloat
 
 from rushlight.core.tensor import Tensor
-from rushlight.optim.lr_scheduler.scheduler import LRScheduler, check_optimizer, current_rates, set_rate
+from rushlight.optim.lr_scheduler.scheduler import LRScheduler, check_optimizer, counts_steps, current_rates, set_rate
 from rushlight.optim.optimizer import Optimizer
 
 
@@ -65,6 +65,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
+    @counts_steps
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:
         """Take note of a measured value, and reduce the rates if it is time."""
         current = float(metrics)

@@ -9,8 +9,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.optim.optimizer import Optimizer
+
+counts_steps = runs_as_it_is("it counts steps, and none has the numbers of another", with_callees=True)
 
 
 class LRScheduler:
@@ -56,6 +59,7 @@ class LRScheduler:
         """The rates that the last step set."""
         return self._last_lr
 
+    @counts_steps
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch; to be called after the optimizer's steps of an epoch. `epoch` jumps, and is deprecated."""
         if self._step_count == 1 and not self.optimizer._opt_called:
