@@ -71,7 +71,7 @@ int rushlight_matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_
                      int64_t b_row, int64_t b_column, const float* bias, float* c);
 
 // out[outer, inner] of in[outer, count, inner], contiguous; out's type is that of reduced_dtype. `mean`, for
-// REDUCE_DEVIATION, is laid out like out.
+// REDUCE_DEVIATION and REDUCE_OFFSET, is laid out like out.
 int rushlight_reduce(Reduction operation, int dtype, const void* in, int64_t outer, int64_t count, int64_t inner,
                      void* out, const void* mean);
 int rushlight_reduced_dtype(Reduction operation, int dtype);

@@ -50,13 +50,18 @@ template <class Op, class T> void extremum_row(const void* in, int64_t n, void* 
   find_row<T>(in, n, out, &value);
 }
 
-template <class T> void deviation_row(const void* in, int64_t n, void* out, const void* given) {
+struct squared {
+  template <class V> static RL_INLINE V of(V x) { return x * x; }
+};
+struct plain {
+  template <class V> static RL_INLINE V of(V x) { return x; }
+};
+
+// The sum of what F makes of differences from a mean.
+template <class F, class T> void difference_row(const void* in, int64_t n, void* out, const void* given) {
   accumulator<sum, T> total;
   const T *p = (const T*)in, mean = *(const T*)given;
-  for_each(n, [&](auto lane, long i) {
-    const auto difference = lane.load(p + i) - mean;
-    total.add(lane, difference * difference);
-  });
+  for_each(n, [&](auto lane, long i) { total.add(lane, F::of(lane.load(p + i) - mean)); });
   *(T*)out = total.finish();
 }
 
@@ -107,15 +112,12 @@ void reduce_columns(const void* in, int64_t n, int64_t stride, int64_t width, vo
   block.finish((T*)out);
 }
 
-template <class T>
-void deviation_columns(const void* in, int64_t n, int64_t stride, int64_t width, void* out, const void* given) {
+template <class F, class T>
+void difference_columns(const void* in, int64_t n, int64_t stride, int64_t width, void* out, const void* given) {
   column_block<sum, T> block(width);
   const T *p = (const T*)in, *mean = (const T*)given;
   for (int64_t i = 0; i < n; ++i, p += stride)
-    block.add([&](auto lane, long j) {
-      const auto difference = lane.load(p + j) - lane.load(mean + j);
-      return difference * difference;
-    });
+    block.add([&](auto lane, long j) { return F::of(lane.load(p + j) - lane.load(mean + j)); });
   block.finish((T*)out);
 }
 
@@ -144,18 +146,20 @@ void extremum_columns(const void* in, int64_t n, int64_t stride, int64_t width, 
    kernel<op, double>}
 #define RL_VALUES(kernel)                                                                                           \
   {nullptr, nullptr, nullptr, nullptr, kernel<int32_t>, kernel<int64_t>, nullptr, nullptr, kernel<float>, kernel<double>}
-#define RL_FLOATS(kernel) \
-  {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, kernel<float>, kernel<double>}
+#define RL_FLOATS(kernel, of) \
+  {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, kernel<of, float>, kernel<of, double>}
 
 extern const RowReduction row_table[REDUCTION_COUNT][RL_DTYPE_COUNT] = {
     RL_SUMS(reduce_row, sum), RL_SUMS(reduce_row, prod), RL_EXTREMA(reduce_row, max), RL_EXTREMA(reduce_row, min),
     {reduce_row<any, bool, bool>}, {reduce_row<all, bool, bool>}, RL_PLACES(extremum_row, max),
-    RL_PLACES(extremum_row, min), RL_FLOATS(deviation_row), RL_VALUES(find_row),
+    RL_PLACES(extremum_row, min), RL_FLOATS(difference_row, squared), RL_FLOATS(difference_row, plain),
+    RL_VALUES(find_row),
 };
 extern const ColumnReduction column_table[REDUCTION_COUNT][RL_DTYPE_COUNT] = {
     RL_SUMS(reduce_columns, sum), RL_SUMS(reduce_columns, prod), RL_EXTREMA(reduce_columns, max),
     RL_EXTREMA(reduce_columns, min), {reduce_columns<any, bool, bool>}, {reduce_columns<all, bool, bool>},
-    RL_PLACES(extremum_columns, argmax), RL_PLACES(extremum_columns, argmin), RL_FLOATS(deviation_columns), {},
+    RL_PLACES(extremum_columns, argmax), RL_PLACES(extremum_columns, argmin), RL_FLOATS(difference_columns, squared),
+    RL_FLOATS(difference_columns, plain), {},
 };
 
 }  // namespace rl

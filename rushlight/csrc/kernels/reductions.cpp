@@ -9,6 +9,7 @@ namespace {
 
 constexpr int MOST_PARTS = 64;
 
+bool reads_mean(Reduction operation) { return operation == REDUCE_DEVIATION || operation == REDUCE_OFFSET; }
 bool is_place(Reduction operation) { return operation == REDUCE_ARGMAX || operation == REDUCE_ARGMIN; }
 
 struct Task {
@@ -56,7 +57,7 @@ int64_t width_of(const Task& t, int64_t piece) {
 
 // Few results of many elements: every thread reduces a part of each, and the parts are reduced after that.
 void run_split(const Task& t, int threads) {
-  const Reduction merging = t.operation == REDUCE_DEVIATION ? REDUCE_SUM : t.operation;
+  const Reduction merging = reads_mean(t.operation) ? REDUCE_SUM : t.operation;
   for (int64_t piece = 0; piece < pieces(t); ++piece) {
     alignas(64) char parts[MOST_PARTS][REDUCED_WIDTH * 8];
     int used = 0;
@@ -113,7 +114,7 @@ int rushlight_reduce(Reduction operation, int dtype, const void* in, int64_t out
   int threads = rushlight_threads_for(outer * count * inner);
   threads = threads < MOST_PARTS ? threads : MOST_PARTS;
   const bool mergeable = !is_place(operation) && count >= 64 * threads && rushlight_variant()->reduce_row[
-      operation == REDUCE_DEVIATION ? REDUCE_SUM : operation][t.result];
+      reads_mean(operation) ? REDUCE_SUM : operation][t.result];
   if (pieces(t) < threads && mergeable) return run_split(t, threads), 1;
   if (pieces(t) < threads && is_place(operation) && inner == 1) return run_split_places(t, threads), 1;
   in_parallel(threads, [&](int thread, int total) {
@@ -162,7 +163,7 @@ PyObject* reduce(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
   int dtype, result;
   uint32_t axes;
   if (!read_integer(arguments[0], &operation)) return nullptr;
-  if (operation < 0 || operation > REDUCE_DEVIATION)
+  if (operation < 0 || operation > REDUCE_OFFSET)
     return PyErr_Format(PyExc_ValueError, "reduce: no operation %lld", (long long)operation);
   if (!is_operand(arguments[1], true, &result) || !is_operand(arguments[2], false, &dtype)) Py_RETURN_FALSE;
   PyArrayObject *out = (PyArrayObject*)arguments[1], *in = (PyArrayObject*)arguments[2];
@@ -174,7 +175,7 @@ PyObject* reduce(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
   if (outer * inner != PyArray_SIZE(out) || result != rushlight_reduced_dtype(chosen, dtype) || overlaps(in, out))
     Py_RETURN_FALSE;
   const void* mean = nullptr;
-  if (chosen == REDUCE_DEVIATION) {
+  if (reads_mean(chosen)) {
     if (given != 5 || !is_plain(arguments[4], false, dtype) ||
         PyArray_SIZE((PyArrayObject*)arguments[4]) != PyArray_SIZE(out))
       Py_RETURN_FALSE;
@@ -195,6 +196,7 @@ PyMethodDef reduction_methods[] = {
     {"reduce", (PyCFunction)(void (*)(void))reduce, METH_FASTCALL,
      "reduce(operation: int, out: ndarray, input: ndarray, axes: tuple[int, ...], mean: ndarray = ..., /) -> bool\n\n"
      "Reduce row-major arrays over axes that lie side by side. Operations: 0 sum, 1 prod, 2 max, 3 min, 4 any, 5 all,\n"
-     "6 argmax, 7 argmin, 8 the sum of squared differences from `mean`. False where no kernel takes these arrays."},
+     "6 argmax, 7 argmin, 8 the sum of squared differences from `mean`, 9 that of the differences. False where no kernel\n"
+     "takes these arrays."},
     {nullptr, nullptr, 0, nullptr},
 };

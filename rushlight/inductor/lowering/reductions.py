@@ -8,7 +8,7 @@ from rushlight.core.dtype import bfloat16, bool_, float16, float32, int64, uint8
 from rushlight.core.strides import wrap_dim
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.lowering.layout import reads_along
-from rushlight.inductor.lowering.pointwise import div, power, sub, to_copy
+from rushlight.inductor.lowering.pointwise import div, mul_boxes, power, sub, to_copy
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.sizes import Size, as_sizes, hint, product, quotient
 from rushlight.inductor.tensor_box import loop_variables
@@ -176,9 +176,12 @@ def var(graph, self, dim=None, *, correction=None, keepdim=False):
     dims = reduced_dims(len(self.size), dim)
     count = math.prod(self.size[axis] for axis in dims)
     mean = div(graph, reduce_box(graph, self, dims, "sum", self.dtype, True), count)
-    squares = power(graph, sub(graph, self, mean), 2)
-    total = reduce_box(graph, squares, dims, "sum", self.dtype, keepdim)
-    return div(graph, total, _degrees_of_freedom(count, 1 if correction is None else correction))
+    difference = sub(graph, self, mean)
+    total = reduce_box(graph, power(graph, difference, 2), dims, "sum", self.dtype, keepdim)
+    offset = reduce_box(graph, difference, dims, "sum", self.dtype, keepdim)  # of a rounded mean
+    exact = sub(graph, total, mul_boxes(graph, offset, div(graph, offset, count)))
+    positive = graph.elementwise("maximum", self.dtype, self.dtype, exact, 0.0)
+    return div(graph, positive, _degrees_of_freedom(count, 1 if correction is None else correction))
 
 
 def _degrees_of_freedom(count: int | SymInt, correction: float) -> float | SymInt:

@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.core.dtype import bfloat16
 from rushlight.ops.cpu import native
 
-SUM, PROD, MAX, MIN, ANY, ALL, ARGMAX, ARGMIN, DEVIATION = range(9)
+SUM, PROD, MAX, MIN, ANY, ALL, ARGMAX, ARGMIN, DEVIATION, OFFSET = range(10)
 
 _BOOL, _INT32, _INT64, _FLOAT32, _FLOAT64 = map(np.dtype, (np.bool_, np.int32, np.int64, np.float32, np.float64))
 _HALVES = (np.dtype(np.float16), bfloat16.numpy)
@@ -26,7 +26,7 @@ def _computed(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[np.dt
         return (_FLOAT32 if source in _HALVES else _INT32 if source.itemsize < 4 else source), _INT64
     if operation in (MAX, MIN):
         return (source, _FLOAT32) if source in _HALVES else (_INT32, _INT32) if source.itemsize < 4 else (source, source)
-    if operation == DEVIATION:
+    if operation in (DEVIATION, OFFSET):
         return source, source
     target = _FLOAT32 if wanted in _HALVES else _INT64 if wanted.kind in "iub" else wanted
     given = _FLOAT32 if source in _HALVES else _INT64 if source.kind in "iub" else source
@@ -61,7 +61,8 @@ def _side_by_side(shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
 def reduce(operation: int, array: np.ndarray, axes: tuple[int, ...], out: np.ndarray, mean: np.ndarray | None = None) -> bool:
     """Write the reduction of `array` over `axes` to `out`, which is row-major; False if nothing was done.
 
-    Sums of integers are computed in int64, those of 16-bit floats in float32. `mean`, for DEVIATION, has the size of `out`.
+    Sums of integers are computed in int64, those of 16-bit floats in float32. `mean`, for DEVIATION and OFFSET, has
+    the size of `out`.
     """
     extra = () if mean is None else (mean,)
     if native.kernels is None:

@@ -13,7 +13,7 @@ from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native_reductions
 from rushlight.ops.cpu.common import convert, empty
-from rushlight.ops.cpu.native_reductions import ALL, ANY, ARGMAX, ARGMIN, DEVIATION, MAX, MIN, PROD, SUM
+from rushlight.ops.cpu.native_reductions import ALL, ANY, ARGMAX, ARGMIN, DEVIATION, MAX, MIN, OFFSET, PROD, SUM
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.common import reduced_dims
@@ -148,17 +148,25 @@ def _native_variance(
     sizes = _reduced(array.shape, axes, keepdim)
     if array.dtype.kind != "f" or not array.size:
         return None
-    mean, total = np.empty(sizes, array.dtype), np.empty(sizes, array.dtype)
+    mean, total, offset = (np.empty(sizes, array.dtype) for _ in range(3))
     if not native_reductions.reduce(SUM, array, axes, mean):
         return None
     mean *= array.dtype.type(1 / count)
-    if not native_reductions.reduce(DEVIATION, array, axes, total, mean):
-        return None
-    return quietly(np.divide, total, total.dtype.type(divisor))
+    for operation, out in ((DEVIATION, total), (OFFSET, offset)):
+        if not native_reductions.reduce(operation, array, axes, out, mean):
+            return None
+    return quietly(_from_sums, total, offset, count, divisor)
 
 
 def _mean_square(array: np.ndarray, axes: tuple[int, ...], keepdim: bool, count: int, divisor: float) -> np.ndarray:
-    mean = np.add.reduce(array, axis=axes, keepdims=True) / array.dtype.type(count)
-    deviation = np.abs(array - mean)
+    difference = array - np.add.reduce(array, axis=axes, keepdims=True) / array.dtype.type(count)
+    deviation = np.abs(difference)
     total = np.add.reduce(deviation * deviation, axis=axes, keepdims=keepdim)
-    return total / total.dtype.type(divisor)
+    return _from_sums(total, np.abs(np.add.reduce(difference, axis=axes, keepdims=keepdim)), count, divisor)
+
+
+def _from_sums(total: np.ndarray, offset: np.ndarray, count: int, divisor: float) -> np.ndarray:
+    """The variance by sums of the squared differences from a rounded mean, and of the differences, which show how it was
+    rounded (Chan, Golub and LeVeque, Algorithms for computing the sample variance, 1983)."""
+    real = total.dtype.type
+    return np.maximum(total - offset * (offset / real(count)), real(0)) / real(divisor)
