@@ -54,8 +54,8 @@ class Plan:
     """What running needs to know of a joint graph and its partition.
 
     `shared` are pairs of an extra value and an output that lie in the same memory; `aliased` are outputs that are a primal
-    or an earlier output once more. `tangent_strides` has None where they depend on sizes that are open. `again` says why the
-    program cannot be run a second time; "" if it can.
+    or an earlier output once more. `tangent_strides` and `saved_strides`, of what the backward takes, have None where they
+    depend on sizes that are open. `again` says why the program cannot be run a second time; "" if it can.
     """
 
     joint: Joint
@@ -64,6 +64,7 @@ class Plan:
     shared: list[tuple[int, int]]
     aliased: list[int]
     tangent_strides: list[tuple | None]
+    saved_strides: list[tuple | None]
     tangents: Tangents
     again: str
 
@@ -86,9 +87,16 @@ def plan_run(joint: Joint, partition: Partition) -> Plan:
     if not partition.written and not joint.results.hidden:
         impure = any(node.op == "call_function" and node.is_impure() for node in partition.forward.graph.nodes)
         again = "draws random numbers" if impure else ""
-    strides = [node.meta["val"].stride() for node in tangents]
-    strides = [None if any(type(step) is SymInt for step in stride) else stride for stride in strides]
-    return Plan(joint, partition.saved, partition.written, shared, aliased, strides, follow_tangents(partition), again)
+    given = [node for node in partition.backward.graph.nodes if node.op == "placeholder"][: len(partition.saved)]
+    strides, saved_strides = ([_known_stride(node.meta["val"]) for node in nodes] for nodes in (tangents, given))
+    return Plan(
+        joint, partition.saved, partition.written, shared, aliased, strides, saved_strides, follow_tangents(partition), again
+    )
+
+
+def _known_stride(value: Tensor | SymInt) -> tuple[int, ...] | None:
+    stride = value.stride() if isinstance(value, Tensor) else (value,)
+    return None if any(type(step) is SymInt for step in stride) else stride
 
 
 def _alias(tensor: Tensor) -> Tensor:
@@ -226,22 +234,34 @@ class CompiledFunctionBackward(Node):
     def _values_read(self) -> list[Tensor | int | None]:
         """What was saved: None for what was freed or written to since, and no gradient that arrived is multiplied with."""
         if len(self.arrived) == len(self.output_info):
-            return [value if type(value) is int else value.unpack(self) for value in self.saved]
+            return [
+                value if type(value) is int
+                else value.unpack(self) if value.unpack_hook is None
+                else self._through_hook(number, value)
+                for number, value in enumerate(self.saved)
+            ]  # fmt: skip
         read = self._read_for(self.arrived)
         return [
             value if type(value) is int
-            else value.unpack(self) if number in read
-            else self._unread(value)
+            else self._through_hook(number, value) if number in read
+            else self._unread(number, value)
             for number, value in enumerate(self.saved)
         ]  # fmt: skip
+
+    def _through_hook(self, number: int, value: SavedTensor) -> Tensor:
+        """What was saved, laid out as the backward was compiled for: hooks may give it in another order."""
+        found, stride = value.unpack(self), self.owner.plan.saved_strides[number]
+        if value.unpack_hook is None or stride is None or found._impl.strides == stride:
+            return found
+        return aten.empty_strided(found._impl.sizes, stride, dtype=found.dtype).copy_(found)
 
     def _read_for(self, tangents: Iterable[int]) -> frozenset[int]:
         read = self.owner.plan.tangents.read
         return frozenset().union(*(read[number] for number in tangents))
 
-    def _unread(self, value: SavedTensor | None) -> Tensor | None:
+    def _unread(self, number: int, value: SavedTensor | None) -> Tensor | None:
         is_gone = value is None or (value.unpack_hook is None and value.tensor._impl.version.value != value.version)
-        return None if is_gone else value.unpack(self)
+        return None if is_gone else self._through_hook(number, value)
 
     def _without_zeros(self, found: tuple) -> tuple[Tensor | None, ...]:
         """None, as in eager, for gradients that nothing arrived for."""

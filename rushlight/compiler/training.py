@@ -9,6 +9,7 @@ from __future__ import annotations
 from rushlight.aot.errors import Untraceable
 from rushlight.aot.joint import Joint, ProgramRunner, trace_joint
 from rushlight.aot.partition import Partition, default_partition, min_cut_partition
+from rushlight.aot.saved_images import keep_channels_last
 from rushlight.aot.tangents import backward_of
 from rushlight.aot.training import CompiledTraining, RunnablePart, plan_run
 from rushlight.compiler.aten import AtenGraph, Made
@@ -66,6 +67,7 @@ class TrainingGraph(AtenGraph):
             parts = default_partition(joint)
         else:
             parts = min_cut_partition(joint, settings.memory_budget)
+        keep_channels_last(parts, len(joint.results.computed))
         for module in (parts.forward, parts.backward):
             check(module)
             self.log("partition", lambda module=module: module.print_readable(print_output=False))

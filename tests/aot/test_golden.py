@@ -10,9 +10,10 @@ import pytest
 import rushlight as torch
 from rushlight.aot.joint import trace_joint
 from rushlight.aot.partition import min_cut_partition
+from rushlight.aot.saved_images import keep_channels_last
 from rushlight.compiler.open_inputs import open_inputs
 from rushlight.compiler.passes import PIPELINE
-from tests.aot.golden.programs import normalise, perceptron, rectified, views
+from tests.aot.golden.programs import images, normalise, perceptron, rectified, views
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -26,6 +27,7 @@ PROGRAMS = {
     "views": (views, leaf(4, 3), torch.zeros(3)),
     "normalise": (normalise, leaf(6, 3)),
     "rectified": (rectified, torch.zeros(4, 3), leaf(8, 3), leaf(5, 8)),
+    "images": (images, torch.zeros(2, 3, 8, 8), leaf(4, 3, 3, 3), leaf(5, 4, 1, 1)),
 }
 
 
@@ -39,6 +41,7 @@ def stages(name: str) -> dict[str, str]:
         for graph_pass in PIPELINE:
             graph_pass(joint.module)
         parts = min_cut_partition(joint)
+        keep_channels_last(parts, len(joint.results.computed))
         found["joint"] = joint.module.print_readable(print_output=False)
         for stage in ("forward", "backward"):
             part = getattr(parts, stage)

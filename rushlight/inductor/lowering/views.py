@@ -14,6 +14,12 @@ def alias(graph, self):
     return self
 
 
+@lowering("contiguous")
+def contiguous(graph, self, *, memory_format=None):
+    """The value as it is: where an output lies is settled once it is known to be one."""
+    return self
+
+
 @lowering("view")
 def view(graph, self, size):
     numel = 1
