@@ -16,7 +16,7 @@ LEAST = 16  # smaller numbers stay
 
 _NUMBER = re.compile(r"(?<![\w.\[])(\d+)(L|\.0f)\b")  # a size, or a whole number in floating point, as that of a mean
 _DIVIDING = (" / ", " % ")
-_STAYING = re.compile(r"(?:^|\W)(?:x|o|block) ..$")  # what is divided here stays the same along a row
+_STAYING = re.compile(r"(?:^|\W)(?:x|o|block|first) ..$")  # what is divided here stays the same along a row
 _FIRST_LINE = re.compile(r"\) \{\n")
 
 

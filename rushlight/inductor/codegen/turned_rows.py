@@ -87,7 +87,7 @@ class TurnedRowsKernel(LoopKernel):
 
     def _all_rows(self) -> list[str]:
         width, columns, row = self.turned.width, self.domain[1], self._row()
-        blocks, distance = -(-width // ROWS), _distance(columns)
+        distance = _distance(columns)
         start = {self.x: as_expr(Var("first", self.domain[0])), self.r: 0}
         copies = []
         for (buffer, index), name in self.names.items():
@@ -95,8 +95,9 @@ class TurnedRowsKernel(LoopKernel):
             copies.append(f"rl::turn({at}, {step}L, rows, {columns}L, {name}, {distance}L);")
         self.kernel.header = "pack"
         return [
-            f"for (const long block : rl::shared({self.turned.outer * blocks}L)) {{",
-            f"  const long begin = block % {blocks}L * {ROWS}L, first = block / {blocks}L * {width}L + begin;",
+            f"const long blocks = ({width}L + {ROWS - 1}L) / {ROWS}L;",
+            f"for (const long block : rl::shared({self.turned.outer}L * blocks)) {{",
+            f"  const long begin = block % blocks * {ROWS}L, first = block / blocks * {width}L + begin;",
             f"  const long rows = begin + {ROWS}L < {width}L ? {ROWS}L : {width}L - begin;",
             *[f"  alignas(64) float {name}[{ROWS * distance}];" for name in self.names.values()],
             *indented(copies),
