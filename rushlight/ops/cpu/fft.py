@@ -1,17 +1,18 @@
-"""CPU kernels of Fourier transforms, on NumPy's, which keep single precision."""
+"""CPU kernels of Fourier transforms, on SciPy's, which keep single precision, take several rows at a time and use threads."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.parallel import get_num_threads
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.fft import COMPLEX, REAL, check_transform
 from rushlight.ops.registry import cpu
 
-transforms = LazyModule("numpy.fft")
+transforms = LazyModule("scipy.fft")
 
-# What NumPy calls a division by nothing, by the root of the number of points, and by that number.
+# What SciPy calls a division by nothing, by the root of the number of points, and by that number.
 _FORWARD = ("backward", "ortho", "forward")
 _INVERSE = ("forward", "ortho", "backward")
 
@@ -22,9 +23,8 @@ def c2c(self, dim, normalization, forward):
     array = self._impl.array
     if not array.size or not len(dim):
         return contiguous(array.copy(), self.dtype)
-    if forward:
-        return contiguous(transforms.fftn(array, axes=dim, norm=_FORWARD[normalization]), self.dtype)
-    return contiguous(transforms.ifftn(array, axes=dim, norm=_INVERSE[normalization]), self.dtype)
+    transform, norm = (transforms.fftn, _FORWARD) if forward else (transforms.ifftn, _INVERSE)
+    return contiguous(transform(array, axes=dim, norm=norm[normalization], workers=get_num_threads()), self.dtype)
 
 
 @cpu("_fft_r2c")
@@ -36,17 +36,19 @@ def r2c(self, dim, normalization, onesided):
         sizes = list(self.shape)
         sizes[dim[-1]] = sizes[dim[-1]] // 2 + 1 if onesided else sizes[dim[-1]]
         return contiguous(np.zeros(sizes, kind.numpy), kind)
-    return contiguous(transform(self._impl.array, axes=dim, norm=_FORWARD[normalization]), kind)
+    made = transform(self._impl.array, axes=dim, norm=_FORWARD[normalization], workers=get_num_threads())
+    return contiguous(made, kind)
 
 
 @cpu("_fft_c2r")
 def c2r(self, dim, normalization, last_dim_size):
     check_transform(self, COMPLEX, "_fft_c2r", dim, normalization)
-    kind, norm, array = self.dtype.to_real(), _INVERSE[normalization], self._impl.array
+    kind, array = self.dtype.to_real(), self._impl.array
+    how = {"norm": _INVERSE[normalization], "workers": get_num_threads()}
     if not self.numel():
         sizes = list(self.shape)
         sizes[dim[-1]] = last_dim_size
         return contiguous(np.zeros(sizes, kind.numpy), kind)
     if len(dim) > 1:
-        array = transforms.ifftn(array, axes=dim[:-1], norm=norm)
-    return contiguous(transforms.irfft(array, n=last_dim_size, axis=dim[-1], norm=norm), kind)
+        array = transforms.ifftn(array, axes=dim[:-1], **how)
+    return contiguous(transforms.irfft(array, n=last_dim_size, axis=dim[-1], **how), kind)
