@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import rushlight as torch
@@ -52,3 +54,16 @@ def test_large_results_of_products_and_convolutions():
     image, weight = torch.randn(2, 3, 258, 258), torch.randn(32, 3, 3, 3)
     check(lambda x, w: F.relu(F.conv2d(x, w)).mean((2, 3)), image, weight)
     check(lambda x, w: F.conv2d(x, w), image, weight)
+
+
+def test_the_next_row_is_fetched_while_one_is_calculated_with():
+    """Of arrays that the caches do not hold, and of what the first pass reads; the last row has no next one."""
+    long, short = torch.randn(ROWS, COLUMNS), torch.randn(64, COLUMNS)
+    softmax = lambda x: (x * 2).softmax(-1)  # noqa: E731
+    fetched = re.findall(r"__builtin_prefetch\((\w+) \+ ([^)]*)\);", source_of(softmax, long))
+    assert fetched == [("in0", f"r + {COLUMNS}L*x + {COLUMNS}L")]
+    for function, argument in ((softmax, short), (lambda x: x.softmax(0), long), (torch.exp, long)):
+        assert "__builtin_prefetch" not in source_of(function, argument)
+    with torch.inference_mode():
+        for function in (softmax, lambda x: F.layer_norm(x + 1, (COLUMNS,)), lambda x: x.flip(0).softmax(-1)):
+            torch.testing.assert_close(torch.compile(function)(long), function(long), rtol=1e-5, atol=1e-5)

@@ -32,7 +32,7 @@ from rushlight.inductor.ir import (
     walk,
 )
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
-from rushlight.inductor.sizes import Size, as_size, product, quotient, rounded_up
+from rushlight.inductor.sizes import Size, as_size, product, quotient, rounded_up, stride_along
 
 ACCUMULATORS = {
     "sum": "rl::sum", "prod": "rl::prod", "max": "rl::max", "min": "rl::min", "any": "rl::any", "all": "rl::all",
@@ -44,6 +44,7 @@ MANY_ROWS = 64  # of which all threads have some
 STEPS_PER_LOOKUP = 2  # that are worth collecting what is looked up in vectors
 CHUNK = 4096  # elements of a flat loop that a thread takes at a time
 LINE = 16  # floats of a cache line
+LONG_ROW = 1024  # bytes of a row of which the next one is fetched ahead, at least
 
 
 @dataclass
@@ -316,8 +317,29 @@ class LoopKernel(KernelWriter):
             places = _is_worth_places(settled, self.r)
             scalar = not places and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
             head, tail = _loop(scalar, first, end)
-            loops.append([head, *indented(statements(settled, self.r, places)), tail])
+            ahead = [] if scalar or number != 1 else self._reads_ahead()
+            loops.append([head, *indented([*ahead, *statements(settled, self.r, places)]), tail])
         return loops
+
+    def _reads_ahead(self) -> list[str]:
+        """Statements by which the second pass over a row fetches what the first will read of the next one: memory would rest
+        while a row is calculated with."""
+        rows, columns = self.domain
+        if self.flat or not isinstance(rows, int) or not isinstance(columns, int):
+            return []
+        own, loads = {member.name for member in self.group.members}, {}
+        for node in (node for member in self._in_pass(0) for node in walk(self.bodies[member.name])):
+            if not isinstance(node, Load) or node.buffer in own or not node.index.free_variables() <= {self.x, self.r}:
+                continue
+            step, nbytes = stride_along(node.index, self.x), columns * self.element_type(node.buffer).itemsize
+            new = isinstance(step, int) and abs(step) >= columns and rows * nbytes >= costs.core().stays
+            if new and nbytes >= LONG_ROW and stride_along(node.index, self.r) == 1:
+                loads[node.buffer, node.index] = node
+        following = {self.x: self.x + 1}
+        return [
+            f"__builtin_prefetch({self.pointer(load.buffer)} + {to_cpp(load.index.substitute(following))});"
+            for load in loads.values()
+        ]
 
     def _segments(self, number: int, bodies: Sequence[Value], lines: list[str]) -> list[tuple[str, str, Sequence[Value]]]:
         """The segments of a pass, from a first column to an end, with the bodies there. `lines` get what says where."""
