@@ -41,7 +41,7 @@ def keep_channels_last(parts: Partition, results: int) -> None:
             chosen[node] = placeholder
     with FakeTensorMode(), ExcludeKeys(AUTOGRAD_BITS):
         values = {node: CONTIGUOUS(node.meta["val"], memory_format=channels_last) for node in chosen}
-        changed = _values_after(parts, {placeholder: values[node] for node, placeholder in chosen.items()})
+        changed = _values_after(parts.backward, {placeholder: values[node] for node, placeholder in chosen.items()})
     if not changed:
         return
     gradients = [node for node in parts.backward.graph.output_node().args[0] if node in changed]
@@ -111,11 +111,11 @@ def _argument(node: Node, name: str) -> object:
     return node.args[node.target._schema.positions[name]]
 
 
-def _values_after(parts: Partition, given: Mapping[Node, Tensor]) -> dict[Node, object]:
-    """The fake values of the backward's nodes once some placeholders have others; none where an operator does not take them,
+def _values_after(backward: GraphModule, given: Mapping[Node, Tensor]) -> dict[Node, object]:
+    """The fake values of the nodes of a backward once some placeholders have others; none where an operator does not take them,
     or a gradient would lie otherwise than row-major before."""
     values: dict[Node, object] = dict(given)
-    for node in parts.backward.graph.nodes:
+    for node in backward.graph.nodes:
         if node.op != "call_function" or not any(used in values for used in node.all_input_nodes):
             continue
         args, kwargs = map_arg((node.args, node.kwargs), lambda used: values.get(used, used.meta.get("val")))
@@ -123,6 +123,6 @@ def _values_after(parts: Partition, given: Mapping[Node, Tensor]) -> dict[Node, 
             values[node] = node.target(*args, **kwargs)
         except RuntimeError:  # a view of memory in another order
             return {}
-    gradients = [node for node in parts.backward.graph.output_node().args[0] if node in values]
+    gradients = [node for node in backward.graph.output_node().args[0] if node in values]
     kept = all(node.meta["val"].is_contiguous() or _lie_alike(values[node], node.meta["val"]) for node in gradients)
     return values if kept else {}

@@ -9,6 +9,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight._dynamo.testing import EagerAndRecordGraphs
 from rushlight.nn import functional as F
 from rushlight.optim import lr_scheduler, per_parameter
 from tests.compiler.test_training import same
@@ -93,12 +94,7 @@ SCHEDULES = {
 @pytest.mark.filterwarnings("error:compile")  # what is said of a frame that is captured too often
 @pytest.mark.parametrize("kind", SCHEDULES)
 def test_a_schedule_is_not_captured(kind):
-    found, graphs = [], []
-
-    def backend(module, inputs):
-        graphs.append(module)
-        return module.forward
-
+    found, backend = [], EagerAndRecordGraphs()
     for compiled in (False, True):
         torch.manual_seed(0)
         model = nn.Linear(8, 4)
@@ -117,22 +113,17 @@ def test_a_schedule_is_not_captured(kind):
         losses = [run(torch.randn(5, 8)) for _ in range(10)]
         found.append([*losses, *(value.detach() for value in model.parameters()), schedule.get_last_lr()])
     same(found[1], found[0])
-    assert len(graphs) == 2  # the loss, and what becomes of it
+    assert len(backend.graphs) == 2  # the loss, and what becomes of it
 
 
 def test_the_loss_of_a_whole_step_is_one_graph():
     model = nn.Linear(8, 4)
     optimizer = torch.optim.Adam(model.parameters())
-    graphs = []
-
-    def backend(module, inputs):
-        graphs.append(module)
-        return module.forward
-
+    backend = EagerAndRecordGraphs()
     step = torch.compile(make_step(model, optimizer, torch.optim.lr_scheduler.StepLR(optimizer, 2), False), backend=backend)
     for _ in range(3):
         step(torch.randn(5, 8), torch.randint(0, 4, (5,)))
-    assert len(graphs) == 1 and "cross_entropy" in graphs[0].code
+    assert len(backend.graphs) == 1 and "cross_entropy" in backend.graphs[0].code
 
 
 class WithSpareLayer(nn.Module):
@@ -335,12 +326,7 @@ class CountingAdam(torch.optim.Optimizer):
 
 @pytest.mark.parametrize("kind, schedule", [(CountingAdam, False), (Lion, True)])
 def test_steps_whose_numbers_always_change_are_left_to_python(kind, schedule):
-    results, graphs = [], []
-
-    def backend(module, inputs):
-        graphs.append(module)
-        return module.forward
-
+    results, backend = [], EagerAndRecordGraphs()
     for compiled in (False, True):
         torch.manual_seed(0)
         model = nn.Linear(8, 4)
@@ -352,4 +338,4 @@ def test_steps_whose_numbers_always_change_are_left_to_python(kind, schedule):
             run(torch.randn(5, 8), torch.randint(0, 4, (5,)))
         results.append([value.detach() for value in model.parameters()])
     same(results[0], results[1], 1e-5)
-    assert len(graphs) <= 5
+    assert len(backend.graphs) <= 5

@@ -14,7 +14,8 @@ enum Native { NATIVE_FLOAT32, NATIVE_FLOAT64, NATIVE_INT32, NATIVE_INT64, NATIVE
 typedef void (*PointwiseSpan)(void* out, const void* const* inputs, int64_t count, const double* parameters);
 typedef void (*CastSpan)(void* out, const void* input, int64_t count);
 
-// Reductions. DEVIATION sums the squares of differences from a mean, OFFSET the differences; FIND gives the first place of the value at `mean`.
+// Reductions. DEVIATION sums the squares of differences from a mean, OFFSET the differences;
+// FIND gives the first place of the value at `mean`.
 enum Reduction {
   REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL, REDUCE_ARGMAX, REDUCE_ARGMIN,
   REDUCE_DEVIATION, REDUCE_OFFSET, REDUCE_FIND, REDUCTION_COUNT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rushlight.core.dtype import float64, int64
+from rushlight.core.storage import aligned
 from rushlight.inductor.codegen.types import c_type, literal
 from rushlight.inductor.structured import (
     BOOL,
@@ -22,7 +23,6 @@ from rushlight.inductor.structured import (
 )
 
 SCALARS = {"int": "int64_t", "float": "double", "bool": "bool"}
-_ALIGNMENT = 64
 
 
 def declared(kind: Kind) -> str:
@@ -48,7 +48,7 @@ class Parts:
     def _allocate(self, nbytes: int) -> str:
         """The address of a new part of the arena."""
         offset = self.arena
-        self.arena += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        self.arena += aligned(nbytes)
         return f"(arena + {offset}L)"
 
     def _temporary(self, name: str) -> str:
