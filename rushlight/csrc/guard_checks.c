@@ -5,7 +5,12 @@
 
 #include "tensor_impl.h"
 
-static int same_value(PyObject *found, PyObject *expected)
+int is_plain(PyObject *value)
+{
+    return PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value);
+}
+
+int same_value(PyObject *found, PyObject *expected)
 {
     if (found == expected)
         return 1;

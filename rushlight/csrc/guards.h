@@ -42,4 +42,9 @@ static inline PyObject *meant(PyObject *object, int is_weak)
 /* Whether all guards of a GuardTree hold for a frame's values: 1, 0, or -1 with an exception that is no Exception. */
 int guard_tree_holds(PyObject *tree, PyObject *const *values, Py_ssize_t count);
 
+/* Whether a value is a bool, an int, a float or a string. */
+int is_plain(PyObject *value);
+/* Whether plain values are of one type and equal, to the bit: 1, 0, or -1 with an exception set. */
+int same_value(PyObject *found, PyObject *expected);
+
 #endif

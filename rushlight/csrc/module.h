@@ -56,6 +56,7 @@ extern PyTypeObject ViewKernel_Type;
 extern PyTypeObject ConcatenateKernel_Type;
 extern PyTypeObject MersenneTwister_Type;
 extern PyTypeObject CreationKernel_Type;
+extern PyTypeObject AttributeChecks_Type;
 extern PyTypeObject NodeBase_Type;
 extern PyTypeObject OperatorNode_Type;
 extern PyTypeObject SavedTensorBase_Type;

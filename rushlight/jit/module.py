@@ -47,6 +47,13 @@ class ModuleSlots(MutableMapping):
             return child._c
         return module.__dict__[name]
 
+    def entry(self, name: str) -> tuple[dict, str, object]:
+        """Where an attribute lies: the module's dict, its name there, and what it holds, a module for a submodule."""
+        module = self._module
+        tables = (module._parameters, module._buffers, module._modules, module.__dict__)
+        table = next(table for table in tables if name in table)
+        return table, name, table[name]
+
     def __setitem__(self, name: str, value: object) -> None:
         module = self._module
         if name in module._parameters:

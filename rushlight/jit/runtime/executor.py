@@ -143,6 +143,11 @@ def _new_executor(function: Function) -> SimpleExecutor:
     return SimpleExecutor(function)
 
 
+def interpret(code: Code, arguments: list) -> list:
+    """The results of a code for arguments, by the interpreter."""
+    return _INTERPRETER.run(code, arguments)
+
+
 def code_of(function: Function) -> Code:
     """The code of a function that is called by another."""
     return executor_of(function).current_plan().code

@@ -26,11 +26,17 @@ def run_with_executor(function: Function, arguments: list) -> object:
 class ScriptObject:
     """An instance of a class: its type and the values of its attributes by name."""
 
-    __slots__ = ("type", "slots", "__weakref__")
+    __slots__ = ("type", "slots", "_kept", "__weakref__")
 
     def __init__(self, kind: ClassType):
         self.type = kind
         self.slots: dict[str, object] = {}
+        self._kept: dict[object, dict] = {}
+
+    def kept_for(self, holder: object) -> dict:
+        """A dict of this object's, for what `holder` makes that is right for this object alone, and goes with it."""
+        found = self._kept.get(holder)
+        return self._kept.setdefault(holder, {}) if found is None else found
 
     def call(self, name: str, *arguments: object) -> object:
         """Call one of its scripted methods. RuntimeError where it has none of the name."""

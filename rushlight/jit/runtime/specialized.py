@@ -1,5 +1,7 @@
 """Native forms of a graph, one for each kind of arguments, made for what has taken the interpreter long enough.
 
+A `compile` that is given makes them instead of the compiler that was set for all (`native.py`).
+
 In: arguments, and how long the interpreter took for such. Out: the results of native code, or None where the interpreter has
 to run. Arguments of one kind have the same dtypes, sizes and strides of tensors, and the same types otherwise.
 """
@@ -16,12 +18,12 @@ from rushlight.core.dispatch_key import AUTOGRAD_BITS, CPU_KEYS
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Graph
-from rushlight.jit.runtime.native import Native, native_compiler
+from rushlight.jit.runtime.native import Native, NativeCompiler, native_compiler
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.settings import native_seconds
 
 _MOST_KINDS = 16
-_MOST_MISSES = 8
+_MOST_MISSES = 64  # in a row
 
 
 def spec_of(arguments: Sequence[object]) -> tuple | None:
@@ -80,9 +82,10 @@ class _Kind:
 class Specialized:
     """The native forms of one graph. Threads may ask at the same time; one of them compiles, the others go on without."""
 
-    def __init__(self, graph: Graph, name: str):
+    def __init__(self, graph: Graph, name: str, compile: NativeCompiler | None = None):
         self.graph = graph
         self.name = name
+        self._compiler = compile
         self._kinds: dict[tuple, _Kind] = {}
         self._lock = threading.Lock()
 
@@ -91,10 +94,18 @@ class Specialized:
         spec = spec_of(arguments)
         if spec is None:
             return None
-        found = self._kinds.get(spec)
-        if found is None and len(self._kinds) < _MOST_KINDS:
-            found = self._kinds.setdefault(spec, _Kind())
+        kinds = self._kinds_for(arguments)
+        found = kinds.get(spec)
+        if found is None and len(kinds) < _MOST_KINDS:
+            found = kinds.setdefault(spec, _Kind())
         return found
+
+    def _kinds_for(self, arguments: Sequence[object]) -> dict[tuple, _Kind]:
+        """Native code of a method takes the attributes of one module for granted: the module keeps it."""
+        owner = arguments[0] if arguments else None
+        if isinstance(owner, ScriptObject) and owner.type.is_module:
+            return owner.kept_for(self)
+        return self._kinds
 
     def run(self, kind: _Kind, arguments: Sequence[object]) -> list | None:
         """The results of native code, if there is some and it serves. It is made here, by the call after the one that makes it
@@ -123,6 +134,6 @@ class Specialized:
             if kind.tried:
                 return
             kind.tried = True
-        compiler = native_compiler()
+        compiler = self._compiler or native_compiler()
         if compiler is not None:
             kind.native = compiler(self.graph, arguments, self.name)

@@ -1,0 +1,301 @@
+"""A jit graph, run node by node on fake tensors: branches and loops are decided by what is known, calls are followed.
+
+In: a graph, values of its inputs, a World. Out: values of its outputs; the operators on tensors are recorded by the mode that is
+active. What can't be decided without a tensor's elements, and what has effects, raises Unsupported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rushlight.compiler.scripted.regions import Known, Unsupported, run_nodes
+from rushlight.compiler.scripted.typed import Number, takes_number
+from rushlight.compiler.scripted.world import Symbol, World
+from rushlight.core.symbolic import UnguardedSizeError
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import DataDependentError
+from rushlight.core.thread_state import state
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.operators.registry import RANDOM, Operator
+from rushlight.jit.runtime.interpreter import make_named_tuple
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.type_checks import is_instance
+from rushlight.jit.types.kinds import TupleType
+
+FAILURES = (
+    Unsupported, DataDependentError, UnguardedSizeError, NotImplementedError, RuntimeError, TypeError, ValueError, IndexError,
+    KeyError, AttributeError, ZeroDivisionError, OverflowError,
+)  # fmt: skip
+"""What operators raise on fake tensors and known numbers: for want of values, or as they will when they run."""
+_DEEPEST_CALL = 100
+
+
+class Cut(Unsupported):
+    """A node of the graph itself, or one inside it, can't be captured: what lies before and behind may be."""
+
+    def __init__(self, node: Node, reason: str):
+        super().__init__(reason)
+        self.node = node
+
+
+class TooManyRounds(Unsupported):
+    """Loops that are written out would become too large."""
+
+
+@dataclass
+class Budget:
+    """How much a capture may write out: rounds of one loop, and nodes in all. `open_loops`: whether the number of a loop's
+    rounds may come from a number that can change."""
+
+    rounds: int
+    nodes: int
+    open_loops: bool
+
+
+class Execution:
+    """One run of a graph."""
+
+    def __init__(self, world: World, budget: Budget):
+        self.world = world
+        self.budget = budget
+        self.grad_enabled = state.grad_enabled
+        self.depth = 0
+        self.tensor_nodes = 0
+        self._operators: dict[Node, Operator | None] = {}
+
+    def run(self, graph: Graph, inputs: Sequence[object]) -> list[object]:
+        """The outputs. Cut names the node that stands in the way."""
+        values = dict(zip(graph.inputs, inputs, strict=True))
+        for node in graph.nodes:
+            try:
+                self._node(node, values)
+            except TooManyRounds:
+                raise
+            except FAILURES as error:
+                raise Cut(node, f"{_culprit(node)}{error}") from error
+        return [self._value(value, values) for value in graph.outputs]
+
+    def _block(self, block: Block, values: dict[Value, object]) -> list[object]:
+        for node in block.nodes:
+            self._node(node, values)
+        return [self._value(value, values) for value in block.outputs]
+
+    def _value(self, value: Value, values: dict[Value, object]) -> object:
+        if value.is_constant:
+            return value.constant()
+        found = values[value]
+        return found.tensor if isinstance(found, Known) else found
+
+    def _node(self, node: Node, values: dict[Value, object]) -> None:
+        if node.kind == "prim::Constant":
+            return
+        special = _SPECIAL.get(node.kind)
+        if special is not None:
+            special(self, node, values)
+        else:
+            self._operator(node, values)
+
+    def _concrete(self, value: object) -> object:
+        if type(value) is tuple:
+            return tuple(map(self._concrete, value))
+        return self.world.fixed(value) if type(value) is Symbol else value
+
+    # Operators
+
+    def _operator(self, node: Node, values: dict[Value, object]) -> None:
+        if node not in self._operators:
+            self._operators[node] = operator_of(node) if node.kind.startswith("aten::") or "::" in node.kind else None
+        operator = self._operators[node]
+        arguments = [values[value] if value in values else value.constant() for value in node.inputs]
+        if operator is not None:
+            if operator.has_side_effects or _draws(operator, arguments):
+                raise Unsupported(f"{node.kind}, which has effects or draws random numbers")
+            self._count(operator)
+            if any(type(each) is Symbol for each in arguments) and self._on_numbers(node, operator, arguments, values):
+                return
+        given = [self._given(node, place, each) for place, each in enumerate(arguments)]
+        local = dict(zip(node.inputs, given, strict=True))
+        run_nodes([node], local)
+        for value in node.outputs:
+            values[value] = local[value]
+
+    def _count(self, operator: Operator) -> None:
+        self.budget.nodes -= 1
+        if self.budget.nodes < 0:
+            raise TooManyRounds("more operators than one program holds")
+        self.tensor_nodes += operator.op is not None
+
+    def _given(self, node: Node, place: int, value: object) -> object:
+        if type(value) is not Symbol:
+            return self._concrete(value)
+        if self.world.is_changing(value) and takes_number(node, place):
+            return Number(self.world.tensor_of(value))
+        return self.world.fixed(value)
+
+    def _on_numbers(self, node: Node, operator: Operator, arguments: list, values: dict[Value, object]) -> bool:
+        """Calculate with numbers that may change; False where the operator takes or gives something else."""
+        plain = [each.value if type(each) is Symbol else each for each in arguments]
+        if not operator.is_pure or len(node.outputs) != 1 or not all(isinstance(each, bool | int | float) for each in plain):
+            return False
+        result = operator.function(*plain)
+        if not isinstance(result, bool | int | float):
+            return False
+        function = operator.function
+        readers = [each.read if type(each) is Symbol else _constantly(each) for each in arguments]
+        sources = frozenset().union(*(each.sources for each in arguments if type(each) is Symbol))
+        values[node.output] = Symbol(result, lambda given: function(*[read(given) for read in readers]), sources)
+        return True
+
+    # Control flow
+
+    def _if(self, node: Node, values: dict[Value, object]) -> None:
+        condition = self._concrete(self._value(node.input(), values))
+        results = self._block(node.blocks[0 if condition else 1], values)
+        values.update(zip(node.outputs, results, strict=True))
+
+    def _loop(self, node: Node, values: dict[Value, object]) -> None:
+        block = node.blocks[0]
+        limit, condition, *carried = [self._value(value, values) for value in node.inputs]
+        if type(limit) is Symbol and not self.budget.open_loops:
+            raise TooManyRounds("a loop whose rounds a number decides")
+        limit, condition, count = self._concrete(limit), self._concrete(condition), 0
+        while count < limit and condition:
+            if count >= self.budget.rounds:
+                raise TooManyRounds(f"a loop of more than {count} rounds")
+            values.update(zip(block.inputs, [count, *carried], strict=True))
+            condition, *carried = self._block(block, values)
+            condition, count = self._concrete(condition), count + 1
+        values.update(zip(node.outputs, carried, strict=True))
+
+    def _raise(self, node: Node, values: dict[Value, object]) -> None:
+        raise Unsupported("it raises an exception")
+
+    # Calls
+
+    def _call_function(self, node: Node, values: dict[Value, object]) -> None:
+        function = node.input().constant()
+        if not isinstance(function, Function):
+            raise Unsupported("a call of a function that is not known")
+        self._call(function, [self._value(value, values) for value in node.inputs[1:]], node, values)
+
+    def _call_method(self, node: Node, values: dict[Value, object]) -> None:
+        arguments = [self._value(value, values) for value in node.inputs]
+        self._call(arguments[0].type.find_method(node["name"]), arguments, node, values)
+
+    def _call(self, function: Function, arguments: list, node: Node, values: dict[Value, object]) -> None:
+        graph = function.graph
+        self._check_depth()
+        self.depth += 1
+        results = self._block(graph.block, dict(zip(graph.inputs, arguments, strict=True)))
+        self.depth -= 1
+        values.update(zip(node.outputs, results, strict=True))
+
+    def _check_depth(self) -> None:
+        if self.depth >= _DEEPEST_CALL:
+            raise Unsupported("calls within calls, too deep to be written out")
+
+    def _fork(self, node: Node, values: dict[Value, object]) -> None:
+        body: Graph = node["Subgraph"]
+        arguments = [self._value(value, values) for value in node.inputs]
+        results = self._block(body.block, dict(zip(body.inputs, arguments, strict=True)))
+        values[node.output] = results[0] if len(results) == 1 else tuple(results)
+
+    # Objects
+
+    def _get(self, node: Node, values: dict[Value, object]) -> None:
+        values[node.output] = self.world.get(self._object(node, values), node["name"])
+
+    def _set(self, node: Node, values: dict[Value, object]) -> None:
+        self.world.set(self._object(node, values), node["name"], self._value(node.input(1), values))
+
+    def _object(self, node: Node, values: dict[Value, object]) -> ScriptObject:
+        found = self._value(node.input(), values)
+        if not isinstance(found, ScriptObject):
+            raise Unsupported("an attribute of what is no object")
+        return found
+
+    def _create(self, node: Node, values: dict[Value, object]) -> None:
+        values[node.output] = ScriptObject(node.output.type)
+
+    def _manage(self, node: Node, values: dict[Value, object]) -> None:
+        manager = self._object(node, values)
+        name = "__enter__" if node.kind == "prim::Enter" else "__exit__"
+        arguments = [manager] if name == "__enter__" else [manager, None, None, None]
+        self._call(manager.type.find_method(name), arguments, node, values)
+
+    def _set_grad_mode(self, node: Node, values: dict[Value, object]) -> None:
+        self.grad_enabled = bool(self._concrete(self._value(node.input(), values)))
+        values.update(dict.fromkeys(node.outputs))
+
+    def _grad_mode(self, node: Node, values: dict[Value, object]) -> None:
+        values[node.output] = self.grad_enabled
+
+    # Values
+
+    def _is_instance(self, node: Node, values: dict[Value, object]) -> None:
+        found = self._value(node.input(), values)
+        plain = found.value if type(found) is Symbol else found
+        values[node.output] = any(is_instance(plain, kind) for kind in node["types"])
+
+    def _same(self, node: Node, values: dict[Value, object]) -> None:
+        values[node.output] = self._value(node.input(), values)
+
+    def _undefined(self, node: Node, values: dict[Value, object]) -> None:
+        values[node.output] = None
+
+    def _list(self, node: Node, values: dict[Value, object]) -> None:
+        values[node.output] = [self._concrete(self._value(value, values)) for value in node.inputs]
+
+    def _tuple(self, node: Node, values: dict[Value, object]) -> None:
+        kind, items = node.output.type, [self._value(value, values) for value in node.inputs]
+        is_named = isinstance(kind, TupleType) and kind.name is not None
+        values[node.output] = make_named_tuple(kind, items) if is_named else tuple(items)
+
+    def _dict(self, node: Node, values: dict[Value, object]) -> None:
+        items = [self._value(value, values) for value in node.inputs]
+        values[node.output] = dict(zip(map(self._concrete, items[::2]), map(self._concrete, items[1::2]), strict=True))
+
+    def _unpack(self, node: Node, values: dict[Value, object]) -> None:
+        values.update(zip(node.outputs, self._value(node.input(), values), strict=True))
+
+
+_SPECIAL = {
+    "prim::If": Execution._if, "prim::Loop": Execution._loop, "prim::RaiseException": Execution._raise,
+    "prim::CallFunction": Execution._call_function, "prim::CallMethod": Execution._call_method, "prim::fork": Execution._fork,
+    "aten::wait": Execution._same, "prim::GetAttr": Execution._get, "prim::SetAttr": Execution._set,
+    "prim::CreateObject": Execution._create, "prim::Enter": Execution._manage, "prim::Exit": Execution._manage,
+    "aten::set_grad_enabled": Execution._set_grad_mode, "aten::is_grad_enabled": Execution._grad_mode,
+    "prim::isinstance": Execution._is_instance, "prim::unchecked_cast": Execution._same,
+    "prim::Uninitialized": Execution._undefined, "prim::ListConstruct": Execution._list,
+    "prim::TupleConstruct": Execution._tuple, "prim::DictConstruct": Execution._dict, "prim::ListUnpack": Execution._unpack,
+    "prim::TupleUnpack": Execution._unpack,
+}  # fmt: skip
+
+
+def _culprit(node: Node) -> str:
+    return "" if not node.blocks else f"inside {node.kind}: "
+
+
+def _constantly(value: object):
+    return lambda given: value
+
+
+def _draws(operator: Operator, arguments: list) -> bool:
+    """Whether an operator draws random numbers. Dropout that is off does not."""
+    name = operator.schema.name.removeprefix("aten::").removesuffix("_")
+    by_name = dict(zip((argument.name for argument in operator.schema.arguments), arguments, strict=False))
+    trains = by_name.get("train", by_name.get("training"))
+    if name in RANDOM:
+        return trains is not False
+    rate = by_name.get("dropout_p", by_name.get("dropout", 0.0))
+    return isinstance(rate, float) and rate > 0 and trains is not False
+
+
+def has_tensors(value: object) -> bool:
+    """Whether there is a tensor in a value."""
+    if isinstance(value, dict):
+        return any(map(has_tensors, value.values()))
+    return isinstance(value, Tensor) or (isinstance(value, list | tuple) and any(map(has_tensors, value)))

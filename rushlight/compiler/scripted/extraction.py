@@ -1,0 +1,74 @@
+"""Parts of a jit graph as graphs of their own.
+
+In: nodes that follow one another in a block, or a block. Out: a graph whose inputs are what the part reads from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rushlight.jit.ir.block import Copies
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.passes.grouping import values_read
+
+
+@dataclass(frozen=True)
+class Part:
+    """A graph, the values outside that its inputs and outputs are, and which node outside each of its own nodes is."""
+
+    graph: Graph
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    originals: dict[Node, Node]
+
+
+def enclosing(node: Node, block: Block) -> Node:
+    """The node of a block that a node is, or is inside of."""
+    while node.block is not block and node.block is not None and node.block.owner is not None:
+        node = node.block.owner
+    return node
+
+
+def part_of_nodes(nodes: Sequence[Node], block: Block) -> Part:
+    """Nodes of a block as a graph. It gives the values that are used outside of them."""
+    own = set(nodes)
+    inputs = _read_from_outside([value for node in nodes for value in values_read(node)], own, block)
+    outputs = tuple(
+        value for node in nodes for value in node.outputs if any(enclosing(use.user, block) not in own for use in value.uses)
+    )
+    return _part(nodes, inputs, outputs)
+
+
+def part_of_block(block: Block) -> Part:
+    """A block inside a node as a graph: its own inputs come first, then what it reads from outside."""
+    nodes = list(block.nodes)
+    read = [value for node in nodes for value in values_read(node)] + list(block.outputs)
+    outside = _read_from_outside(read, {*nodes, block.param}, block)
+    return _part(nodes, (*block.inputs, *outside), tuple(block.outputs))
+
+
+def _read_from_outside(values: Iterable[Value], own: set[Node], block: Block) -> tuple[Value, ...]:
+    found = dict.fromkeys(value for value in values if not value.is_constant and enclosing(value.node, block) not in own)
+    return tuple(found)
+
+
+def _part(nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Part:
+    graph, originals = Graph(), {}
+
+    def constant(value: Value) -> Value:
+        copies[value] = graph.block.prepend(graph.clone_node(value.node, copies)).output
+        return copies[value]
+
+    copies = Copies(outside=constant)
+    for value in inputs:
+        copies[value] = graph.add_input(kind=value.type).copy_metadata(value)
+    for node in nodes:
+        if node.kind == "prim::Constant":
+            continue
+        copy = graph.block.append(graph.clone_node(node, copies))
+        originals[copy] = node
+        copies.update(zip(node.outputs, copy.outputs, strict=True))
+    for value in outputs:
+        graph.register_output(copies[value])
+    return Part(graph, inputs, outputs, originals)

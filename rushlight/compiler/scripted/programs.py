@@ -1,0 +1,114 @@
+"""The native programs of one graph: which one serves a call, and when another one is made.
+
+In: a graph and arguments. Out: results, or None where the interpreter has to run.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from rushlight.compiler.logs import StageLog
+from rushlight.compiler.scripted.execution import Budget, TooManyRounds
+from rushlight.compiler.scripted.regions import Unsupported
+from rushlight.compiler.scripted.structured_program import NativeProgram, compile_structured
+from rushlight.compiler.scripted.whole import UNFIT, WholeProgram, compile_whole
+from rushlight.compiler.settings import Settings
+from rushlight.core.symbolic import UnguardedSizeError
+from rushlight.core.tensor_impl import DataDependentError
+from rushlight.inductor.build import BuildError, CompilerMissing
+from rushlight.inductor.sizes import UnsupportedSize
+from rushlight.jit.ir.graph import Graph
+
+NOT_NATIVE = (
+    Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError,
+)  # fmt: skip
+_MOST_VARIANTS = 8
+_CALLS_BEFORE_ANOTHER = 3  # in a row that no program serves
+_ROUNDS, _NODES = 12, 4_000  # larger loops are better loops of their own, where they can be
+_MOST_ROUNDS, _MOST_NODES = 512, 12_000
+Made = TypeVar("Made")
+
+
+class Programs:
+    """The programs of one graph for arguments of one kind, which differ in the values that they take for granted.
+
+    Threads may call at the same time: one of them makes a program, the others go on with the interpreter. `is_spent`: no
+    further program is made, and none of those that there are served for a while.
+    """
+
+    def __init__(self, graph: Graph, name: str, settings: Settings):
+        self.graph = graph
+        self.name = name
+        self.settings = settings
+        self.programs: list[WholeProgram | NativeProgram] = []
+        self.changing: frozenset[tuple] = frozenset()
+        self._misses = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, arguments: Sequence[object]) -> list | None:
+        for place, program in enumerate(self.programs):
+            results = program.attempt(arguments)
+            if results is not UNFIT:
+                self._misses = 0
+                if place:  # the next call is likely to be like this one
+                    self.programs.insert(0, self.programs.pop(place))
+                return results
+        if not self._is_worth_another():
+            return None
+        log = StageLog(self.settings, self.name)
+        made = guarded(lambda: self._another(arguments, log), self.name, log)
+        if made is None:
+            return None
+        results = made.attempt(arguments)
+        return None if results is UNFIT else results
+
+    def _is_worth_another(self) -> bool:
+        """Whether misses come up often enough, and there are not too many programs."""
+        with self._lock:
+            self._misses += 1
+            return len(self.programs) < _MOST_VARIANTS and self._misses == _CALLS_BEFORE_ANOTHER
+
+    def _another(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
+        changed = {source for program in self.programs for source in program.changed_sources(arguments)}
+        self.changing |= changed
+        made = self.make(arguments, log)
+        with self._lock:
+            self.programs.insert(0, made)
+            self._misses = 0
+        return made
+
+    def make(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
+        """A program for arguments. Cut says which node stands in the way of one for the whole graph."""
+        small = Budget(_ROUNDS, _NODES, open_loops=False)
+        try:
+            return self._whole(arguments, small, log)
+        except NOT_NATIVE as error:
+            reason = error
+        try:
+            return compile_structured(self.graph, arguments, self.settings, log)
+        except NOT_NATIVE as error:
+            log("graph_breaks", lambda: f"no program with loops of its own: {error}")
+        if isinstance(reason, TooManyRounds):
+            return self._whole(arguments, Budget(_MOST_ROUNDS, _MOST_NODES, open_loops=True), log)
+        raise reason
+
+    def _whole(self, arguments: Sequence[object], budget: Budget, log: StageLog) -> WholeProgram:
+        return compile_whole(self.graph, arguments, self.changing, budget, self.settings, log)
+
+
+def guarded(make: Callable[[], Made], name: str, log: StageLog) -> Made | None:
+    """What `make` gives; None where there is no native form, or making it fails."""
+    try:
+        return make()
+    except NOT_NATIVE as reason:
+        text = str(reason)
+        log("graph_breaks", lambda: f"runs in the interpreter: {text}")
+    except Exception as error:  # the interpreter is right whatever is wrong with the compilation
+        warnings.warn(
+            f"jit: running {name} in the interpreter, because making native code of it failed, which should be reported: "
+            f"{type(error).__name__}: {error}", stacklevel=3,
+        )  # fmt: skip
+    return None

@@ -1,0 +1,185 @@
+"""Scripted code that is cut: what has no native form runs in the interpreter, what lies before, between and behind is native.
+
+In: a graph, and the node where a capture came to its end. Out: a callable over the graph's arguments, which always has results.
+A segment is a run of nodes with native programs of its own, made for what it meets when it is reached, so that sizes that depend
+on data are known by then. A segment whose capture comes to an end is cut in turn. Of a branch or loop that has to be decided at
+run time, each block is such a sequence of segments.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from rushlight.compiler.logs import StageLog
+from rushlight.compiler.scripted.execution import Cut
+from rushlight.compiler.scripted.extraction import Part, part_of_block, part_of_nodes
+from rushlight.compiler.scripted.programs import Programs, guarded
+from rushlight.compiler.settings import Settings
+from rushlight.jit.ir.graph import Block, Graph, Node, Value
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.runtime.code import Code
+from rushlight.jit.runtime.executor import interpret
+from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
+from rushlight.jit.runtime.specialized import Specialized
+
+_FEWEST = 2  # operators on tensors for which a block inside a node is worth segments of its own
+
+
+class Segment:
+    """Nodes that run natively where there is a program for what they meet, and in the interpreter elsewhere. `cut` is the node
+    at which a capture of them came to its end."""
+
+    def __init__(self, nodes: Sequence[Node], block: Block, name: str, settings: Settings):
+        self.nodes = nodes
+        self.part = part_of_nodes(nodes, block)
+        self.inputs, self.outputs = self.part.inputs, self.part.outputs
+        self.cut: Node | None = None
+        self.entered = [node for node in nodes if node.kind in ("prim::Enter", "prim::Exit")]
+        self._name = name
+        self._settings = settings
+        self._code: Code | None = None
+        self._specialized = Specialized(self.part.graph, name, self._compile)
+
+    def run(self, arguments: list) -> list:
+        """The values of `outputs` for those of `inputs`."""
+        specialized = self._specialized
+        kind = specialized.kind_of(arguments) if len(self.nodes) > 1 else None
+        results = None if kind is None else specialized.run(kind, arguments)
+        if results is not None:
+            return results
+        start = time.perf_counter()
+        if self._code is None:
+            self._code = Code(self.part.graph, self._name)
+        results = interpret(self._code, arguments)
+        if kind is not None:
+            specialized.note(kind, time.perf_counter() - start)
+        return results
+
+    def _compile(self, graph: Graph, arguments: Sequence[object], name: str) -> Callable | None:
+        log = StageLog(self._settings, name)
+        return guarded(lambda: self._programs(graph, arguments, name, log), name, log)
+
+    def _programs(self, graph: Graph, arguments: Sequence[object], name: str, log: StageLog) -> Programs:
+        made = Programs(graph, name, self._settings)
+        try:
+            made.programs.append(made.make(arguments, log))
+        except Cut as cut:
+            self.cut = self.part.originals[cut.node]
+            raise
+        return made
+
+
+class Branching:
+    """A branch or loop that is decided when it is reached; its blocks are segments."""
+
+    cut = None
+    entered = ()
+
+    def __init__(self, node: Node, block: Block, name: str, settings: Settings):
+        self.node = node
+        self.nodes = [node]
+        self.parts = [part_of_block(inner) for inner in node.blocks]
+        self.bodies = [Segmented(part.graph, name, settings) for part in self.parts]
+        own = len(node.inputs)
+        outside = dict.fromkeys(value for part, inner in zip(self.parts, node.blocks, strict=True)
+                                for value in part.inputs[len(inner.inputs):])  # fmt: skip
+        self.inputs = (*node.inputs, *outside)
+        self.outputs = tuple(node.outputs)
+        self._places = [self._places_of(part, len(inner.inputs), own, list(outside))
+                        for part, inner in zip(self.parts, node.blocks, strict=True)]  # fmt: skip
+
+    @staticmethod
+    def _places_of(part: Part, count: int, first: int, outside: list[Value]) -> list[int]:
+        return [first + outside.index(value) for value in part.inputs[count:]]
+
+    def run(self, arguments: list) -> list:
+        """The node's results."""
+        return self._run_if(arguments) if self.node.kind == "prim::If" else self._run_loop(arguments)
+
+    def _run_if(self, arguments: list) -> list:
+        side = 0 if arguments[0] else 1
+        return self.bodies[side]([arguments[place] for place in self._places[side]])
+
+    def _run_loop(self, arguments: list) -> list:
+        limit, condition, *carried = arguments[: len(self.node.inputs)]
+        outside, count = [arguments[place] for place in self._places[0]], 0
+        while count < limit and condition:
+            condition, *carried = self.bodies[0]([count, *carried, *outside])
+            count += 1
+        return carried
+
+
+class Segmented:
+    """The segments of a graph, in order. It begins with one, or with those that a first cut leaves."""
+
+    def __init__(self, graph: Graph, name: str, settings: Settings, cut: Cut | None = None):
+        self.graph = graph
+        self.name = name
+        self.settings = settings
+        nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
+        self.segments = tuple(self._pieces(nodes, cut.node) if cut is not None else self._segment(nodes))
+        self._lock = threading.Lock()
+
+    def __call__(self, arguments: Sequence[object]) -> list:
+        """The graph's results."""
+        values: dict[Value, object] = dict(zip(self.graph.inputs, arguments, strict=True))
+        entered: list[ScriptObject] = []
+        segments = self.segments
+        try:
+            for segment in segments:
+                results = segment.run([_value_of(value, values) for value in segment.inputs])
+                values.update(zip(segment.outputs, results, strict=True))
+                if segment.entered:
+                    _note_entered(segment.entered, values, entered)
+        except BaseException:
+            for manager in reversed(entered):
+                run_with_executor(manager.type.find_method("__exit__"), [manager, None, None, None])
+            raise
+        if any(segment.cut is not None for segment in segments):
+            self._cut(segments)
+        return [_value_of(value, values) for value in self.graph.outputs]
+
+    def _cut(self, segments: tuple) -> None:
+        """Cut the segments whose captures came to an end, unless another thread has."""
+        with self._lock:
+            if self.segments is segments:
+                self.segments = tuple(piece for segment in segments for piece in self._parts_of(segment))
+
+    def _parts_of(self, segment: Segment | Branching) -> list:
+        return [segment] if segment.cut is None else list(self._pieces(segment.nodes, segment.cut))
+
+    def _pieces(self, nodes: Sequence[Node], cut: Node) -> Iterator[Segment | Branching]:
+        """What lies before a node, the node, what lies behind it."""
+        place = nodes.index(cut)
+        yield from self._segment(nodes[:place])
+        if cut.kind in ("prim::If", "prim::Loop") and _tensor_nodes(cut) >= _FEWEST:
+            yield Branching(cut, self.graph.block, self.name, self.settings)
+        else:
+            yield from self._segment([cut])
+        yield from self._segment(nodes[place + 1 :])
+
+    def _segment(self, nodes: Sequence[Node]) -> Iterator[Segment]:
+        if nodes:
+            yield Segment(nodes, self.graph.block, self.name, self.settings)
+
+
+def _value_of(value: Value, values: dict[Value, object]) -> object:
+    return value.constant() if value.is_constant else values[value]
+
+
+def _note_entered(nodes: Sequence[Node], values: dict[Value, object], entered: list[ScriptObject]) -> None:
+    """Keep the list of context managers that are open between segments."""
+    for node in nodes:
+        manager = _value_of(node.input(), values)
+        if node.kind == "prim::Enter":
+            entered.append(manager)
+        elif manager in entered:
+            entered.remove(manager)
+
+
+def _tensor_nodes(node: Node) -> int:
+    inner = [each for block in node.blocks for each in block.all_nodes()]
+    return sum(1 for each in inner if each.kind.startswith("aten::") and getattr(operator_of(each), "op", None) is not None)
+

@@ -1,0 +1,147 @@
+"""Scripted code as a structured program: loops and branches that only a call decides, numbers and lists that change.
+
+In: a jit graph and arguments. Out: a callable as the executor calls it: the results, None where the program gave up, or UNFIT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.autograd.graph import increment_version
+from rushlight.compiler.logs import StageLog
+from rushlight.compiler.scripted.constants import make_tuples
+from rushlight.compiler.scripted.plan import Source
+from rushlight.compiler.scripted.translate import Given, Optional, Translation, translate
+from rushlight.compiler.scripted.values import kind_of
+from rushlight.compiler.scripted.whole import UNFIT, memory_of
+from rushlight.compiler.settings import Settings
+from rushlight.core.parallel import get_num_threads
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.inductor.structured import ListOf, TensorOf
+from rushlight.inductor.structured_call import Stopped, StructuredCall
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.passes.lower_tuples import lower_simple_tuples
+from rushlight.jit.passes.remove_mutation import remove_tensor_mutation
+from rushlight.random import get_rng_state, set_rng_state
+
+
+class NativeProgram:
+    """A structured program as the executor calls it: the graph's results for a function's arguments, None if it gave up.
+
+    Of arguments it knows the kinds already, not of attributes.
+    """
+
+    def __init__(self, translation: Translation, call: StructuredCall):
+        self.sources = translation.sources
+        self.structure = translation.structure
+        self.guards = list(translation.guards.items())
+        self.call = call
+        self.draws = translation.draws
+        self.written = [self.sources.index(source) for source in translation.written]
+        self._checked = [
+            (place, kind) for place, (source, kind) in enumerate(zip(self.sources, call.inputs, strict=True))
+            if isinstance(source, Source) and source.path
+        ]  # fmt: skip
+        self._tensors = [place for place, kind in enumerate(call.inputs) if isinstance(kind, TensorOf)]
+        self._direct = [source.argument if isinstance(source, Source) and not source.path else None for source in self.sources]
+        self._is_direct = None not in self._direct
+
+    def attempt(self, arguments: Sequence[object]) -> object:
+        """The results for a call's arguments, None where the interpreter has to run; UNFIT where the values that the program
+        takes for granted are others."""
+        return self(arguments) if self._fits(arguments) else UNFIT
+
+    def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
+        """None: numbers are inputs wherever that is possible."""
+        return set()
+
+    def _fits(self, arguments: Sequence[object]) -> bool:
+        for source, value in self.guards:
+            found = source.read(arguments)
+            if type(found) is not type(value) or found != value:
+                return False
+        return True
+
+    def __call__(self, arguments: Sequence[object]) -> list | None:
+        if self._is_direct:
+            values = [arguments[place] for place in self._direct]
+        else:
+            values = [source.read(arguments) for source in self.sources]
+            if not self._fit(values):
+                return None
+        for place in self._tensors:
+            if not values[place]._impl.is_contiguous():
+                if self.written:
+                    return None
+                values[place] = values[place].contiguous()
+        if self.written and not self._may_write(values):
+            return None
+        random = get_rng_state() if self.draws else None
+        try:
+            results = self.call(*values)
+        except Stopped:
+            if random is not None:  # the interpreter draws the same numbers again
+                set_rng_state(random)
+            return None
+        for place in self.written:
+            increment_version(values[place])
+        return [_built(each, results, arguments) for each in self.structure]
+
+    def _fit(self, values: Sequence[object]) -> bool:
+        """Whether attributes are still of the kinds that the program takes, and no gradients are asked for."""
+        for place, kind in self._checked:
+            value = values[place]
+            if kind_of(value) != kind and not (isinstance(kind, ListOf) and value == []):
+                return False
+            if isinstance(value, Tensor) and state.grad_enabled and value.requires_grad:
+                return False
+        return True
+
+    def _may_write(self, values: Sequence[object]) -> bool:
+        """Whether what is written to shares memory with no other input, and may be written to."""
+        ranges = [memory_of(value._impl) for value in _all_tensors(values)]
+        for place in self.written:
+            impl = values[place]._impl
+            if impl.inference and not state.inference:
+                return False
+            first, last = memory_of(impl)
+            if sum(low < last and first < high for low, high in ranges) > 1:
+                return False
+        return True
+
+
+def _all_tensors(values: Sequence[object]) -> list[Tensor]:
+    found = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found += _all_tensors(value)
+    return found
+
+
+def _built(structure: object, results: list, arguments: Sequence[object]) -> object:
+    if isinstance(structure, int):
+        return results[structure]
+    if isinstance(structure, tuple):
+        return tuple(_built(each, results, arguments) for each in structure)
+    if isinstance(structure, Given):
+        return structure.source.read(arguments)
+    if isinstance(structure, Optional):
+        return results[structure.value] if results[structure.present] else None
+    return structure.value
+
+
+def compile_structured(graph: Graph, arguments: Sequence[object], settings: Settings, log: StageLog) -> NativeProgram:
+    copied = graph.copy()
+    make_tuples(copied)
+    lower_simple_tuples(copied)
+    remove_tensor_mutation(copied)
+    with no_grad():
+        translation = translate(copied, arguments, settings.threads or get_num_threads())
+        log("loops", lambda: str(translation.program))
+        call = StructuredCall(translation.program, settings.debug_cpp)
+        log("code", lambda: call.source)
+    return NativeProgram(translation, call)

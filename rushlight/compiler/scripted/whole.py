@@ -1,0 +1,284 @@
+"""Scripted code as one compiled graph: the whole function, with branches decided and loops written out.
+
+In: a jit graph and arguments. Out: a callable that gives the graph's results for such arguments and makes the same changes to
+objects, or None where a call differs in what the graph was made for. Parameters and what else modules hold are constants of the
+compiled graph, which prepares them once; a call checks that the same objects are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import rushlight._C as _C
+from rushlight.autograd.grad_mode import no_grad, set_grad_enabled
+from rushlight.compiler.logs import StageLog
+from rushlight.compiler.passes import PIPELINE
+from rushlight.compiler.scripted.execution import Budget, Execution
+from rushlight.compiler.scripted.regions import Unsupported
+from rushlight.compiler.scripted.results import Effects, Maker, Results
+from rushlight.compiler.scripted.world import World, entry_of, has_kind, same_value
+from rushlight.compiler.settings import Settings
+from rushlight.core.device import CPU
+from rushlight.core.dispatch_key import CPU_KEYS
+from rushlight.core.parallel import get_num_threads
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import state
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.fx.proxy_tensor import capture
+from rushlight.inductor.compile_fx import Options, compile_fx
+from rushlight.inductor.compiled import ConstantChanged
+from rushlight.inductor.late_inputs import as_last_inputs
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph
+from rushlight.jit.ir.graph import Node as JitNode
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.types.kinds import ClassType
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.registry import aten
+from rushlight.utils.pytree import LEAF, tree_flatten
+
+_FEWEST = 2  # operators on tensors for which a native call pays
+UNFIT = object()
+
+
+def assigned_names(graph: Graph) -> frozenset[str]:
+    """The names of attributes that a graph, or what it calls, may assign."""
+    return frozenset(node["name"] for node in _all_nodes(graph, set()) if node.kind == "prim::SetAttr")
+
+
+def _all_nodes(graph: Graph, seen: set[Graph]) -> Iterable[JitNode]:
+    if graph in seen:
+        return
+    seen.add(graph)
+    for node in graph.all_nodes():
+        yield node
+        for inner in _graphs_of(node):
+            yield from _all_nodes(inner, seen)
+
+
+def _graphs_of(node: JitNode) -> list[Graph]:
+    if node.kind == "prim::fork":
+        return [node["Subgraph"]]
+    if node.kind == "prim::CallFunction":
+        function = node.input().constant()
+        return [function.graph] if isinstance(function, Function) else []
+    if node.kind == "prim::CallMethod" and isinstance(node.input().type, ClassType):
+        return [node.input().type.find_method(node["name"]).graph]
+    return []
+
+
+class _Inputs:
+    """The tensors among a call's arguments, each once, in the order of the compiled graph's inputs."""
+
+    def __init__(self, arguments: Sequence[object]):
+        self.positions = [index for index, value in enumerate(arguments) if not isinstance(value, ScriptObject)]
+        self.objects = [(index, value) for index, value in enumerate(arguments) if _is_module(value)]
+        self.given = tuple(arguments[index] for index in self.positions)
+        leaves, self.spec = tree_flatten(self.given)
+        self.is_flat = all(child is LEAF for child in self.spec.children)
+        first: dict[int, int] = {}
+        self.distinct = [
+            index for index, leaf in enumerate(leaves)
+            if isinstance(leaf, Tensor) and first.setdefault(id(leaf._impl), index) == index
+        ]  # fmt: skip
+        self.count = sum(isinstance(leaf, Tensor) for leaf in leaves)
+        numbers = _numbers_outside(self.given)
+        self.fixed = [
+            (index, leaf) for index, leaf in enumerate(leaves) if not isinstance(leaf, Tensor) and index not in numbers
+        ]  # fmt: skip
+
+    def read(self, arguments: Sequence[object]) -> list[Tensor] | None:
+        """The tensors of a call, None where its arguments have another structure."""
+        for index, value in self.objects:
+            if arguments[index] is not value:
+                return None
+        leaves = [arguments[index] for index in self.positions]
+        if not self.is_flat:
+            leaves, spec = tree_flatten(tuple(leaves))
+            if spec != self.spec:
+                return None
+        for index, value in self.fixed:
+            if not same_value(leaves[index], value):
+                return None
+        tensors = [leaves[index] for index in self.distinct]
+        if self.count > 1 and not self._are_distinct(leaves):
+            return None
+        return tensors
+
+    def _are_distinct(self, leaves: list) -> bool:
+        return len(self.distinct) == len({id(leaf._impl) for leaf in leaves if isinstance(leaf, Tensor)})
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, ScriptObject) and value.type.is_module
+
+
+def _numbers_outside(given: tuple) -> set[int]:
+    """The places among the leaves of numbers that are arguments themselves."""
+    places, place = set(), 0
+    for value in given:
+        if isinstance(value, bool | int | float):
+            places.add(place)
+        place += tree_flatten(value)[1].num_leaves
+    return places
+
+
+class Captured:
+    """A graph as it was captured, with all that a call needs beside native code."""
+
+    def __init__(self, graph: Graph, arguments: Sequence[object], changing: frozenset[tuple], budget: Budget):
+        self.world = World(arguments, assigned_names(graph), changing)
+        self.inputs = _Inputs(arguments)
+        self.execution = Execution(self.world, budget)
+        self.makers: list[Maker] = []
+        with no_grad():
+            found = capture(lambda *given: self._run(graph, arguments, given), self.inputs.given)
+        module = found.module
+        late = [node for node in module.graph.nodes if node.op == "get_attr" and self._is_input(getattr(module, node.target))]
+        self.late = [self.world.inputs[id(getattr(module, node.target)._impl)] for node in late]
+        self.module: GraphModule = as_last_inputs(module, late) if late else module
+
+    def _is_input(self, tensor: object) -> bool:
+        return isinstance(tensor, Tensor) and id(tensor._impl) in self.world.inputs
+
+    def _run(self, graph: Graph, arguments: Sequence[object], given: Sequence[object]) -> tuple:
+        values = list(arguments)
+        for index, value in zip(self.inputs.positions, given, strict=True):
+            if isinstance(value, bool | int | float):
+                value = self.world.argument_number(index, value)
+            elif not isinstance(value, Tensor):
+                self.world.argument_containers(value, lambda given, index=index: given[index])
+            values[index] = value
+        outputs = self.execution.run(graph, values)
+        results = Results(self.world)
+        self.makers = [results.maker(value) for value in outputs]
+        self.effects = Effects(self.world, results)
+        return tuple(results.outputs)
+
+
+def compile_whole(
+    graph: Graph, arguments: Sequence[object], changing: frozenset[tuple], budget: Budget, settings: Settings, log: StageLog
+) -> WholeProgram:
+    """The compiled form of a graph. Cut and TooManyRounds say what stands in the way; Unsupported where there is nothing to
+    gain."""
+    captured = Captured(graph, arguments, changing, budget)
+    if captured.execution.tensor_nodes < _FEWEST:
+        raise Unsupported("too few operators on tensors")
+    for graph_pass in PIPELINE:
+        graph_pass(captured.module)
+    if captured.module.meta.get("keep_eager"):
+        raise Unsupported(captured.module.meta["keep_eager"])
+    log("graph", lambda: captured.module.print_readable(print_output=False))
+    native = compile_fx(captured.module, Options(settings.threads or get_num_threads(), settings.debug_cpp), log)
+    return WholeProgram(native, captured)
+
+
+class WholeProgram:
+    """A compiled graph as the executor calls it."""
+
+    def __init__(self, native: Callable[..., tuple], captured: Captured):
+        world = captured.world
+        self.native = native
+        self.world = world
+        self.inputs = captured.inputs
+        self.effects = captured.effects if captured.effects.attributes or captured.effects.containers else None
+        self.makers = captured.makers
+        self.checks = _C.AttributeChecks([entry_of(attribute.owner, attribute.name) for attribute, _ in world.reads])
+        self.conditions = [(read, value) for read, value in world.conditions]
+        self.kinds = world.kinds
+        self.late = [(read, _facts(tensor)) for tensor, read in captured.late]
+        self.constants = [value for _, value in world.reads if isinstance(value, Tensor)]
+        self.written = _written(captured.module)
+        self.grad_mode = captured.execution.grad_enabled
+
+    def attempt(self, arguments: Sequence[object]) -> object:
+        """The results for a call's arguments, None where the interpreter has to run; UNFIT where the call is not one that the
+        program was made for."""
+        tensors = self._fitting(arguments)
+        if tensors is None:
+            return UNFIT
+        try:
+            outputs = self.native(*tensors)
+        except ConstantChanged:
+            return UNFIT
+        except (RuntimeError, IndexError):  # raised by the interpreter again, at its line and after the effects before it
+            if self.written:
+                raise
+            return None
+        if self.effects is not None:
+            self.effects.apply(outputs, arguments)
+        if self.grad_mode is not state.grad_enabled:
+            set_grad_enabled(self.grad_mode)
+        return [make(outputs, arguments) for make in self.makers]
+
+    def _fitting(self, arguments: Sequence[object]) -> list[Tensor] | None:
+        """The tensors that native code takes, if the program is right for a call; else None."""
+        tensors = self.inputs.read(arguments)
+        if tensors is None or not self.checks.hold():
+            return None
+        for read, kind in self.kinds:
+            if not has_kind(read(arguments), kind):
+                return None
+        for read, value in self.conditions:
+            if not same_value(read(arguments), value):
+                return None
+        for read, facts in self.late:
+            tensor = read(arguments)
+            if not isinstance(tensor, Tensor) or _facts(tensor) != facts:
+                return None
+            tensors.append(tensor)
+        if state.grad_enabled and any(tensor.requires_grad for tensor in (*tensors, *self.constants)):
+            return None
+        return tensors if self._may_write(tensors) else None
+
+    def _may_write(self, tensors: list[Tensor]) -> bool:
+        """Whether what is written to shares memory with nothing else, and may be written to."""
+        if not self.written:
+            return True
+        written = {id(impl): impl for impl in (self._target(each, tensors)._impl for each in self.written)}
+        others = {id(each._impl): each._impl for each in (*tensors, *self.constants)}
+        for key, impl in written.items():
+            first, last = memory_of(impl)
+            if impl.inference and not state.inference:
+                return False
+            for other, each in others.items():
+                low, high = memory_of(each)
+                if other != key and low < last and first < high:
+                    return False
+        return True
+
+    def _target(self, written: int | Tensor, tensors: list[Tensor]) -> Tensor:
+        return tensors[written] if isinstance(written, int) else written
+
+    def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
+        """The sources of numbers that a call has otherwise than the one that the program was made for."""
+        return self.world.changed_sources(arguments)
+
+
+def _facts(tensor: Tensor) -> tuple:
+    impl = tensor._impl
+    is_usual = impl.key_set == CPU_KEYS and impl.device is CPU and not impl.fake
+    return impl.dtype, tuple(impl.sizes), tuple(impl.strides), is_usual
+
+
+def _written(module: GraphModule) -> list[int | Tensor]:
+    """What a graph writes to: inputs by their places, and constants. Unsupported for views by absolute places."""
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    found: dict[Node, int | Tensor] = {}
+    for node in module.graph.nodes:
+        if node.op != "call_function" or not isinstance(node.target, OpOverload):
+            continue
+        if node.target is aten("as_strided"):
+            raise Unsupported("views of tensors by absolute places")
+        if node.target.is_mutable:
+            target = node.args[0]
+            found[target] = inputs.index(target) if target.op == "placeholder" else getattr(module, target.target)
+    return list(found.values())
+
+
+def memory_of(impl: TensorImpl) -> tuple[int, int]:
+    """The addresses between which a tensor's elements lie."""
+    reach = sum((size - 1) * step for size, step in zip(impl.sizes, impl.strides, strict=True)) + 1 if impl.numel else 0
+    return impl.data_ptr, impl.data_ptr + reach * impl.dtype.itemsize

@@ -1,0 +1,281 @@
+"""What a capture of scripted code finds outside of itself: arguments, attributes of objects, numbers that may change.
+
+In: the objects among a call's arguments. Out: records of what was read (`reads`, `conditions`), of what native code takes as
+further inputs (`inputs`), and of what it has to put back into objects (`effects`). A capture never changes an object: what its
+code assigns or appends stays here.
+
+Attributes of modules that the code never assigns are constants, under a check that they are the same objects. What it assigns
+is state: tensors are inputs, numbers are Symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rushlight.compiler.scripted.regions import Unsupported
+from rushlight.core.dtype import bool_, float64, int64
+from rushlight.core.tensor import Tensor
+from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
+from rushlight.ops.modes import SuspendModes
+from rushlight.ops.packet import find_packet
+
+Arguments = Sequence[object]
+Reader = Callable[[Arguments], object]
+"""Reads a value at a call, from the call's arguments or from the objects that it knows."""
+_DTYPES = {bool: bool_, int: int64, float: float64}
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """A number that may differ between calls: what it is now, how a call calculates it, and on which sources it depends."""
+
+    value: bool | int | float
+    read: Reader
+    sources: frozenset[tuple]
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """An attribute of an object: the object itself if it is always this one, and how a call finds it."""
+
+    owner: ScriptObject
+    name: str
+    is_fixed: bool
+    read_owner: Callable[[Arguments], ScriptObject]
+
+    def read(self, arguments: Arguments) -> object:
+        """Its value at a call."""
+        return self.read_owner(arguments).slots[self.name]
+
+
+@dataclass(frozen=True, eq=False)
+class Container:
+    """A list or dict from outside: the copy that a capture works on, what was in it, and how a call finds it."""
+
+    shadow: list | dict
+    before: list | dict
+    read: Reader
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the capture changed the copy."""
+        if isinstance(self.shadow, list):
+            return not _same_items(self.shadow, self.before)
+        return list(self.shadow) != list(self.before) or not _same_items([*self.shadow.values()], [*self.before.values()])
+
+
+def _same_items(one: list, other: list) -> bool:
+    return len(one) == len(other) and all(map(lambda a, b: a is b, one, other))
+
+
+class World:
+    """The outside of one capture. `assigned` names the attributes that its code assigns, `changing` the sources of numbers that
+    are known to differ from call to call."""
+
+    def __init__(self, arguments: Arguments, assigned: frozenset[str], changing: frozenset[tuple]):
+        self.arguments = arguments
+        self.assigned = assigned
+        self.changing = changing
+        self.reads: list[tuple[Attribute, object]] = []
+        self.conditions: list[tuple[Reader, object]] = []
+        self.inputs: dict[int, tuple[Tensor, Reader]] = {}
+        self.numbers: dict[tuple, tuple[Reader, object]] = {}
+        self.containers: dict[int, Container] = {}
+        self.written: dict[tuple[int, str], Attribute] = {}
+        self.kinds: list[tuple[Reader, object]] = []
+        self._values: dict[tuple[int, str], object] = {}
+        self._first: dict[tuple[int, str], object] = {}
+        self._finders: dict[int, tuple[ScriptObject, bool, Callable]] = {}
+        self._shadows: dict[int, tuple[object, object]] = {}
+        self._symbols: dict[tuple, Symbol] = {}
+        self._fixed: set[int] = set()
+        self._places: dict[int, object] = {}
+        for index, value in enumerate(arguments):
+            if isinstance(value, ScriptObject):
+                self._admit(value, value.type.is_module, lambda given, index=index: given[index])
+
+    def _admit(self, found: ScriptObject, is_fixed: bool, read: Reader) -> ScriptObject:
+        if id(found) not in self._finders:
+            self._finders[id(found)] = (found, is_fixed, (lambda given: found) if is_fixed else read)
+            if not is_fixed:
+                self.kinds.append((read, found.type))
+        return found
+
+    def is_outside(self, value: object) -> bool:
+        """Whether an object was there before the capture."""
+        return id(value) in self._finders
+
+    def reader_of(self, value: ScriptObject) -> Reader:
+        """How a call finds an object that was there before the capture."""
+        return self._finders[id(value)][2]
+
+    # Attributes
+
+    def get(self, owner: ScriptObject, name: str) -> object:
+        """The value of an attribute."""
+        if id(owner) not in self._finders:  # made by the code itself
+            return owner.slots[name]
+        key = (id(owner), name)
+        if key not in self._values:
+            self._values[key] = self._first[key] = self._read(self._attribute(owner, name))
+        return self._values[key]
+
+    def set(self, owner: ScriptObject, name: str, value: object) -> None:
+        """Assign an attribute."""
+        if id(owner) not in self._finders:
+            owner.slots[name] = value
+            return
+        if name not in self.assigned:  # by code that is only found when it is called, which may have been read as constant
+            raise Unsupported(f"an assignment to '{name}' through an interface")
+        self.written[id(owner), name] = self._attribute(owner, name)
+        self._values[id(owner), name] = value
+
+    def _attribute(self, owner: ScriptObject, name: str) -> Attribute:
+        _, is_fixed, read = self._finders[id(owner)]
+        return Attribute(owner, name, is_fixed, read)
+
+    def _read(self, attribute: Attribute) -> object:
+        value = attribute.owner.slots[attribute.name]
+        is_state = attribute.name in self.assigned or not attribute.is_fixed
+        if isinstance(value, ScriptObject) and not isinstance(value, ExtensionObject):
+            if is_state and attribute.name in self.assigned:
+                raise Unsupported(f"the object in '{attribute.name}', which is assigned")
+            if attribute.is_fixed:
+                self.reads.append((attribute, value))
+            return self._admit(value, attribute.is_fixed, attribute.read)
+        if is_state and isinstance(value, Tensor):
+            return self._input(value, attribute.read)
+        if is_state and isinstance(value, bool | int | float):
+            return self._symbol((id(attribute.owner), attribute.name), value, attribute.read)
+        return self._known(attribute, value, is_state)
+
+    def _known(self, attribute: Attribute, value: object, is_state: bool) -> object:
+        """A value that every call has to meet again."""
+        if isinstance(value, list | dict | tuple):
+            return self._copied(value, attribute.read, is_state)
+        if is_state:
+            self.conditions.append((attribute.read, value))
+        else:
+            self.reads.append((attribute, value))
+            self._note_constant(value)
+        return value
+
+    def _note_constant(self, value: object) -> None:
+        if isinstance(value, Tensor) and self._places.setdefault(id(value._impl), "constant") != "constant":
+            raise Unsupported("a parameter that is also state")
+
+    # Containers
+
+    def _copied(self, value: list | dict | tuple, read: Reader, is_state: bool) -> object:
+        """A copy of a container, whose elements a call reads, or meets again."""
+        found = self._shadows.get(id(value))
+        if found is not None:
+            return found[1]
+        self.kinds.append((read, _shape_of(value)))
+        if isinstance(value, dict):
+            made: object = {key: self._element(item, _item_reader(read, key), is_state) for key, item in value.items()}
+        else:
+            items = [self._element(item, _item_reader(read, index), is_state) for index, item in enumerate(value)]
+            made = items if isinstance(value, list) else _tuple_like(value, items)
+        if isinstance(made, list | dict):
+            self.containers[id(made)] = Container(made, made.copy(), read)
+        self._shadows[id(value)] = (value, made)
+        return made
+
+    def _element(self, value: object, read: Reader, is_state: bool) -> object:
+        if isinstance(value, Tensor):
+            return self._input(value, read)
+        if isinstance(value, list | dict | tuple):
+            return self._copied(value, read, is_state)
+        if isinstance(value, ScriptObject):
+            if isinstance(value, ExtensionObject):
+                raise Unsupported("a list of packed weights")
+            return self._admit(value, False, read)
+        if is_state and isinstance(value, bool | int | float):
+            return self._symbol(("element", id(value), len(self._symbols)), value, read)
+        self.conditions.append((read, value))
+        return value
+
+    def argument_containers(self, given: object, read: Reader) -> None:
+        """Note the lists and dicts of an argument, which the capture may change."""
+        if isinstance(given, list | dict):
+            self.containers[id(given)] = Container(given, given.copy(), read)
+        if isinstance(given, list | tuple | dict):
+            for key, item in given.items() if isinstance(given, dict) else enumerate(given):
+                self.argument_containers(item, _item_reader(read, key))
+
+    # Inputs and numbers
+
+    def _input(self, value: Tensor, read: Reader) -> Tensor:
+        place = id(value._impl)
+        if self._places.setdefault(place, read) is not read:
+            raise Unsupported("state that is in two places")
+        self.inputs[place] = (value, read)
+        return value
+
+    def _symbol(self, source: tuple, value: bool | int | float, read: Reader) -> Symbol:
+        if source not in self._symbols:
+            self._symbols[source] = Symbol(value, read, frozenset([source]))
+            self.numbers[source] = (read, value)
+        return self._symbols[source]
+
+    def argument_number(self, index: int, value: bool | int | float) -> Symbol:
+        """A number among the arguments."""
+        return self._symbol(("argument", index), value, lambda given: given[index])
+
+    def is_changing(self, symbol: Symbol) -> bool:
+        """Whether a number is known to differ from call to call."""
+        return not symbol.sources.isdisjoint(self.changing)
+
+    def fixed(self, symbol: Symbol) -> bool | int | float:
+        """A number's value, which every call has to meet again."""
+        if id(symbol) not in self._fixed:
+            self._fixed.add(id(symbol))
+            self.conditions.append((symbol.read, symbol.value))
+        return symbol.value
+
+    def tensor_of(self, symbol: Symbol) -> Tensor:
+        """A number as a 0-dim tensor, which is an input."""
+        with SuspendModes():
+            made = find_packet("aten::scalar_tensor")(symbol.value, dtype=_DTYPES[type(symbol.value)])
+        kind, read = made.dtype, symbol.read
+        return self._input(made, lambda given: find_packet("aten::scalar_tensor")(read(given), dtype=kind))
+
+    def changed_sources(self, arguments: Arguments) -> set[tuple]:
+        """The sources of numbers that are others at a call than they were here."""
+        return {source for source, (read, value) in self.numbers.items() if not same_value(read(arguments), value)}
+
+
+def same_value(one: object, other: object) -> bool:
+    """Whether plain values are equal and of one type: floats to the bit."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or isinstance(one, Tensor):
+        return False
+    return one.hex() == other.hex() if isinstance(one, float) else one == other
+
+
+def entry_of(owner: ScriptObject, name: str) -> tuple[dict, str, object]:
+    """Where an attribute of an object lies: the dict, its name, and what is there."""
+    slots = owner.slots
+    return (slots, name, slots[name]) if isinstance(slots, dict) else slots.entry(name)
+
+
+def _item_reader(read: Reader, key: object) -> Reader:
+    return lambda given: read(given)[key]
+
+
+def _tuple_like(value: tuple, items: list) -> tuple:
+    return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+
+
+def _shape_of(value: list | dict | tuple) -> tuple:
+    return type(value), tuple(value) if isinstance(value, dict) else len(value)
+
+
+def has_kind(value: object, kind: object) -> bool:
+    """Whether a call's value is an object of a type, or a container of a shape."""
+    if isinstance(kind, tuple):
+        return type(value) is kind[0] and _shape_of(value) == kind
+    return isinstance(value, ScriptObject) and value.type is kind
