@@ -383,4 +383,4 @@ ARGUMENTS: dict[str, list[tuple]] = {
     "same_twice": [((3,), 2)], "list_of_written": [(3,)], "element_written": [((3,), 3)], "arguments_back": [((3,), 2)],
     "a_list_of_arguments": [([(3,), (3,)], 4)], "differences": [([(3,), (3,), (3,)],)], "counted": [([0, 2, 1, 2], 4)],
 }  # fmt: skip
-INTERPRETED = ("list_of_written", "element_written", "arguments_back")
+INTERPRETED = ("arguments_back",)

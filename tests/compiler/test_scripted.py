@@ -216,7 +216,7 @@ def test_traced_modules_become_one_graph(monkeypatch):
             x = torch.randn(size, 3)
             torch.testing.assert_close(traced(x), model(x))
             model[0].weight.mul_(0.9)
-    kinds = executor_of(traced._method("forward")._function)._specialized._kinds
+    kinds = traced._c.kept_for(executor_of(traced._method("forward")._function)._specialized)
     assert sum(kind.native is not None for kind in kinds.values()) == 2
     x = torch.randn(2, 3)
     traced(x).sum().backward()

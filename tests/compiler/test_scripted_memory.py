@@ -200,7 +200,7 @@ def test_operators_without_a_native_form():
     assert native([x, 9]) is None
 
 
-def test_strides_that_change_in_place_stay_interpreted():
+def test_strides_that_change_in_place_a_number_of_times():
     def turned(x, n: int):
         y = x.clone()
         z = y[0]
@@ -209,7 +209,10 @@ def test_strides_that_change_in_place_stay_interpreted():
         return y + z
 
     graph = executor_of(torch.jit.script(turned)._function).plan().graph
-    assert compile_native(graph, [torch.ones(3, 3), 2], "turned") is None
+    x = torch.arange(9.0).reshape(3, 3)
+    for count in (2, 3, 2):
+        native = compile_native(graph, [x, count], "turned")
+        torch.testing.assert_close(native([x, count]), [turned(x, count)])
 
 
 class Averages(torch.nn.Module):
@@ -234,7 +237,7 @@ def test_buffers_of_modules_are_written_to(monkeypatch):
         for _ in range(5):
             torch.testing.assert_close(scripted(x), eager(x))
             torch.testing.assert_close(scripted.mean, eager.mean)
-    kinds = executor_of(scripted._method("forward")._function)._specialized._kinds
+    kinds = scripted._c.kept_for(executor_of(scripted._method("forward")._function)._specialized)
     assert [kind.native is not None for kind in kinds.values()] == [True]
     with torch.no_grad():
         torch.testing.assert_close(scripted(eager.mean.expand(4, 3)), eager(eager.mean.clone().expand(4, 3)))

@@ -136,13 +136,14 @@ class ControlFlow(Tensors):
         return made
 
     def _merged_optional(self, options: list, parts: list, results: list) -> Maybe | Plain:
-        if all(isinstance(each, Plain) and each.value is None for each in options if each is not None):
+        if all(isinstance(each, Undefined) or (isinstance(each, Plain) and each.value is None)
+               for each in options if each is not None):  # fmt: skip
             return Plain(None)
         present, values = [], []
         for each in options:
             if isinstance(each, Plain) and each.value is not None:
                 raise Unsupported("branches that give constants")
-            is_none = isinstance(each, Plain)
+            is_none = isinstance(each, Plain | Undefined)  # nobody looks at what is undefined
             present.append(None if each is None else each.present if isinstance(each, Maybe) else Literal(not is_none))
             values.append(None if each is None or is_none else each.value if isinstance(each, Maybe) else each)
         known = [each for each in values if each is not None]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rushlight.compiler.scripted.regions import Known, Unsupported, run_nodes
+from rushlight.compiler.scripted.scalars import READS
 from rushlight.compiler.scripted.typed import Number, takes_number
 from rushlight.compiler.scripted.world import Symbol, World
 from rushlight.core.symbolic import UnguardedSizeError
@@ -24,6 +25,7 @@ from rushlight.jit.runtime.interpreter import make_named_tuple
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import is_instance
 from rushlight.jit.types.kinds import TupleType
+from rushlight.ops.modes import SuspendModes
 
 FAILURES = (
     Unsupported, DataDependentError, UnguardedSizeError, NotImplementedError, RuntimeError, TypeError, ValueError, IndexError,
@@ -110,6 +112,9 @@ class Execution:
             self._operators[node] = operator_of(node) if node.kind.startswith("aten::") or "::" in node.kind else None
         operator = self._operators[node]
         arguments = [values[value] if value in values else value.constant() for value in node.inputs]
+        if node.kind in READS and self.world.is_constant(arguments[0]):
+            values[node.output] = self._element(operator, arguments[0])
+            return
         if operator is not None:
             if operator.has_side_effects or _draws(operator, arguments):
                 raise Unsupported(f"{node.kind}, which has effects or draws random numbers")
@@ -121,6 +126,12 @@ class Execution:
         run_nodes([node], local)
         for value in node.outputs:
             values[value] = local[value]
+
+    def _element(self, operator: Operator, tensor: Tensor) -> object:
+        """The element of a constant tensor, which every call looks at again."""
+        function = operator.function
+        with SuspendModes():
+            return self.world.element(tensor, function(tensor), lambda given: function(tensor))
 
     def _count(self, operator: Operator) -> None:
         self.budget.nodes -= 1

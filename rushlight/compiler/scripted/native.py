@@ -33,6 +33,8 @@ def compile_native(graph: Graph, arguments: Sequence[object], name: str) -> Call
 def _compile(graph: Graph, arguments: Sequence[object], name: str, settings: Settings, log: StageLog) -> Callable:
     if state.grad_enabled and any(_needs_grad(value) for value in attributes_of(graph, arguments)):
         raise Unsupported("gradients are needed")
+    if any(node.kind.startswith("quantized::") for node in graph.all_nodes()):
+        raise Unsupported("operators on quantized tensors")
     programs = Programs(graph, name, settings)
     try:
         programs.programs.append(programs.make(arguments, log))

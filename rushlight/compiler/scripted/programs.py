@@ -26,7 +26,8 @@ NOT_NATIVE = (
     Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError,
 )  # fmt: skip
 _MOST_VARIANTS = 8
-_CALLS_BEFORE_ANOTHER = 3  # in a row that no program serves
+_CALLS_BEFORE_ANOTHER = 3  # that no program serves
+_LARGEST_STRUCTURED = 1_500  # nodes: a translation takes long, and a large graph is hardly ever one program of this kind
 _ROUNDS, _NODES = 12, 4_000  # larger loops are better loops of their own, where they can be
 _MOST_ROUNDS, _MOST_NODES = 512, 12_000
 Made = TypeVar("Made")
@@ -35,8 +36,8 @@ Made = TypeVar("Made")
 class Programs:
     """The programs of one graph for arguments of one kind, which differ in the values that they take for granted.
 
-    Threads may call at the same time: one of them makes a program, the others go on with the interpreter. `is_spent`: no
-    further program is made, and none of those that there are served for a while.
+    Threads may call at the same time: one of them makes a program, the others go on with the interpreter. `changing` are the
+    sources of numbers that were seen to differ from call to call.
     """
 
     def __init__(self, graph: Graph, name: str, settings: Settings):
@@ -52,7 +53,6 @@ class Programs:
         for place, program in enumerate(self.programs):
             results = program.attempt(arguments)
             if results is not UNFIT:
-                self._misses = 0
                 if place:  # the next call is likely to be like this one
                     self.programs.insert(0, self.programs.pop(place))
                 return results
@@ -88,6 +88,7 @@ class Programs:
         except NOT_NATIVE as error:
             reason = error
         try:
+            _check_size(self.graph)
             return compile_structured(self.graph, arguments, self.settings, log)
         except NOT_NATIVE as error:
             log("graph_breaks", lambda: f"no program with loops of its own: {error}")
@@ -97,6 +98,11 @@ class Programs:
 
     def _whole(self, arguments: Sequence[object], budget: Budget, log: StageLog) -> WholeProgram:
         return compile_whole(self.graph, arguments, self.changing, budget, self.settings, log)
+
+
+def _check_size(graph: Graph) -> None:
+    if sum(1 for node in graph.all_nodes() if node.kind != "prim::Constant") > _LARGEST_STRUCTURED:
+        raise Unsupported(f"more than {_LARGEST_STRUCTURED} nodes")
 
 
 def guarded(make: Callable[[], Made], name: str, log: StageLog) -> Made | None:

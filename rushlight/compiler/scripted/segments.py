@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
@@ -24,19 +25,23 @@ from rushlight.jit.runtime.executor import interpret
 from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
 from rushlight.jit.runtime.specialized import Specialized
 
+TOO_FEW = "too few operators on tensors"
 _FEWEST = 2  # operators on tensors for which a block inside a node is worth segments of its own
 
 
 class Segment:
     """Nodes that run natively where there is a program for what they meet, and in the interpreter elsewhere. `cut` is the node
-    at which a capture of them came to its end."""
+    at which a capture of them came to its end; `reason` says of a single node why it stands alone."""
 
-    def __init__(self, nodes: Sequence[Node], block: Block, name: str, settings: Settings):
+    def __init__(self, nodes: Sequence[Node], block: Block, name: str, settings: Settings, reason: str = ""):
         self.nodes = nodes
+        self.reason = reason
         self.part = part_of_nodes(nodes, block)
         self.inputs, self.outputs = self.part.inputs, self.part.outputs
-        self.cut: Node | None = None
+        self.cut: tuple[Node, str] | None = None
         self.entered = [node for node in nodes if node.kind in ("prim::Enter", "prim::Exit")]
+        self.programs: list[Programs] = []
+        self.may_be_native = not reason and sum(map(_counts, nodes)) >= _FEWEST
         self._name = name
         self._settings = settings
         self._code: Code | None = None
@@ -45,7 +50,7 @@ class Segment:
     def run(self, arguments: list) -> list:
         """The values of `outputs` for those of `inputs`."""
         specialized = self._specialized
-        kind = specialized.kind_of(arguments) if len(self.nodes) > 1 else None
+        kind = None if self.reason else specialized.kind_of(arguments)
         results = None if kind is None else specialized.run(kind, arguments)
         if results is not None:
             return results
@@ -66,8 +71,9 @@ class Segment:
         try:
             made.programs.append(made.make(arguments, log))
         except Cut as cut:
-            self.cut = self.part.originals[cut.node]
+            self.cut = self.part.originals[cut.node], str(cut)
             raise
+        self.programs.append(made)
         return made
 
 
@@ -77,8 +83,9 @@ class Branching:
     cut = None
     entered = ()
 
-    def __init__(self, node: Node, block: Block, name: str, settings: Settings):
+    def __init__(self, node: Node, name: str, settings: Settings, reason: str):
         self.node = node
+        self.reason = reason
         self.nodes = [node]
         self.parts = [part_of_block(inner) for inner in node.blocks]
         self.bodies = [Segmented(part.graph, name, settings) for part in self.parts]
@@ -119,8 +126,8 @@ class Segmented:
         self.name = name
         self.settings = settings
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
-        self.segments = tuple(self._pieces(nodes, cut.node) if cut is not None else self._segment(nodes))
         self._lock = threading.Lock()
+        self.segments = tuple(self._pieces(nodes, cut.node, str(cut)) if cut is not None else self._segment(nodes))
 
     def __call__(self, arguments: Sequence[object]) -> list:
         """The graph's results."""
@@ -145,24 +152,35 @@ class Segmented:
         """Cut the segments whose captures came to an end, unless another thread has."""
         with self._lock:
             if self.segments is segments:
-                self.segments = tuple(piece for segment in segments for piece in self._parts_of(segment))
+                self.segments = tuple(self._joined([piece for segment in segments for piece in self._parts_of(segment)]))
 
     def _parts_of(self, segment: Segment | Branching) -> list:
-        return [segment] if segment.cut is None else list(self._pieces(segment.nodes, segment.cut))
+        return [segment] if segment.cut is None else list(self._pieces(segment.nodes, *segment.cut))
 
-    def _pieces(self, nodes: Sequence[Node], cut: Node) -> Iterator[Segment | Branching]:
+    def _pieces(self, nodes: Sequence[Node], cut: Node, reason: str) -> Iterator[Segment | Branching]:
         """What lies before a node, the node, what lies behind it."""
         place = nodes.index(cut)
         yield from self._segment(nodes[:place])
         if cut.kind in ("prim::If", "prim::Loop") and _tensor_nodes(cut) >= _FEWEST:
-            yield Branching(cut, self.graph.block, self.name, self.settings)
+            yield Branching(cut, self.name, self.settings, reason)
         else:
-            yield from self._segment([cut])
+            yield from self._segment([cut], reason)
         yield from self._segment(nodes[place + 1 :])
 
-    def _segment(self, nodes: Sequence[Node]) -> Iterator[Segment]:
+    def _joined(self, pieces: Sequence[Segment | Branching]) -> Iterator[Segment | Branching]:
+        """The pieces; those in a row that only the interpreter runs become one."""
+        for interpreted, group in groupby(pieces, lambda piece: isinstance(piece, Segment) and not piece.may_be_native):
+            found = list(group)
+            if interpreted and len(found) > 1:
+                nodes = [node for piece in found for node in piece.nodes]
+                reason = next((piece.reason for piece in found if piece.reason), "")
+                yield Segment(nodes, self.graph.block, self.name, self.settings, reason or TOO_FEW)
+            else:
+                yield from found
+
+    def _segment(self, nodes: Sequence[Node], reason: str = "") -> Iterator[Segment]:
         if nodes:
-            yield Segment(nodes, self.graph.block, self.name, self.settings)
+            yield Segment(nodes, self.graph.block, self.name, self.settings, reason)
 
 
 def _value_of(value: Value, values: dict[Value, object]) -> object:
@@ -180,6 +198,12 @@ def _note_entered(nodes: Sequence[Node], values: dict[Value, object], entered: l
 
 
 def _tensor_nodes(node: Node) -> int:
-    inner = [each for block in node.blocks for each in block.all_nodes()]
-    return sum(1 for each in inner if each.kind.startswith("aten::") and getattr(operator_of(each), "op", None) is not None)
+    return sum(map(_counts, (each for block in node.blocks for each in block.nodes)))
+
+
+def _counts(node: Node) -> int:
+    """How many operators on tensors a node is, or holds."""
+    if node.blocks:
+        return _tensor_nodes(node)
+    return int(node.kind.startswith("aten::") and getattr(operator_of(node), "op", None) is not None)
 

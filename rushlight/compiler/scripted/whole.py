@@ -15,7 +15,7 @@ from rushlight.compiler.logs import StageLog
 from rushlight.compiler.passes import PIPELINE
 from rushlight.compiler.scripted.execution import Budget, Execution
 from rushlight.compiler.scripted.regions import Unsupported
-from rushlight.compiler.scripted.results import Effects, Maker, Results
+from rushlight.compiler.scripted.results import Call, Effects, Maker, Results
 from rushlight.compiler.scripted.world import World, entry_of, has_kind, same_value
 from rushlight.compiler.settings import Settings
 from rushlight.core.device import CPU
@@ -207,11 +207,12 @@ class WholeProgram:
             if self.written:
                 raise
             return None
+        call = Call(outputs, arguments)
         if self.effects is not None:
-            self.effects.apply(outputs, arguments)
+            self.effects.apply(call)
         if self.grad_mode is not state.grad_enabled:
             set_grad_enabled(self.grad_mode)
-        return [make(outputs, arguments) for make in self.makers]
+        return [make(call) for make in self.makers]
 
     def _fitting(self, arguments: Sequence[object]) -> list[Tensor] | None:
         """The tensors that native code takes, if the program is right for a call; else None."""

@@ -139,16 +139,21 @@ class World:
         value = attribute.owner.slots[attribute.name]
         is_state = attribute.name in self.assigned or not attribute.is_fixed
         if isinstance(value, ScriptObject) and not isinstance(value, ExtensionObject):
-            if is_state and attribute.name in self.assigned:
-                raise Unsupported(f"the object in '{attribute.name}', which is assigned")
-            if attribute.is_fixed:
-                self.reads.append((attribute, value))
-            return self._admit(value, attribute.is_fixed, attribute.read)
+            return self._admit(value, self._is_fixed(attribute, value), attribute.read)
         if is_state and isinstance(value, Tensor):
             return self._input(value, attribute.read)
         if is_state and isinstance(value, bool | int | float):
             return self._symbol((id(attribute.owner), attribute.name), value, attribute.read)
         return self._known(attribute, value, is_state)
+
+    def _is_fixed(self, attribute: Attribute, value: ScriptObject) -> bool:
+        """Note what a call has to check of an object in an attribute; whether that makes it always the same object."""
+        if attribute.name in self.assigned:
+            self.conditions.append((attribute.read, value))
+            return True
+        if attribute.is_fixed:
+            self.reads.append((attribute, value))
+        return attribute.is_fixed
 
     def _known(self, attribute: Attribute, value: object, is_state: bool) -> object:
         """A value that every call has to meet again."""
@@ -223,6 +228,14 @@ class World:
     def argument_number(self, index: int, value: bool | int | float) -> Symbol:
         """A number among the arguments."""
         return self._symbol(("argument", index), value, lambda given: given[index])
+
+    def is_constant(self, value: object) -> bool:
+        """Whether a value is a tensor of one element that native code would hold as a constant."""
+        return isinstance(value, Tensor) and not value._impl.fake and value._impl.numel == 1 and id(value._impl) not in self.inputs
+
+    def element(self, tensor: Tensor, value: object, read: Reader) -> object:
+        """The element of a constant."""
+        return self._symbol(("constant", id(tensor)), value, read) if isinstance(value, bool | int | float) else value
 
     def is_changing(self, symbol: Symbol) -> bool:
         """Whether a number is known to differ from call to call."""
