@@ -39,15 +39,20 @@ class Source:
             value = value.slots[name]
         return value
 
+    def owner(self, arguments) -> object:
+        """The object whose attribute it is, for a call's arguments."""
+        return Source(self.argument, self.path[:-1]).read(arguments)
+
 
 @dataclass
 class Plan:
-    """`fixed`: inputs whose values the program takes for granted. `kinds`: types of lists and of what loops carry, found at the
+    """`state`: attributes that the code assigns. `fixed`: inputs whose values the program takes for granted. `kinds`: types of lists and of what loops carry, found at the
     end of their bodies. `optional`: what loops carry that may be None. `written`: memory that is written to, by who makes it.
     `pointers`: tensors that loops carry without a copy, and lists that they carry which are not always one; `flows` says which
     memory such a tensor may lie in. `external`: operators that Python runs; `separate`: those among which one is looked for."""
 
     graph: Graph
+    state: frozenset[Source] = frozenset()
     fixed: set[Source] = field(default_factory=set)
     kinds: dict[Value, Kind] = field(default_factory=dict)
     optional: set[Value] = field(default_factory=set)
@@ -60,6 +65,13 @@ class Plan:
 
     def __post_init__(self) -> None:
         self.aliases = AliasDb(self.graph)
+
+    def takes_for_granted(self, source: object, value: object) -> bool:
+        """Whether a program holds the value of an input as a constant, as of numbers in attributes that nothing assigns."""
+        if value is None or isinstance(value, str) or source in self.fixed:
+            return True
+        is_attribute = isinstance(source, Source) and bool(source.path)
+        return is_attribute and source not in self.state and isinstance(value, bool | int | float)
 
     def fix(self, sources: Iterable[Source]) -> None:
         """Take the values of inputs for granted."""

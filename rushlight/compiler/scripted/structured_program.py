@@ -12,9 +12,11 @@ from rushlight.autograd.graph import increment_version
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.constants import make_tuples
 from rushlight.compiler.scripted.plan import Source
+from rushlight.compiler.scripted.state import lift_state
 from rushlight.compiler.scripted.translate import Given, Optional, Translation, translate
 from rushlight.compiler.scripted.values import kind_of
 from rushlight.compiler.scripted.whole import UNFIT, memory_of
+from rushlight.compiler.scripted.world import same_value
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
@@ -33,7 +35,8 @@ class NativeProgram:
     Of arguments it knows the kinds already, not of attributes.
     """
 
-    def __init__(self, translation: Translation, call: StructuredCall):
+    def __init__(self, translation: Translation, call: StructuredCall, state: Sequence[Source]):
+        self.state = state
         self.sources = translation.sources
         self.structure = translation.structure
         self.guards = list(translation.guards.items())
@@ -60,7 +63,7 @@ class NativeProgram:
     def _fits(self, arguments: Sequence[object]) -> bool:
         for source, value in self.guards:
             found = source.read(arguments)
-            if type(found) is not type(value) or found != value:
+            if not same_value(found, value):
                 return False
         return True
 
@@ -87,7 +90,11 @@ class NativeProgram:
             return None
         for place in self.written:
             increment_version(values[place])
-        return [_built(each, results, arguments) for each in self.structure]
+        values = [_built(each, results, arguments) for each in self.structure]
+        count = len(values) - len(self.state)
+        for source, value in zip(self.state, values[count:], strict=True):
+            source.owner(arguments).slots[source.path[-1]] = value
+        return values[:count]
 
     def _fit(self, values: Sequence[object]) -> bool:
         """Whether attributes are still of the kinds that the program takes, and no gradients are asked for."""
@@ -136,12 +143,13 @@ def _built(structure: object, results: list, arguments: Sequence[object]) -> obj
 
 def compile_structured(graph: Graph, arguments: Sequence[object], settings: Settings, log: StageLog) -> NativeProgram:
     copied = graph.copy()
+    changing = lift_state(copied, arguments)
     make_tuples(copied)
     lower_simple_tuples(copied)
     remove_tensor_mutation(copied)
     with no_grad():
-        translation = translate(copied, arguments, settings.threads or get_num_threads())
+        translation = translate(copied, arguments, settings.threads or get_num_threads(), frozenset(changing))
         log("loops", lambda: str(translation.program))
         call = StructuredCall(translation.program, settings.debug_cpp)
         log("code", lambda: call.source)
-    return NativeProgram(translation, call)
+    return NativeProgram(translation, call, changing)

@@ -87,9 +87,12 @@ class Translation:
     draws: bool = False
 
 
-def translate(graph: Graph, arguments: Sequence[object], threads: int = 1) -> Translation:
-    """The program of a graph, which may change, for arguments like these; large pieces share their work among threads."""
-    plan = Plan(graph)
+def translate(
+    graph: Graph, arguments: Sequence[object], threads: int = 1, state: frozenset[Source] = frozenset()
+) -> Translation:  # fmt: skip
+    """The program of a graph, which may change, for arguments like these; large pieces share their work among threads. `state`
+    are attributes that may be others at each call."""
+    plan = Plan(graph, state)
     for _ in range(_MOST_ATTEMPTS):
         try:
             return _Translator(graph, arguments, threads, plan).run()

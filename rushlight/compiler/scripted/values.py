@@ -174,7 +174,7 @@ class Values:
         if found is not None:
             return self.copies.get(found, found) if self.written else found
         value = source.read(self.arguments)
-        if value is None or isinstance(value, str) or source in self.plan.fixed:
+        if self.plan.takes_for_granted(source, value):
             self.guards[source] = value
             return Literal(value) if isinstance(value, bool | int | float) else Plain(value)
         kind = kind_of(value)

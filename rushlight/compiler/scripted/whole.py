@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import rushlight._C as _C
 from rushlight.autograd.grad_mode import no_grad, set_grad_enabled
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.passes import PIPELINE
+from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.scripted.execution import Budget, Execution
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.results import Call, Effects, Maker, Results
@@ -166,7 +166,7 @@ def compile_whole(
     captured = Captured(graph, arguments, changing, budget)
     if captured.execution.tensor_nodes < _FEWEST:
         raise Unsupported("too few operators on tensors")
-    for graph_pass in PIPELINE:
+    for graph_pass in for_fusion(fallback_random=True):
         graph_pass(captured.module)
     if captured.module.meta.get("keep_eager"):
         raise Unsupported(captured.module.meta["keep_eager"])
@@ -188,9 +188,10 @@ class WholeProgram:
         self.checks = _C.AttributeChecks([entry_of(attribute.owner, attribute.name) for attribute, _ in world.reads])
         self.conditions = [(read, value) for read, value in world.conditions]
         self.kinds = world.kinds
+        self.aliases = world.aliases
         self.late = [(read, _facts(tensor)) for tensor, read in captured.late]
-        self.constants = [value for _, value in world.reads if isinstance(value, Tensor)]
-        self.written = _written(captured.module)
+        self.constants = list({id(value): value for _, value in world.reads if isinstance(value, Tensor)}.values())
+        self.written = _written(captured.module, self.constants)
         self.grad_mode = captured.execution.grad_enabled
 
     def attempt(self, arguments: Sequence[object]) -> object:
@@ -222,6 +223,9 @@ class WholeProgram:
         for read, kind in self.kinds:
             if not has_kind(read(arguments), kind):
                 return None
+        for one, other in self.aliases:
+            if one(arguments) is not other(arguments):
+                return None
         for read, value in self.conditions:
             if not same_value(read(arguments), value):
                 return None
@@ -238,20 +242,17 @@ class WholeProgram:
         """Whether what is written to shares memory with nothing else, and may be written to."""
         if not self.written:
             return True
-        written = {id(impl): impl for impl in (self._target(each, tensors)._impl for each in self.written)}
-        others = {id(each._impl): each._impl for each in (*tensors, *self.constants)}
-        for key, impl in written.items():
+        impls = [each._impl for each in (*tensors, *self.constants)]
+        for place in self.written:
+            impl = impls[place]
             first, last = memory_of(impl)
             if impl.inference and not state.inference:
                 return False
-            for other, each in others.items():
+            for other, each in enumerate(impls):
                 low, high = memory_of(each)
-                if other != key and low < last and first < high:
+                if other != place and low < last and first < high:
                     return False
         return True
-
-    def _target(self, written: int | Tensor, tensors: list[Tensor]) -> Tensor:
-        return tensors[written] if isinstance(written, int) else written
 
     def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
         """The sources of numbers that a call has otherwise than the one that the program was made for."""
@@ -264,19 +265,22 @@ def _facts(tensor: Tensor) -> tuple:
     return impl.dtype, tuple(impl.sizes), tuple(impl.strides), is_usual
 
 
-def _written(module: GraphModule) -> list[int | Tensor]:
-    """What a graph writes to: inputs by their places, and constants. Unsupported for views by absolute places."""
+def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:
+    """What a graph writes to, by place among its inputs and then the constants. Unsupported for views by absolute places."""
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
-    found: dict[Node, int | Tensor] = {}
+    found: set[int] = set()
     for node in module.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, OpOverload):
             continue
         if node.target is aten("as_strided"):
             raise Unsupported("views of tensors by absolute places")
-        if node.target.is_mutable:
-            target = node.args[0]
-            found[target] = inputs.index(target) if target.op == "placeholder" else getattr(module, target.target)
-    return list(found.values())
+        for target in (node.args[:1] if node.target is aten("copy_") else node.all_input_nodes if node.target.is_mutable else ()):
+            if target.op == "placeholder":
+                found.add(inputs.index(target))
+            elif target.op == "get_attr":
+                tensor = getattr(module, target.target)
+                found.add(len(inputs) + next(place for place, each in enumerate(constants) if each is tensor))
+    return sorted(found)
 
 
 def memory_of(impl: TensorImpl) -> tuple[int, int]:

@@ -84,6 +84,7 @@ class World:
         self.containers: dict[int, Container] = {}
         self.written: dict[tuple[int, str], Attribute] = {}
         self.kinds: list[tuple[Reader, object]] = []
+        self.aliases: list[tuple[Reader, Reader]] = []
         self._values: dict[tuple[int, str], object] = {}
         self._first: dict[tuple[int, str], object] = {}
         self._finders: dict[int, tuple[ScriptObject, bool, Callable]] = {}
@@ -214,9 +215,13 @@ class World:
 
     def _input(self, value: Tensor, read: Reader) -> Tensor:
         place = id(value._impl)
-        if self._places.setdefault(place, read) is not read:
-            raise Unsupported("state that is in two places")
-        self.inputs[place] = (value, read)
+        first = self._places.setdefault(place, read)
+        if first == "constant":
+            raise Unsupported("a parameter that is also state")
+        if first is not read:
+            self.aliases.append((first, read))
+        else:
+            self.inputs[place] = (value, read)
         return value
 
     def _symbol(self, source: tuple, value: bool | int | float, read: Reader) -> Symbol:
