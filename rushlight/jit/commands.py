@@ -1,4 +1,4 @@
-"""The commands `rushlight info`, `rushlight run` and `rushlight code` for TorchScript archives.
+"""The commands `rushlight info`, `rushlight run`, `rushlight bench` and `rushlight code` for TorchScript archives.
 
 In: the words of a command line. Out: text on standard output, results in files, and an exit status: 0, or 1 with what is wrong
 on standard error.
@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
+from rushlight.core.parallel import set_num_threads
 from rushlight.core.tensor import Tensor, from_numpy
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
+from rushlight.jit.measuring import example_tensor, method_of, native_report, timing_report
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.serialization.class_printer import Program
@@ -25,6 +29,8 @@ from rushlight.jit.types.kinds import ClassType
 
 _OF_THE_MACHINE = ("prim::", "aten::wait")
 """What the interpreter runs by instructions of its own, whether or not an operator of the name is there."""
+
+_EXAMPLE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -43,16 +49,26 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     info = _command(commands, "info", _info, "methods, submodules, sizes, operators, and whether all of them are supported")
     info.add_argument("--operators", action="store_true", help="list every operator with how often it occurs")
+    info.add_argument("--native", action="store_true", help="compile it by calls; then say how each part runs")
+    _add_call(info)
     run = _command(commands, "run", _run, "call a method and print the result, or save it")
-    kinds = ".npy or .npz files, or numbers, strings and lists as JSON"
-    run.add_argument("--input", nargs="*", default=[], metavar="X", help=kinds)
-    run.add_argument("--method", default="forward")
+    _add_call(run)
     run.add_argument("--output", metavar="FILE", help="an .npy or .npz file for the tensors of the result")
+    bench = _command(commands, "bench", _bench, "how long loading, the first call and later calls take")
+    _add_call(bench)
+    bench.add_argument("--threads", type=int, help="how many threads share the work of a call")
+    bench.add_argument("--seconds", type=float, default=3.0, help="how long calls are measured")
     code = _command(commands, "code", _code, "the methods of the module as Python")
     code.add_argument("--module", default="", help="a submodule, such as encoder.layers.0")
     code.add_argument("--all", action="store_true", help="all files of the program, with its classes and functions")
     code.add_argument("--graph", action="store_true", help="graphs in place of code")
     return parser
+
+
+def _add_call(parser: argparse.ArgumentParser) -> None:
+    kinds = ".npy or .npz files, or numbers, strings and lists as JSON; float32[1,3,224,224] stands for random numbers"
+    parser.add_argument("--input", nargs="*", default=[], metavar="X", help=kinds)
+    parser.add_argument("--method", default="forward")
 
 
 def _command(commands: object, name: str, run: object, text: str) -> argparse.ArgumentParser:
@@ -67,6 +83,9 @@ def _command(commands: object, name: str, run: object, text: str) -> argparse.Ar
 
 def _info(options: argparse.Namespace) -> None:
     module = load(options.archive, map_location="cpu")
+    if options.native:
+        print("\n".join(native_report(module, options.method, _arguments(options))))
+        return
     print(f"{module._c.type.name}  ({options.archive})")
     for method in module._c.type.methods.values():
         print(f"  {_signature(method.schema)}")
@@ -149,17 +168,33 @@ def is_supported(name: str) -> bool:
 
 def _run(options: argparse.Namespace) -> None:
     module = load(options.archive, map_location="cpu")
-    arguments = [value for word in options.input for value in _inputs(word)]
-    method = module if options.method == "forward" else module._method(options.method)
-    result = method(*arguments)
+    result = method_of(module, options.method)(*_arguments(options))
     if options.output:
         _save(options.output, _tensors(result, "result"))
     else:
         print(result)
 
 
+def _arguments(options: argparse.Namespace) -> list[object]:
+    return [value for word in options.input for value in _inputs(word)]
+
+
+def _bench(options: argparse.Namespace) -> None:
+    if options.threads is not None:
+        set_num_threads(options.threads)
+    arguments = _arguments(options)
+    start = time.perf_counter()
+    module = load(options.archive, map_location="cpu")
+    loaded = time.perf_counter() - start
+    print("\n".join(timing_report(module, options.method, arguments, loaded, options.seconds)))
+
+
 def _inputs(word: str) -> list[object]:
-    """The arguments that a word stands for: the array of an .npy file, the arrays of an .npz file, or a value as JSON."""
+    """The arguments that a word stands for: the array of an .npy file, the arrays of an .npz file, random numbers of a dtype
+    and a size, or a value as JSON."""
+    example = _EXAMPLE.fullmatch(word)
+    if example is not None:
+        return [example_tensor(example[1], [int(size) for size in example[2].split(",") if size.strip()])]
     if word.endswith(".npy"):
         return [from_numpy(np.load(word, allow_pickle=False))]
     if word.endswith(".npz"):

@@ -1,7 +1,7 @@
 """A jit graph, run node by node on fake tensors: branches and loops are decided by what is known, calls are followed.
 
-In: a graph, values of its inputs, a World. Out: values of its outputs; the operators on tensors are recorded by the mode that is
-active. What can't be decided without a tensor's elements, and what has effects, raises Unsupported.
+In: a graph, values of its inputs, a World. Out: values of its outputs; the active mode records the operators on
+tensors. What can't be decided without a tensor's elements, and what has effects, raises Unsupported.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Execution:
             except TooManyRounds:
                 raise
             except FAILURES as error:
-                raise Cut(node, f"{_culprit(node)}{error}") from error
+                raise Cut(node, _reason(node, error)) from error
         return [self._value(value, values) for value in graph.outputs]
 
     def _block(self, block: Block, values: dict[Value, object]) -> list[object]:
@@ -286,8 +286,10 @@ _SPECIAL = {
 }  # fmt: skip
 
 
-def _culprit(node: Node) -> str:
-    return "" if not node.blocks else f"inside {node.kind}: "
+def _reason(node: Node, error: Exception) -> str:
+    if isinstance(error, DataDependentError):
+        return f"{node.kind} depends on the elements of a tensor"
+    return f"inside {node.kind}: {error}" if node.blocks else str(error)
 
 
 def _constantly(value: object):

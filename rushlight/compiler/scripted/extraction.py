@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from rushlight.jit.ir.block import Copies
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.passes.grouping import values_read
+from rushlight.jit.types.kinds import ListType
 
 
 @dataclass(frozen=True)
-class Part:
+class Extract:
     """A graph, the values outside that its inputs and outputs are, and which node outside each of its own nodes is."""
 
     graph: Graph
@@ -30,7 +31,21 @@ def enclosing(node: Node, block: Block) -> Node:
     return node
 
 
-def part_of_nodes(nodes: Sequence[Node], block: Block) -> Part:
+def append_only(graph: Graph) -> frozenset[int]:
+    """The places of inputs that are lists which a graph only appends to, whatever they hold."""
+    return frozenset(
+        place for place, value in enumerate(graph.inputs)
+        if isinstance(value.type, ListType) and value.uses and all(_is_append(*use, value) for use in value.uses)
+    )  # fmt: skip
+
+
+def _is_append(user: Node, offset: int, value: Value) -> bool:
+    if user is value.node.block.result:  # it is given back
+        return True
+    return user.kind == "aten::append" and offset == 0 and not any(output.uses for output in user.outputs)
+
+
+def part_of_nodes(nodes: Sequence[Node], block: Block) -> Extract:
     """Nodes of a block as a graph. It gives the values that are used outside of them."""
     own = set(nodes)
     inputs = _read_from_outside([value for node in nodes for value in values_read(node)], own, block)
@@ -40,7 +55,7 @@ def part_of_nodes(nodes: Sequence[Node], block: Block) -> Part:
     return _part(nodes, inputs, outputs)
 
 
-def part_of_block(block: Block) -> Part:
+def part_of_block(block: Block) -> Extract:
     """A block inside a node as a graph: its own inputs come first, then what it reads from outside."""
     nodes = list(block.nodes)
     read = [value for node in nodes for value in values_read(node)] + list(block.outputs)
@@ -53,7 +68,7 @@ def _read_from_outside(values: Iterable[Value], own: set[Node], block: Block) ->
     return tuple(found)
 
 
-def _part(nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Part:
+def _part(nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Extract:
     graph, originals = Graph(), {}
 
     def constant(value: Value) -> Value:
@@ -71,4 +86,4 @@ def _part(nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value
         copies.update(zip(node.outputs, copy.outputs, strict=True))
     for value in outputs:
         graph.register_output(copies[value])
-    return Part(graph, inputs, outputs, originals)
+    return Extract(graph, inputs, outputs, originals)

@@ -21,6 +21,7 @@ from rushlight.core.tensor_impl import DataDependentError
 from rushlight.inductor.build import BuildError, CompilerMissing
 from rushlight.inductor.sizes import UnsupportedSize
 from rushlight.jit.ir.graph import Graph
+from rushlight.jit.runtime.native import Part
 
 NOT_NATIVE = (
     Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError,
@@ -36,12 +37,13 @@ Made = TypeVar("Made")
 class Programs:
     """The programs of one graph for arguments of one kind, which differ in the values that they take for granted.
 
-    Threads may call at the same time: one of them makes a program, the others go on with the interpreter. `changing` are the
-    sources of numbers that were seen to differ from call to call.
+    Threads may call at the same time: one of them makes a program, the others go on with the interpreter. `owns_lists`: nobody
+    else holds the lists among the arguments. `changing` are the sources of numbers that differ from call to call.
     """
 
-    def __init__(self, graph: Graph, name: str, settings: Settings):
+    def __init__(self, graph: Graph, name: str, settings: Settings, owns_lists: bool = True):
         self.graph = graph
+        self.owns_lists = owns_lists
         self.name = name
         self.settings = settings
         self.programs: list[WholeProgram | NativeProgram] = []
@@ -64,6 +66,14 @@ class Programs:
             return None
         results = made.attempt(arguments)
         return None if results is UNFIT else results
+
+    def watch(self, seconds: dict[object, float] | None) -> None:
+        """Nothing: a program is one part."""
+
+    def parts(self, depth: int = 0) -> list[Part]:
+        """How the graph runs now."""
+        nodes = [node for node in self.graph.nodes if node.kind != "prim::Constant"]
+        return [Part(depth, "native", len(nodes), nodes[0].source_range, "", None)] if nodes else []
 
     def _is_worth_another(self) -> bool:
         """Whether misses come up often enough, and there are not too many programs."""
@@ -89,9 +99,10 @@ class Programs:
             reason = error
         try:
             _check_size(self.graph)
-            return compile_structured(self.graph, arguments, self.settings, log)
+            return compile_structured(self.graph, arguments, self.owns_lists, self.settings, log)
         except NOT_NATIVE as error:
-            log("graph_breaks", lambda: f"no program with loops of its own: {error}")
+            text = str(error)
+            log("graph_breaks", lambda: f"no program with loops of its own: {text}")
         if isinstance(reason, TooManyRounds):
             return self._whole(arguments, Budget(_MOST_ROUNDS, _MOST_NODES, open_loops=True), log)
         raise reason

@@ -113,19 +113,19 @@ class Effects:
             (attribute, results.maker(world.get(attribute.owner, attribute.name))) for attribute in world.written.values()
         ]
         changed = [each for each in world.containers.values() if each.is_changed]
-        self.containers = [(each.read, type(each.shadow), results.contents(each.shadow)) for each in changed]
+        self.containers = [(each.read, type(each.shadow), each.grows, results.contents(each.shadow)) for each in changed]
 
     def apply(self, call: Call) -> None:
         """Put the values of a call where they belong."""
         contents = []
-        for read, kind, fill in self.containers:
+        for read, kind, grows, fill in self.containers:
             content = kind()
             fill(call, content)
-            contents.append((read(call.arguments), content))
+            contents.append((read(call.arguments), grows, content))
         values = [(each.read_owner(call.arguments), each.name, make(call)) for each, make in self.attributes]
-        for target, content in contents:
+        for target, grows, content in contents:
             if isinstance(target, list):
-                target[:] = content
+                target[len(target) if grows else 0 :] = content
             else:
                 target.clear()
                 target.update(content)

@@ -1,9 +1,10 @@
 """Scripted code that is cut: what has no native form runs in the interpreter, what lies before, between and behind is native.
 
-In: a graph, and the node where a capture came to its end. Out: a callable over the graph's arguments, which always has results.
-A segment is a run of nodes with native programs of its own, made for what it meets when it is reached, so that sizes that depend
-on data are known by then. A segment whose capture comes to an end is cut in turn. Of a branch or loop that has to be decided at
-run time, each block is such a sequence of segments.
+In: a graph, and the node where a capture came to its end. Out: a callable over the graph's arguments.
+
+A segment is a run of nodes with native programs of its own, made for what it meets when it is reached, so that sizes which
+depend on data are known by then. A segment whose capture comes to an end is cut in turn. Of a branch or loop that has to be
+decided at run time, each block is such a sequence of segments.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from itertools import groupby
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
-from rushlight.compiler.scripted.extraction import Part, part_of_block, part_of_nodes
+from rushlight.compiler.scripted.extraction import Extract, append_only, part_of_block, part_of_nodes
 from rushlight.compiler.scripted.programs import Programs, guarded
 from rushlight.compiler.settings import Settings
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.executor import interpret
+from rushlight.jit.runtime.native import Part
 from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
 from rushlight.jit.runtime.specialized import Specialized
 
@@ -45,7 +47,7 @@ class Segment:
         self._name = name
         self._settings = settings
         self._code: Code | None = None
-        self._specialized = Specialized(self.part.graph, name, self._compile)
+        self._specialized = Specialized(self.part.graph, name, self._compile, append_only(self.part.graph))
 
     def run(self, arguments: list) -> list:
         """The values of `outputs` for those of `inputs`."""
@@ -62,12 +64,18 @@ class Segment:
             specialized.note(kind, time.perf_counter() - start)
         return results
 
+    def described(self, depth: int, seconds: dict[object, float]) -> list[Part]:
+        """How it runs now."""
+        how = "native" if any(each.programs for each in self.programs) else "interpreted"
+        reason = "" if how == "native" else self.reason or ("" if self.may_be_native else TOO_FEW)
+        return [Part(depth, how, len(self.nodes), self.nodes[0].source_range, reason, seconds.get(self))]
+
     def _compile(self, graph: Graph, arguments: Sequence[object], name: str) -> Callable | None:
         log = StageLog(self._settings, name)
         return guarded(lambda: self._programs(graph, arguments, name, log), name, log)
 
     def _programs(self, graph: Graph, arguments: Sequence[object], name: str, log: StageLog) -> Programs:
-        made = Programs(graph, name, self._settings)
+        made = Programs(graph, name, self._settings, owns_lists=False)
         try:
             made.programs.append(made.make(arguments, log))
         except Cut as cut:
@@ -98,12 +106,18 @@ class Branching:
                         for part, inner in zip(self.parts, node.blocks, strict=True)]  # fmt: skip
 
     @staticmethod
-    def _places_of(part: Part, count: int, first: int, outside: list[Value]) -> list[int]:
+    def _places_of(part: Extract, count: int, first: int, outside: list[Value]) -> list[int]:
         return [first + outside.index(value) for value in part.inputs[count:]]
 
     def run(self, arguments: list) -> list:
         """The node's results."""
         return self._run_if(arguments) if self.node.kind == "prim::If" else self._run_loop(arguments)
+
+    def described(self, depth: int, seconds: dict[object, float]) -> list[Part]:
+        """How its blocks run now."""
+        what = "branch" if self.node.kind == "prim::If" else "loop"
+        own = Part(depth, what, 1, self.node.source_range, self.reason, seconds.get(self))
+        return [own, *(part for body in self.bodies for part in body.parts(depth + 1))]
 
     def _run_if(self, arguments: list) -> list:
         side = 0 if arguments[0] else 1
@@ -119,42 +133,79 @@ class Branching:
 
 
 class Segmented:
-    """The segments of a graph, in order. It begins with one, or with those that a first cut leaves."""
+    """The segments of a graph, in order. It begins with one, or with those that a first cut leaves. `seconds`, where it is set,
+    adds up how long each segment takes."""
 
     def __init__(self, graph: Graph, name: str, settings: Settings, cut: Cut | None = None):
         self.graph = graph
         self.name = name
         self.settings = settings
+        self.seconds: dict[object, float] | None = None
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
         self._lock = threading.Lock()
-        self.segments = tuple(self._pieces(nodes, cut.node, str(cut)) if cut is not None else self._segment(nodes))
+        pieces = self._pieces(nodes, cut.node, str(cut)) if cut is not None else self._segment(nodes)
+        self.steps = self._with_last_uses(list(pieces))
+
+    @property
+    def segments(self) -> list[Segment | Branching]:
+        """The segments that there are now."""
+        return [segment for segment, _ in self.steps]
+
+    def _with_last_uses(self, segments: Sequence[Segment | Branching]) -> tuple:
+        """Each segment, with the values that nothing reads after it."""
+        kept, dead = set(self.graph.outputs), []
+        for segment in reversed(segments):
+            dead.append([value for value in dict.fromkeys((*segment.inputs, *segment.outputs)) if value not in kept])
+            kept.update(segment.inputs)
+        return tuple(zip(segments, reversed(dead), strict=True))
 
     def __call__(self, arguments: Sequence[object]) -> list:
         """The graph's results."""
         values: dict[Value, object] = dict(zip(self.graph.inputs, arguments, strict=True))
         entered: list[ScriptObject] = []
-        segments = self.segments
+        steps = self.steps
         try:
-            for segment in segments:
-                results = segment.run([_value_of(value, values) for value in segment.inputs])
+            for segment, dead in steps:
+                given = [_value_of(value, values) for value in segment.inputs]
+                results = segment.run(given) if self.seconds is None else self._timed(segment, given)
                 values.update(zip(segment.outputs, results, strict=True))
                 if segment.entered:
                     _note_entered(segment.entered, values, entered)
+                for value in dead:
+                    values.pop(value, None)
         except BaseException:
             for manager in reversed(entered):
                 run_with_executor(manager.type.find_method("__exit__"), [manager, None, None, None])
             raise
-        if any(segment.cut is not None for segment in segments):
-            self._cut(segments)
+        if any(segment.cut is not None for segment, _ in steps):
+            self._cut(steps)
         return [_value_of(value, values) for value in self.graph.outputs]
 
-    def _cut(self, segments: tuple) -> None:
+    def _timed(self, segment: Segment | Branching, given: list) -> list:
+        start = time.perf_counter()
+        results = segment.run(given)
+        self.seconds[segment] = self.seconds.get(segment, 0.0) + time.perf_counter() - start
+        return results
+
+    def watch(self, seconds: dict[object, float] | None) -> None:
+        """Add up the time of each segment in a dict, or stop doing so."""
+        self.seconds = seconds
+        for segment in self.segments:
+            for body in getattr(segment, "bodies", ()):
+                body.watch(seconds)
+
+    def parts(self, depth: int = 0) -> list[Part]:
+        """How the graph runs now, segment by segment."""
+        return [part for segment in self.segments for part in segment.described(depth, self.seconds or {})]
+
+    def _cut(self, steps: tuple) -> None:
         """Cut the segments whose captures came to an end, unless another thread has."""
         with self._lock:
-            if self.segments is segments:
-                self.segments = tuple(self._joined([piece for segment in segments for piece in self._parts_of(segment)]))
+            if self.steps is steps:
+                pieces = [piece for segment, _ in steps for piece in self._pieces_of(segment)]
+                self.steps = self._with_last_uses(list(self._joined(pieces)))
 
-    def _parts_of(self, segment: Segment | Branching) -> list:
+    def _pieces_of(self, segment: Segment | Branching) -> list:
         return [segment] if segment.cut is None else list(self._pieces(segment.nodes, *segment.cut))
 
     def _pieces(self, nodes: Sequence[Node], cut: Node, reason: str) -> Iterator[Segment | Branching]:

@@ -141,14 +141,19 @@ def _built(structure: object, results: list, arguments: Sequence[object]) -> obj
     return structure.value
 
 
-def compile_structured(graph: Graph, arguments: Sequence[object], settings: Settings, log: StageLog) -> NativeProgram:
+def compile_structured(
+    graph: Graph, arguments: Sequence[object], owns_lists: bool, settings: Settings, log: StageLog
+) -> NativeProgram:  # fmt: skip
+    """The program of a graph for arguments like these. `owns_lists`: nobody else holds the lists among them."""
     copied = graph.copy()
     changing = lift_state(copied, arguments)
     make_tuples(copied)
     lower_simple_tuples(copied)
     remove_tensor_mutation(copied)
     with no_grad():
-        translation = translate(copied, arguments, settings.threads or get_num_threads(), frozenset(changing))
+        translation = translate(
+            copied, arguments, settings.threads or get_num_threads(), frozenset(changing), owns_lists
+        )
         log("loops", lambda: str(translation.program))
         call = StructuredCall(translation.program, settings.debug_cpp)
         log("code", lambda: call.source)

@@ -88,11 +88,11 @@ class Translation:
 
 
 def translate(
-    graph: Graph, arguments: Sequence[object], threads: int = 1, state: frozenset[Source] = frozenset()
+    graph: Graph, arguments: Sequence[object], threads: int = 1, state: frozenset[Source] = frozenset(), owns_lists: bool = True
 ) -> Translation:  # fmt: skip
     """The program of a graph, which may change, for arguments like these; large pieces share their work among threads. `state`
-    are attributes that may be others at each call."""
-    plan = Plan(graph, state)
+    are attributes that may be others at each call; `owns_lists`: changes of lists among the arguments are seen by nobody."""
+    plan = Plan(graph, state, owns_lists)
     for _ in range(_MOST_ATTEMPTS):
         try:
             return _Translator(graph, arguments, threads, plan).run()

@@ -190,7 +190,8 @@ class Values:
         if isinstance(var.kind, ListOf):
             is_of_tensors = isinstance(var.kind.element, TensorOf) and isinstance(source, Source) and not source.path
             self.lengths[var] = len(source.read(self.arguments)) if is_of_tensors else None
-            self.shares_lists = self.shares_lists or not isinstance(source, Source) or bool(source.path)
+            is_own = self.plan.owns_lists and isinstance(source, Source) and not source.path
+            self.shares_lists = self.shares_lists or not is_own
         elif isinstance(var.kind, TensorOf):
             self.makers[var], self.loops[source] = frozenset((source,)), ()
             if source in self.plan.written:

@@ -14,6 +14,7 @@ from rushlight.autograd.grad_mode import no_grad, set_grad_enabled
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.scripted.execution import Budget, Execution
+from rushlight.compiler.scripted.extraction import append_only
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.results import Call, Effects, Maker, Results
 from rushlight.compiler.scripted.world import World, entry_of, has_kind, same_value
@@ -72,8 +73,10 @@ def _graphs_of(node: JitNode) -> list[Graph]:
 class _Inputs:
     """The tensors among a call's arguments, each once, in the order of the compiled graph's inputs."""
 
-    def __init__(self, arguments: Sequence[object]):
-        self.positions = [index for index, value in enumerate(arguments) if not isinstance(value, ScriptObject)]
+    def __init__(self, arguments: Sequence[object], unread: frozenset[int]):
+        self.positions = [
+            index for index, value in enumerate(arguments) if not isinstance(value, ScriptObject) and index not in unread
+        ]  # fmt: skip
         self.objects = [(index, value) for index, value in enumerate(arguments) if _is_module(value)]
         self.given = tuple(arguments[index] for index in self.positions)
         leaves, self.spec = tree_flatten(self.given)
@@ -130,7 +133,8 @@ class Captured:
 
     def __init__(self, graph: Graph, arguments: Sequence[object], changing: frozenset[tuple], budget: Budget):
         self.world = World(arguments, assigned_names(graph), changing)
-        self.inputs = _Inputs(arguments)
+        self.unread = append_only(graph)
+        self.inputs = _Inputs(arguments, self.unread)
         self.execution = Execution(self.world, budget)
         self.makers: list[Maker] = []
         with no_grad():
@@ -151,6 +155,8 @@ class Captured:
             elif not isinstance(value, Tensor):
                 self.world.argument_containers(value, lambda given, index=index: given[index])
             values[index] = value
+        for index in self.unread:
+            values[index] = self.world.unread_list(lambda given, index=index: given[index])
         outputs = self.execution.run(graph, values)
         results = Results(self.world)
         self.makers = [results.maker(value) for value in outputs]
@@ -274,13 +280,20 @@ def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:
             continue
         if node.target is aten("as_strided"):
             raise Unsupported("views of tensors by absolute places")
-        for target in (node.args[:1] if node.target is aten("copy_") else node.all_input_nodes if node.target.is_mutable else ()):
+        for target in _written_by(node):
             if target.op == "placeholder":
                 found.add(inputs.index(target))
             elif target.op == "get_attr":
                 tensor = getattr(module, target.target)
                 found.add(len(inputs) + next(place for place, each in enumerate(constants) if each is tensor))
     return sorted(found)
+
+
+def _written_by(node: Node) -> Sequence[Node]:
+    """The nodes that a call may write to."""
+    if node.target is aten("copy_"):
+        return node.args[:1]
+    return node.all_input_nodes if node.target.is_mutable else ()
 
 
 def memory_of(impl: TensorImpl) -> tuple[int, int]:

@@ -56,6 +56,8 @@ class Container:
     shadow: list | dict
     before: list | dict
     read: Reader
+    grows: bool = False
+    """Whether the copy holds only what is to be appended."""
 
     @property
     def is_changed(self) -> bool:
@@ -211,6 +213,12 @@ class World:
             for key, item in given.items() if isinstance(given, dict) else enumerate(given):
                 self.argument_containers(item, _item_reader(read, key))
 
+    def unread_list(self, read: Reader) -> list:
+        """A stand-in for a list that the code only appends to."""
+        made: list = []
+        self.containers[id(made)] = Container(made, [], read, grows=True)
+        return made
+
     # Inputs and numbers
 
     def _input(self, value: Tensor, read: Reader) -> Tensor:
@@ -236,7 +244,9 @@ class World:
 
     def is_constant(self, value: object) -> bool:
         """Whether a value is a tensor of one element that native code would hold as a constant."""
-        return isinstance(value, Tensor) and not value._impl.fake and value._impl.numel == 1 and id(value._impl) not in self.inputs
+        if not isinstance(value, Tensor) or id(value._impl) in self.inputs:
+            return False
+        return not value._impl.fake and value._impl.numel == 1
 
     def element(self, tensor: Tensor, value: object, read: Reader) -> object:
         """The element of a constant."""

@@ -18,6 +18,7 @@ from rushlight.jit.runtime import subgraphs  # noqa: F401 (differentiable graphs
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.modes import modes
+from rushlight.jit.runtime.native import Native
 from rushlight.jit.runtime.objects import set_runner
 from rushlight.jit.runtime.profiling import instrumented, profiling_insensitive, specialized
 from rushlight.jit.runtime.specialized import Specialized
@@ -83,6 +84,11 @@ class SimpleExecutor:
         else:
             LAST_GRAPHS.graph = self._plan.graph
         return results
+
+    def natives(self, arguments: list) -> list[Native]:
+        """The native forms that calls with such a module have made so far."""
+        self.plan()
+        return self._specialized.natives(arguments)
 
     def _interpret(self, arguments: list) -> list:
         plan = self.current_plan()

@@ -6,12 +6,40 @@ In: a graph and arguments. Out: what runs it natively for arguments like these, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from rushlight.core.providers import import_provider
 from rushlight.jit.ir.graph import Graph
+from rushlight.jit.source import SourceRange
 
-Native = Callable[[Sequence[object]], list | None]
-"""The graph's results for a function's arguments; None where the interpreter has to run them."""
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a function as it runs: `what` is "native", "interpreted", "branch" or "loop", whose parts follow one deeper;
+    `reason` says why it is not native, `seconds` how long it took while somebody watched."""
+
+    depth: int
+    what: str
+    nodes: int
+    where: SourceRange
+    reason: str
+    seconds: float | None
+
+
+class Native(Protocol):
+    """A graph's native form."""
+
+    def __call__(self, arguments: Sequence[object]) -> list | None:
+        """The graph's results for a function's arguments; None where the interpreter has to run them."""
+
+    def watch(self, seconds: dict[object, float] | None) -> None:
+        """Add up the time of each part from now on, or stop doing so."""
+
+    def parts(self, depth: int = 0) -> list[Part]:
+        """How the graph runs now."""
+
+
 NativeCompiler = Callable[[Graph, Sequence[object], str], Native | None]
 
 SERVICE = "native code of scripted functions"

@@ -26,13 +26,16 @@ _MOST_KINDS = 16
 _MOST_MISSES = 64  # in a row
 
 
-def spec_of(arguments: Sequence[object]) -> tuple | None:
-    """What kind of arguments these are; None for kinds that have no native form, as where gradients are needed."""
+def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -> tuple | None:
+    """What kind of arguments these are; None for kinds that have no native form, as where gradients are needed. What is in the
+    lists at the places `unread` does not matter."""
     if state.modes or state.include & ~AUTOGRAD_BITS or is_autocast_enabled("cpu"):
         return None
     parts: list[object] = [state.grad_enabled]
-    for value in arguments:
-        if isinstance(value, Tensor):
+    for place, value in enumerate(arguments):
+        if place in unread:
+            parts.append(type(value))
+        elif isinstance(value, Tensor):
             impl = value._impl
             if impl.key_set != CPU_KEYS or impl.device is not CPU or impl.fake:
                 return None
@@ -82,16 +85,19 @@ class _Kind:
 class Specialized:
     """The native forms of one graph. Threads may ask at the same time; one of them compiles, the others go on without."""
 
-    def __init__(self, graph: Graph, name: str, compile: NativeCompiler | None = None):
+    def __init__(
+        self, graph: Graph, name: str, compile: NativeCompiler | None = None, unread: frozenset[int] = frozenset()
+    ):  # fmt: skip
         self.graph = graph
         self.name = name
         self._compiler = compile
+        self._unread = unread
         self._kinds: dict[tuple, _Kind] = {}
         self._lock = threading.Lock()
 
     def kind_of(self, arguments: Sequence[object]) -> _Kind | None:
         """The record for such arguments; None where no native code is to be made for them."""
-        spec = spec_of(arguments)
+        spec = spec_of(arguments, self._unread)
         if spec is None:
             return None
         kinds = self._kinds_for(arguments)
@@ -106,6 +112,10 @@ class Specialized:
         if isinstance(owner, ScriptObject) and owner.type.is_module:
             return owner.kept_for(self)
         return self._kinds
+
+    def natives(self, arguments: Sequence[object]) -> list[Native]:
+        """The native forms that there are for the module among the arguments, or for all arguments."""
+        return [kind.native for kind in self._kinds_for(arguments).values() if kind.native is not None]
 
     def run(self, kind: _Kind, arguments: Sequence[object]) -> list | None:
         """The results of native code, if there is some and it serves. It is made here, by the call after the one that makes it
