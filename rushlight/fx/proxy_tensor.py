@@ -56,6 +56,16 @@ class ProxyMode(DispatchMode):
         self.nodes[tensor._impl] = node
         node.meta["val"] = tensor
 
+    def new_input(self, value: Tensor | SymInt, geometry: Geometry | None, name: str) -> Tensor | SymInt:
+        """What the program gets for a further input of the graph: a fake tensor, or the symbolic integer itself."""
+        fake = value if type(value) is SymInt else self.fakes.from_tensor(value, geometry)
+        node = self.graph.placeholder(name)
+        node.meta["val"] = fake
+        if fake is not value:
+            self.track(fake, node)
+        self.symbols.bind(fake, node)
+        return fake
+
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
         if op._schema.name in ("detach", "alias") and self.argument(args[0]).op == "call_function":
             return self._same_value(args[0])  # of an input it is another tensor, which does not require grad
@@ -238,18 +248,11 @@ def capture(
 def _input(mode: ProxyMode, leaf: object, opened: Geometry | SymInt | None, index: int) -> object:
     """What the program gets for a leaf of its arguments."""
     if type(opened) is SymInt:
-        node = mode.graph.placeholder(f"arg{index}_1")
-        node.meta["val"] = opened
-        mode.symbols.bind(opened, node)
-        return opened
+        return mode.new_input(opened, None, f"arg{index}_1")
     if not isinstance(leaf, Tensor):
         return leaf
     fake = mode.fakes.from_tensor(leaf, opened)
-    if fake._impl not in mode.nodes:
-        node = mode.graph.placeholder(f"arg{index}_1")
-        mode.track(fake, node)
-        mode.symbols.bind(fake, node)
-    return fake
+    return fake if fake._impl in mode.nodes else mode.new_input(leaf, opened, f"arg{index}_1")
 
 
 TRACING_MODES = ("real", "fake", "symbolic")

@@ -103,7 +103,10 @@ class Execution:
     def _concrete(self, value: object) -> object:
         if type(value) is tuple:
             return tuple(map(self._concrete, value))
-        return self.world.fixed(value) if type(value) is Symbol else value
+        if type(value) is not Symbol:
+            return value
+        is_open = type(value.value) is int and self.world.is_changing(value)
+        return self.world.open_integer(value) if is_open else self.world.fixed(value)
 
     # Operators
 
@@ -144,7 +147,7 @@ class Execution:
             return self._concrete(value)
         if self.world.is_changing(value) and takes_number(node, place):
             return Number(self.world.tensor_of(value))
-        return self.world.fixed(value)
+        return self._concrete(value)
 
     def _on_numbers(self, node: Node, operator: Operator, arguments: list, values: dict[Value, object]) -> bool:
         """Calculate with numbers that may change; False where the operator takes or gives something else."""

@@ -8,10 +8,11 @@ on values. Where a node stands in the way of both, the graph is cut around it (`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
+from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import Programs, guarded
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.segments import Segmented
@@ -19,23 +20,26 @@ from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Graph, Value
-from rushlight.jit.runtime.native import set_native_compiler
+from rushlight.jit.runtime.native import Native, set_native_compiler
 from rushlight.jit.runtime.objects import ScriptObject
 
 
-def compile_native(graph: Graph, arguments: Sequence[object], name: str) -> Callable[[Sequence[object]], list | None] | None:
-    """What runs a graph natively for arguments like these; None where it has no native form."""
+def compile_native(graph: Graph, arguments: Sequence[object], name: str, dims: Dims | None = None) -> Native | None:
+    """What runs a graph natively for arguments like these; None where it has no native form. `dims` are dimensions to be left
+    open."""
     settings = configured(from_environment())
     log = StageLog(settings, name)
-    return guarded(lambda: _compile(graph, arguments, name, settings, log), name, log)
+    return guarded(lambda: _compile(graph, arguments, name, dims or {}, settings, log), name, log)
 
 
-def _compile(graph: Graph, arguments: Sequence[object], name: str, settings: Settings, log: StageLog) -> Callable:
+def _compile(
+    graph: Graph, arguments: Sequence[object], name: str, dims: Dims, settings: Settings, log: StageLog
+) -> Native:  # fmt: skip
     if state.grad_enabled and any(_needs_grad(value) for value in attributes_of(graph, arguments)):
         raise Unsupported("gradients are needed")
     if any(node.kind.startswith("quantized::") for node in graph.all_nodes()):
         raise Unsupported("operators on quantized tensors")
-    programs = Programs(graph, name, settings)
+    programs = Programs(graph, name, settings, dims=dims)
     try:
         programs.programs.append(programs.make(arguments, log))
     except Cut as cut:

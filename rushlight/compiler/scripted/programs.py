@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Budget, TooManyRounds
+from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.structured_program import NativeProgram, compile_structured
-from rushlight.compiler.scripted.whole import UNFIT, WholeProgram, compile_whole
+from rushlight.compiler.scripted.whole import UNFIT, WholeProgram, Wish, compile_whole
 from rushlight.compiler.settings import Settings
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor_impl import DataDependentError
@@ -31,6 +32,7 @@ _CALLS_BEFORE_ANOTHER = 3  # that no program serves
 _LARGEST_STRUCTURED = 1_500  # nodes: a translation takes long, and a large graph is hardly ever one program of this kind
 _ROUNDS, _NODES = 12, 4_000  # larger loops are better loops of their own, where they can be
 _MOST_ROUNDS, _MOST_NODES = 512, 12_000
+_ALL_FIXED: Dims = {}
 Made = TypeVar("Made")
 
 
@@ -38,11 +40,13 @@ class Programs:
     """The programs of one graph for arguments of one kind, which differ in the values that they take for granted.
 
     Threads may call at the same time: one of them makes a program, the others go on with the interpreter. `owns_lists`: nobody
-    else holds the lists among the arguments. `changing` are the sources of numbers that differ from call to call.
+    else holds the lists among the arguments. `changing` are the sources of numbers that differ from call to call, `dims` the
+    dimensions of tensors that do.
     """
 
-    def __init__(self, graph: Graph, name: str, settings: Settings, owns_lists: bool = True):
+    def __init__(self, graph: Graph, name: str, settings: Settings, owns_lists: bool = True, dims: Dims = _ALL_FIXED):
         self.graph = graph
+        self.dims: dict[object, frozenset[int]] = dict(dims)
         self.owns_lists = owns_lists
         self.name = name
         self.settings = settings
@@ -82,8 +86,10 @@ class Programs:
             return len(self.programs) < _MOST_VARIANTS and self._misses == _CALLS_BEFORE_ANOTHER
 
     def _another(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
-        changed = {source for program in self.programs for source in program.changed_sources(arguments)}
-        self.changing |= changed
+        for program in self.programs:
+            self.changing |= program.changed_sources(arguments)
+            for place, dims in program.changed_dims(arguments).items():
+                self.dims[place] = self.dims.get(place, frozenset()) | dims
         made = self.make(arguments, log)
         with self._lock:
             self.programs.insert(0, made)
@@ -108,7 +114,7 @@ class Programs:
         raise reason
 
     def _whole(self, arguments: Sequence[object], budget: Budget, log: StageLog) -> WholeProgram:
-        return compile_whole(self.graph, arguments, self.changing, budget, self.settings, log)
+        return compile_whole(self.graph, arguments, Wish(self.changing, self.dims, budget), self.settings, log)
 
 
 def _check_size(graph: Graph) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rushlight.compiler.scripted.world import Arguments, Symbol, World
+from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 
@@ -28,18 +29,20 @@ Maker = Callable[[Call], object]
 
 
 class Results:
-    """Collects `outputs`: the tensors that native code is to give."""
+    """Collects `outputs`: the tensors, and integers of open sizes, that native code is to give."""
 
     def __init__(self, world: World):
         self.world = world
-        self.outputs: list[Tensor] = []
+        self.outputs: list[Tensor | SymInt] = []
         self._places: dict[int, int] = {}
         self._makers: dict[int, Maker] = {}
 
     def maker(self, value: object) -> Maker:
         """What makes a value."""
         if isinstance(value, Tensor):
-            return self._tensor(value)
+            return self._output(id(value._impl), value)
+        if type(value) is SymInt:
+            return self._output(hash(value), value)
         if type(value) is Symbol:
             return lambda call: value.read(call.arguments)
         container = self.world.containers.get(id(value))
@@ -60,10 +63,10 @@ class Results:
         """What puts the items of a container into another."""
         return self._filled_container(value)[1]
 
-    def _tensor(self, value: Tensor) -> Maker:
-        place = self._places.get(id(value._impl))
+    def _output(self, key: int, value: Tensor | SymInt) -> Maker:
+        place = self._places.get(key)
         if place is None:
-            place = self._places[id(value._impl)] = len(self.outputs)
+            place = self._places[key] = len(self.outputs)
             self.outputs.append(value)
         return lambda call: call.outputs[place]
 

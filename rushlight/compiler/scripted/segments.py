@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
 from rushlight.compiler.scripted.extraction import Extract, append_only, part_of_block, part_of_nodes
+from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import Programs, guarded
 from rushlight.compiler.settings import Settings
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
@@ -70,12 +71,12 @@ class Segment:
         reason = "" if how == "native" else self.reason or ("" if self.may_be_native else TOO_FEW)
         return [Part(depth, how, len(self.nodes), self.nodes[0].source_range, reason, seconds.get(self))]
 
-    def _compile(self, graph: Graph, arguments: Sequence[object], name: str) -> Callable | None:
+    def _compile(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims) -> Programs | None:
         log = StageLog(self._settings, name)
-        return guarded(lambda: self._programs(graph, arguments, name, log), name, log)
+        return guarded(lambda: self._programs(graph, arguments, name, dims, log), name, log)
 
-    def _programs(self, graph: Graph, arguments: Sequence[object], name: str, log: StageLog) -> Programs:
-        made = Programs(graph, name, self._settings, owns_lists=False)
+    def _programs(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims, log: StageLog) -> Programs:
+        made = Programs(graph, name, self._settings, owns_lists=False, dims=dims)
         try:
             made.programs.append(made.make(arguments, log))
         except Cut as cut:

@@ -60,6 +60,10 @@ class NativeProgram:
         """None: numbers are inputs wherever that is possible."""
         return set()
 
+    def changed_dims(self, arguments: Sequence[object]) -> dict[object, frozenset[int]]:
+        """None: all sizes are fixed."""
+        return {}
+
     def _fits(self, arguments: Sequence[object]) -> bool:
         for source, value in self.guards:
             found = source.read(arguments)

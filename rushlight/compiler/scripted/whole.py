@@ -8,6 +8,7 @@ compiled graph, which prepares them once; a call checks that the same objects ar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import rushlight._C as _C
 from rushlight.autograd.grad_mode import no_grad, set_grad_enabled
@@ -15,12 +16,11 @@ from rushlight.compiler.logs import StageLog
 from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.scripted.execution import Budget, Execution
 from rushlight.compiler.scripted.extraction import append_only
+from rushlight.compiler.scripted.open_sizes import Dims, OpenSizes, SizeChecks, differing
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.results import Call, Effects, Maker, Results
 from rushlight.compiler.scripted.world import World, entry_of, has_kind, same_value
 from rushlight.compiler.settings import Settings
-from rushlight.core.device import CPU
-from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
@@ -28,6 +28,7 @@ from rushlight.core.thread_state import state
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
+from rushlight.fx.symbolic_sizes import Geometry
 from rushlight.inductor.compile_fx import Options, compile_fx
 from rushlight.inductor.compiled import ConstantChanged
 from rushlight.inductor.late_inputs import as_last_inputs
@@ -86,6 +87,7 @@ class _Inputs:
             index for index, leaf in enumerate(leaves)
             if isinstance(leaf, Tensor) and first.setdefault(id(leaf._impl), index) == index
         ]  # fmt: skip
+        self.leaves = leaves
         self.count = sum(isinstance(leaf, Tensor) for leaf in leaves)
         numbers = _numbers_outside(self.given)
         self.fixed = [
@@ -110,6 +112,10 @@ class _Inputs:
             return None
         return tensors
 
+    def tensors(self) -> list[tuple[int, Tensor]]:
+        """The tensors that are inputs, with their places among the leaves."""
+        return [(index, self.leaves[index]) for index in self.distinct]
+
     def _are_distinct(self, leaves: list) -> bool:
         return len(self.distinct) == len({id(leaf._impl) for leaf in leaves if isinstance(leaf, Tensor)})
 
@@ -131,21 +137,20 @@ def _numbers_outside(given: tuple) -> set[int]:
 class Captured:
     """A graph as it was captured, with all that a call needs beside native code."""
 
-    def __init__(self, graph: Graph, arguments: Sequence[object], changing: frozenset[tuple], budget: Budget):
-        self.world = World(arguments, assigned_names(graph), changing)
+    def __init__(self, graph: Graph, arguments: Sequence[object], wish: Wish):
+        self.sizes = OpenSizes(wish.dims)
+        self.world = World(arguments, assigned_names(graph), wish.changing, self.sizes)
         self.unread = append_only(graph)
         self.inputs = _Inputs(arguments, self.unread)
-        self.execution = Execution(self.world, budget)
+        self.execution = Execution(self.world, wish.budget)
         self.makers: list[Maker] = []
+        opened: list[Geometry | None] = [None] * len(self.inputs.leaves)
+        for ordinal, (index, leaf) in enumerate(self.inputs.tensors()):
+            opened[index] = self.sizes.geometry(ordinal, leaf)
         with no_grad():
-            found = capture(lambda *given: self._run(graph, arguments, given), self.inputs.given)
-        module = found.module
-        late = [node for node in module.graph.nodes if node.op == "get_attr" and self._is_input(getattr(module, node.target))]
-        self.late = [self.world.inputs[id(getattr(module, node.target)._impl)] for node in late]
-        self.module: GraphModule = as_last_inputs(module, late) if late else module
-
-    def _is_input(self, tensor: object) -> bool:
-        return isinstance(tensor, Tensor) and id(tensor._impl) in self.world.inputs
+            found = capture(lambda *given: self._run(graph, arguments, given), self.inputs.given, open_leaves=opened)
+        self.module: GraphModule = as_last_inputs(found.module, ())  # those met on the way stand behind the others
+        self.order = [*range(len(self.inputs.distinct)), *self.world.inputs]
 
     def _run(self, graph: Graph, arguments: Sequence[object], given: Sequence[object]) -> tuple:
         values = list(arguments)
@@ -164,12 +169,22 @@ class Captured:
         return tuple(results.outputs)
 
 
+@dataclass(frozen=True)
+class Wish:
+    """How a program is to be made: which numbers and dimensions are known to differ from call to call, and how large it may
+    become."""
+
+    changing: frozenset[tuple]
+    dims: Dims
+    budget: Budget
+
+
 def compile_whole(
-    graph: Graph, arguments: Sequence[object], changing: frozenset[tuple], budget: Budget, settings: Settings, log: StageLog
-) -> WholeProgram:
+    graph: Graph, arguments: Sequence[object], wish: Wish, settings: Settings, log: StageLog
+) -> WholeProgram:  # fmt: skip
     """The compiled form of a graph. Cut and TooManyRounds say what stands in the way; Unsupported where there is nothing to
     gain."""
-    captured = Captured(graph, arguments, changing, budget)
+    captured = Captured(graph, arguments, wish)
     if captured.execution.tensor_nodes < _FEWEST:
         raise Unsupported("too few operators on tensors")
     for graph_pass in for_fusion(fallback_random=True):
@@ -195,7 +210,9 @@ class WholeProgram:
         self.conditions = [(read, value) for read, value in world.conditions]
         self.kinds = world.kinds
         self.aliases = world.aliases
-        self.late = [(read, _facts(tensor)) for tensor, read in captured.late]
+        self.late = list(world.inputs.values())
+        self.sizes = SizeChecks(captured.sizes, captured.order)
+        self.opened = captured.sizes
         self.constants = list({id(value): value for _, value in world.reads if isinstance(value, Tensor)}.values())
         self.written = _written(captured.module, self.constants)
         self.grad_mode = captured.execution.grad_enabled
@@ -235,12 +252,10 @@ class WholeProgram:
         for read, value in self.conditions:
             if not same_value(read(arguments), value):
                 return None
-        for read, facts in self.late:
-            tensor = read(arguments)
-            if not isinstance(tensor, Tensor) or _facts(tensor) != facts:
-                return None
-            tensors.append(tensor)
-        if state.grad_enabled and any(tensor.requires_grad for tensor in (*tensors, *self.constants)):
+        tensors += [read(arguments) for read in self.late]
+        if not self.sizes.hold(tensors):
+            return None
+        if state.grad_enabled and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *self.constants)):
             return None
         return tensors if self._may_write(tensors) else None
 
@@ -248,15 +263,17 @@ class WholeProgram:
         """Whether what is written to shares memory with nothing else, and may be written to."""
         if not self.written:
             return True
-        impls = [each._impl for each in (*tensors, *self.constants)]
+        impls = [each._impl if isinstance(each, Tensor) else None for each in (*tensors, *self.constants)]
         for place in self.written:
             impl = impls[place]
             first, last = memory_of(impl)
             if impl.inference and not state.inference:
                 return False
             for other, each in enumerate(impls):
+                if other == place or each is None:
+                    continue
                 low, high = memory_of(each)
-                if other != place and low < last and first < high:
+                if low < last and first < high:
                     return False
         return True
 
@@ -264,11 +281,15 @@ class WholeProgram:
         """The sources of numbers that a call has otherwise than the one that the program was made for."""
         return self.world.changed_sources(arguments)
 
-
-def _facts(tensor: Tensor) -> tuple:
-    impl = tensor._impl
-    is_usual = impl.key_set == CPU_KEYS and impl.device is CPU and not impl.fake
-    return impl.dtype, tuple(impl.sizes), tuple(impl.strides), is_usual
+    def changed_dims(self, arguments: Sequence[object]) -> dict[object, frozenset[int]]:
+        """The dimensions in which a call's state has other sizes than the program was made for."""
+        found = {}
+        for place, read in self.world.inputs.items():
+            tensor = self.opened.inputs.get(place, (None,))[0]
+            value = read(arguments)
+            if isinstance(tensor, Tensor) and isinstance(value, Tensor):
+                found[place] = differing(tensor._impl.sizes, value._impl.sizes)
+        return {place: dims for place, dims in found.items() if dims}
 
 
 def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:

@@ -1,7 +1,7 @@
 """What a capture of scripted code finds outside of itself: arguments, attributes of objects, numbers that may change.
 
 In: the objects among a call's arguments. Out: records of what was read (`reads`, `conditions`), of what native code takes as
-further inputs (`inputs`), and of what it has to put back into objects (`effects`). A capture never changes an object: what its
+further inputs (`inputs`), and of what it has to put back (`written`, `containers`). A capture never changes an object: what its
 code assigns or appends stays here.
 
 Attributes of modules that the code never assigns are constants, under a check that they are the same objects. What it assigns
@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rushlight.compiler.scripted.open_sizes import OpenSizes
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.core.dtype import bool_, float64, int64
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 from rushlight.ops.modes import SuspendModes
 from rushlight.ops.packet import find_packet
@@ -43,6 +45,11 @@ class Attribute:
     name: str
     is_fixed: bool
     read_owner: Callable[[Arguments], ScriptObject]
+
+    @property
+    def place(self) -> tuple:
+        """What it is called among a program's inputs."""
+        return id(self.owner), self.name
 
     def read(self, arguments: Arguments) -> object:
         """Its value at a call."""
@@ -75,13 +82,13 @@ class World:
     """The outside of one capture. `assigned` names the attributes that its code assigns, `changing` the sources of numbers that
     are known to differ from call to call."""
 
-    def __init__(self, arguments: Arguments, assigned: frozenset[str], changing: frozenset[tuple]):
-        self.arguments = arguments
+    def __init__(self, arguments: Arguments, assigned: frozenset[str], changing: frozenset[tuple], sizes: OpenSizes):
+        self.sizes = sizes
         self.assigned = assigned
         self.changing = changing
         self.reads: list[tuple[Attribute, object]] = []
         self.conditions: list[tuple[Reader, object]] = []
-        self.inputs: dict[int, tuple[Tensor, Reader]] = {}
+        self.inputs: dict[tuple, Reader] = {}
         self.numbers: dict[tuple, tuple[Reader, object]] = {}
         self.containers: dict[int, Container] = {}
         self.written: dict[tuple[int, str], Attribute] = {}
@@ -93,7 +100,9 @@ class World:
         self._shadows: dict[int, tuple[object, object]] = {}
         self._symbols: dict[tuple, Symbol] = {}
         self._fixed: set[int] = set()
-        self._places: dict[int, object] = {}
+        self._kept: list[Symbol] = []  # so that their ids stay their own
+        self._constants: set[int] = set()
+        self._fakes: dict[int, tuple[Tensor, Tensor, Reader]] = {}
         for index, value in enumerate(arguments):
             if isinstance(value, ScriptObject):
                 self._admit(value, value.type.is_module, lambda given, index=index: given[index])
@@ -144,9 +153,9 @@ class World:
         if isinstance(value, ScriptObject) and not isinstance(value, ExtensionObject):
             return self._admit(value, self._is_fixed(attribute, value), attribute.read)
         if is_state and isinstance(value, Tensor):
-            return self._input(value, attribute.read)
+            return self._input(attribute.place, value, attribute.read)
         if is_state and isinstance(value, bool | int | float):
-            return self._symbol((id(attribute.owner), attribute.name), value, attribute.read)
+            return self._symbol(attribute.place, value, attribute.read)
         return self._known(attribute, value, is_state)
 
     def _is_fixed(self, attribute: Attribute, value: ScriptObject) -> bool:
@@ -161,7 +170,7 @@ class World:
     def _known(self, attribute: Attribute, value: object, is_state: bool) -> object:
         """A value that every call has to meet again."""
         if isinstance(value, list | dict | tuple):
-            return self._copied(value, attribute.read, is_state)
+            return self._copied(attribute.place, value, attribute.read, is_state)
         if is_state:
             self.conditions.append((attribute.read, value))
         else:
@@ -170,38 +179,44 @@ class World:
         return value
 
     def _note_constant(self, value: object) -> None:
-        if isinstance(value, Tensor) and self._places.setdefault(id(value._impl), "constant") != "constant":
-            raise Unsupported("a parameter that is also state")
+        if isinstance(value, Tensor):
+            self._constants.add(id(value._impl))
+            if id(value._impl) in self._fakes:
+                raise Unsupported("a parameter that is also state")
 
     # Containers
 
-    def _copied(self, value: list | dict | tuple, read: Reader, is_state: bool) -> object:
+    def _copied(self, place: tuple, value: list | dict | tuple, read: Reader, is_state: bool) -> object:
         """A copy of a container, whose elements a call reads, or meets again."""
         found = self._shadows.get(id(value))
         if found is not None:
             return found[1]
         self.kinds.append((read, _shape_of(value)))
         if isinstance(value, dict):
-            made: object = {key: self._element(item, _item_reader(read, key), is_state) for key, item in value.items()}
+            made: object = {
+                key: self._element((*place, key), item, _item_reader(read, key), is_state) for key, item in value.items()
+            }
         else:
-            items = [self._element(item, _item_reader(read, index), is_state) for index, item in enumerate(value)]
+            items = [
+                self._element((*place, index), item, _item_reader(read, index), is_state) for index, item in enumerate(value)
+            ]
             made = items if isinstance(value, list) else _tuple_like(value, items)
         if isinstance(made, list | dict):
             self.containers[id(made)] = Container(made, made.copy(), read)
         self._shadows[id(value)] = (value, made)
         return made
 
-    def _element(self, value: object, read: Reader, is_state: bool) -> object:
+    def _element(self, place: tuple, value: object, read: Reader, is_state: bool) -> object:
         if isinstance(value, Tensor):
-            return self._input(value, read)
+            return self._input(place, value, read)
         if isinstance(value, list | dict | tuple):
-            return self._copied(value, read, is_state)
+            return self._copied(place, value, read, is_state)
         if isinstance(value, ScriptObject):
             if isinstance(value, ExtensionObject):
                 raise Unsupported("a list of packed weights")
             return self._admit(value, False, read)
         if is_state and isinstance(value, bool | int | float):
-            return self._symbol(("element", id(value), len(self._symbols)), value, read)
+            return self._symbol(place, value, read)
         self.conditions.append((read, value))
         return value
 
@@ -221,16 +236,20 @@ class World:
 
     # Inputs and numbers
 
-    def _input(self, value: Tensor, read: Reader) -> Tensor:
-        place = id(value._impl)
-        first = self._places.setdefault(place, read)
-        if first == "constant":
+    def _input(self, place: tuple, value: Tensor, read: Reader) -> Tensor:
+        """The fake tensor for one that native code takes as an input."""
+        key = id(value._impl)
+        if key in self._constants:
             raise Unsupported("a parameter that is also state")
-        if first is not read:
-            self.aliases.append((first, read))
-        else:
-            self.inputs[place] = (value, read)
-        return value
+        if key in self._fakes:
+            _, fake, first = self._fakes[key]
+            if first is not read:
+                self.aliases.append((first, read))
+            return fake
+        fake = state.modes[-1].new_input(value, self.sizes.geometry(place, value), f"state{len(self.inputs)}")
+        self._fakes[key] = (value, fake, read)
+        self.inputs[place] = read
+        return fake
 
     def _symbol(self, source: tuple, value: bool | int | float, read: Reader) -> Symbol:
         if source not in self._symbols:
@@ -244,7 +263,7 @@ class World:
 
     def is_constant(self, value: object) -> bool:
         """Whether a value is a tensor of one element that native code would hold as a constant."""
-        if not isinstance(value, Tensor) or id(value._impl) in self.inputs:
+        if not isinstance(value, Tensor):
             return False
         return not value._impl.fake and value._impl.numel == 1
 
@@ -260,6 +279,7 @@ class World:
         """A number's value, which every call has to meet again."""
         if id(symbol) not in self._fixed:
             self._fixed.add(id(symbol))
+            self._kept.append(symbol)
             self.conditions.append((symbol.read, symbol.value))
         return symbol.value
 
@@ -268,7 +288,20 @@ class World:
         with SuspendModes():
             made = find_packet("aten::scalar_tensor")(symbol.value, dtype=_DTYPES[type(symbol.value)])
         kind, read = made.dtype, symbol.read
-        return self._input(made, lambda given: find_packet("aten::scalar_tensor")(read(given), dtype=kind))
+        place = ("number", len(self.inputs))
+        return self._input(place, made, lambda given: find_packet("aten::scalar_tensor")(read(given), dtype=kind))
+
+    def open_integer(self, symbol: Symbol) -> int:
+        """An int that native code takes as an input, where it is used as a size or index."""
+        place = ("int", *sorted(symbol.sources, key=str), id(symbol))
+        if place in self.sizes.integers:
+            return self.sizes.integers[place]
+        made = self.sizes.integer(place, symbol.value)
+        if type(made) is int:  # 0 and 1 are not left open
+            return self.fixed(symbol)
+        self.inputs[place] = symbol.read
+        self._kept.append(symbol)
+        return state.modes[-1].new_input(made, None, f"int{len(self.inputs)}")
 
     def changed_sources(self, arguments: Arguments) -> set[tuple]:
         """The sources of numbers that are others at a call than they were here."""

@@ -1,11 +1,11 @@
 """The way to native code: a callback that the compiler sets, so that the jit needs not know it.
 
-In: a graph and arguments. Out: what runs it natively for arguments like these, or None.
+In: a graph, arguments, and which dimensions of them are open. Out: what runs it natively for such arguments, or None.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,7 +40,8 @@ class Native(Protocol):
         """How the graph runs now."""
 
 
-NativeCompiler = Callable[[Graph, Sequence[object], str], Native | None]
+NativeCompiler = Callable[[Graph, Sequence[object], str, Mapping[object, frozenset[int]]], Native | None]
+"""Makes native code of a graph, for arguments like these, under a name; it leaves dimensions open, by tensors' order."""
 
 SERVICE = "native code of scripted functions"
 _compiler: NativeCompiler | None = None

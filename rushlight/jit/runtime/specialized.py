@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rushlight.amp.autocast_mode import is_autocast_enabled
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, CPU_KEYS
+from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Graph
@@ -22,7 +23,9 @@ from rushlight.jit.runtime.native import Native, NativeCompiler, native_compiler
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.settings import native_seconds
 
-_MOST_KINDS = 16
+_MOST_KINDS = 16  # of one family, each with sizes of its own
+_SIZES_BEFORE_OPEN = 2  # code for further sizes leaves open what differs
+_MOST_REMEMBERED = 256
 _MOST_MISSES = 64  # in a row
 
 
@@ -73,13 +76,58 @@ def _spec_of_items(values: Sequence[object]) -> tuple | None:
 
 @dataclass
 class _Kind:
-    """What is known for one kind of arguments."""
+    """What is known for one kind of arguments. `family`: it stands for all sizes that arguments of a family have."""
 
     seconds: float = 0.0
     runs: int = 0
     tried: bool = False
     native: Native | None = None
     misses: int = 0
+    family: _Family | None = None
+
+
+@dataclass
+class _Family:
+    """Kinds of arguments that differ in sizes alone: the sizes that were met, and the kind for all others from then on, unless
+    code for open sizes could not be made."""
+
+    met: list[list[tuple]] = field(default_factory=list)
+    kind: _Kind | None = None
+    is_open: bool = True
+
+    def dims(self) -> dict[object, frozenset[int]]:
+        """The dimensions that differed, by the tensors' order among the arguments."""
+        return {place: found for place, rows in enumerate(zip(*self.met, strict=True)) if (found := _differing(rows))}
+
+
+def _differing(rows: Sequence[tuple]) -> frozenset[int]:
+    return frozenset(dim for dim, sizes in enumerate(zip(*rows, strict=True)) if len(set(sizes)) > 1)
+
+
+def _sizes_in(arguments: Sequence[object], unread: frozenset[int]) -> list[tuple]:
+    """The sizes of all tensors among arguments, in order, each tensor once."""
+    found: dict[int, tuple] = {}
+    for place, value in enumerate(arguments):
+        if place not in unread:
+            _add_sizes(value, found)
+    return list(found.values())
+
+
+def _add_sizes(value: object, found: dict[int, tuple]) -> None:
+    if isinstance(value, Tensor):
+        found.setdefault(id(value._impl), value._impl.sizes)
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            _add_sizes(item, found)
+
+
+def _without_sizes(spec: object) -> object:
+    """A spec in which only the number of dimensions is left of sizes and strides."""
+    if not isinstance(spec, tuple):
+        return spec
+    if spec and isinstance(spec[0], dtype):
+        return spec[0], len(spec[1])
+    return tuple(map(_without_sizes, spec))
 
 
 class Specialized:
@@ -102,9 +150,26 @@ class Specialized:
             return None
         kinds = self._kinds_for(arguments)
         found = kinds.get(spec)
-        if found is None and len(kinds) < _MOST_KINDS:
-            found = kinds.setdefault(spec, _Kind())
+        if found is None or (found.family is not None and not found.family.is_open):
+            found = self._new_kind(kinds, spec, arguments)
         return found
+
+    def _new_kind(self, kinds: dict, spec: tuple, arguments: Sequence[object]) -> _Kind | None:
+        """The kind for arguments that were not met before: one of their own, or that of their family."""
+        with self._lock:
+            family = kinds.setdefault(("family", _without_sizes(spec)), _Family())
+            if family.is_open and len(family.met) >= _SIZES_BEFORE_OPEN:
+                if family.kind is None:
+                    family.met.append(_sizes_in(arguments, self._unread))
+                    family.kind = _Kind(family=family)
+                if len(kinds) < _MOST_REMEMBERED:
+                    kinds[spec] = family.kind
+                return family.kind
+            if len(family.met) >= _MOST_KINDS:
+                return None
+            family.met.append(_sizes_in(arguments, self._unread))
+            found = kinds[spec] = _Kind()
+            return found
 
     def _kinds_for(self, arguments: Sequence[object]) -> dict[tuple, _Kind]:
         """Native code of a method takes the attributes of one module for granted: the module keeps it."""
@@ -115,7 +180,8 @@ class Specialized:
 
     def natives(self, arguments: Sequence[object]) -> list[Native]:
         """The native forms that there are for the module among the arguments, or for all arguments."""
-        return [kind.native for kind in self._kinds_for(arguments).values() if kind.native is not None]
+        kinds = [kind for kind in self._kinds_for(arguments).values() if isinstance(kind, _Kind)]
+        return list(dict.fromkeys(kind.native for kind in kinds if kind.native is not None))
 
     def run(self, kind: _Kind, arguments: Sequence[object]) -> list | None:
         """The results of native code, if there is some and it serves. It is made here, by the call after the one that makes it
@@ -146,4 +212,7 @@ class Specialized:
             kind.tried = True
         compiler = self._compiler or native_compiler()
         if compiler is not None:
-            kind.native = compiler(self.graph, arguments, self.name)
+            dims = kind.family.dims() if kind.family is not None else {}
+            kind.native = compiler(self.graph, arguments, self.name, dims)
+            if kind.native is None and kind.family is not None:
+                kind.family.is_open = False
