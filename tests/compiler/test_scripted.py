@@ -158,7 +158,7 @@ def test_the_executor_goes_native_and_back(monkeypatch):
     expected = [programs.decay(x, n) for n in (3, 4, 5, 6)]
     for n, each in zip((3, 4, 5, 6), expected, strict=True):
         torch.testing.assert_close(scripted(x, n), each)
-    kinds = executor_of(scripted._function)._specialized._kinds
+    kinds = executor_of(scripted._function)._specialized._kinds.by_spec
     assert [kind.native is not None for kind in kinds.values()] == [True]
     other = torch.tensor([[0.3, 0.7, -0.1]])
     torch.testing.assert_close(scripted(other, 3), programs.decay(other, 3))
@@ -216,7 +216,7 @@ def test_traced_modules_become_one_graph(monkeypatch):
             x = torch.randn(size, 3)
             torch.testing.assert_close(traced(x), model(x))
             model[0].weight.mul_(0.9)
-    kinds = traced._c.kept_for(executor_of(traced._method("forward")._function)._specialized)
+    kinds = executor_of(traced._method("forward")._function)._specialized._kinds_for([traced._c]).by_spec
     assert sum(kind.native is not None for kind in kinds.values()) == 2
     x = torch.randn(2, 3)
     traced(x).sum().backward()

@@ -119,7 +119,7 @@ def test_values_that_are_taken_for_granted(monkeypatch):
     scripted, x = torch.jit.script(programs.by_name), torch.tensor([1.0, -2.0])
     for mode in ("add", "halve", "", "add", "halve", "other") * 3:
         torch.testing.assert_close(scripted(x, mode, 3), programs.by_name(x, mode, 3))
-    (kind,) = executor_of(scripted._function)._specialized._kinds.values()
+    (kind,) = executor_of(scripted._function)._specialized._kinds.by_spec.values()
     assert len(kind.native.programs) > 1
     scripted = torch.jit.script(programs.by_sizes)
     for n, k in ((2, 1), (3, 1), (3, 2)) * 4:
@@ -237,7 +237,7 @@ def test_buffers_of_modules_are_written_to(monkeypatch):
         for _ in range(5):
             torch.testing.assert_close(scripted(x), eager(x))
             torch.testing.assert_close(scripted.mean, eager.mean)
-    kinds = scripted._c.kept_for(executor_of(scripted._method("forward")._function)._specialized)
+    kinds = executor_of(scripted._method("forward")._function)._specialized._kinds_for([scripted._c]).by_spec
     assert [kind.native is not None for kind in kinds.values()] == [True]
     with torch.no_grad():
         torch.testing.assert_close(scripted(eager.mean.expand(4, 3)), eager(eager.mean.clone().expand(4, 3)))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from rushlight.jit.function import Function
 from rushlight.jit.types.kinds import ClassType
 
+Kept = TypeVar("Kept")
 Runner = Callable[[Function, list], object]
 _runner: list[Runner] = []
 
@@ -31,12 +33,12 @@ class ScriptObject:
     def __init__(self, kind: ClassType):
         self.type = kind
         self.slots: dict[str, object] = {}
-        self._kept: dict[object, dict] = {}
+        self._kept: dict[object, object] = {}
 
-    def kept_for(self, holder: object) -> dict:
-        """A dict of this object's, for what `holder` makes that is right for this object alone, and goes with it."""
+    def kept_for(self, holder: object, make: Callable[[], Kept]) -> Kept:
+        """What `holder` keeps that is right for this object alone, and goes with it; made when it is first asked for."""
         found = self._kept.get(holder)
-        return self._kept.setdefault(holder, {}) if found is None else found
+        return self._kept.setdefault(holder, make()) if found is None else found
 
     def call(self, name: str, *arguments: object) -> object:
         """Call one of its scripted methods. RuntimeError where it has none of the name."""

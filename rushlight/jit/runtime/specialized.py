@@ -100,6 +100,14 @@ class _Family:
         return {place: found for place, rows in enumerate(zip(*self.met, strict=True)) if (found := _differing(rows))}
 
 
+@dataclass
+class _Kinds:
+    """All kinds that were met, by spec, and the families that they belong to."""
+
+    by_spec: dict[tuple, _Kind] = field(default_factory=dict)
+    families: dict[object, _Family] = field(default_factory=dict)
+
+
 def _differing(rows: Sequence[tuple]) -> frozenset[int]:
     return frozenset(dim for dim, sizes in enumerate(zip(*rows, strict=True)) if len(set(sizes)) > 1)
 
@@ -140,7 +148,7 @@ class Specialized:
         self.name = name
         self._compiler = compile
         self._unread = unread
-        self._kinds: dict[tuple, _Kind] = {}
+        self._kinds = _Kinds()
         self._lock = threading.Lock()
 
     def kind_of(self, arguments: Sequence[object]) -> _Kind | None:
@@ -149,38 +157,38 @@ class Specialized:
         if spec is None:
             return None
         kinds = self._kinds_for(arguments)
-        found = kinds.get(spec)
+        found = kinds.by_spec.get(spec)
         if found is None or (found.family is not None and not found.family.is_open):
             found = self._new_kind(kinds, spec, arguments)
         return found
 
-    def _new_kind(self, kinds: dict, spec: tuple, arguments: Sequence[object]) -> _Kind | None:
+    def _new_kind(self, kinds: _Kinds, spec: tuple, arguments: Sequence[object]) -> _Kind | None:
         """The kind for arguments that were not met before: one of their own, or that of their family."""
         with self._lock:
-            family = kinds.setdefault(("family", _without_sizes(spec)), _Family())
+            family = kinds.families.setdefault(_without_sizes(spec), _Family())
             if family.is_open and len(family.met) >= _SIZES_BEFORE_OPEN:
                 if family.kind is None:
                     family.met.append(_sizes_in(arguments, self._unread))
                     family.kind = _Kind(family=family)
-                if len(kinds) < _MOST_REMEMBERED:
-                    kinds[spec] = family.kind
+                if len(kinds.by_spec) < _MOST_REMEMBERED:
+                    kinds.by_spec[spec] = family.kind
                 return family.kind
             if len(family.met) >= _MOST_KINDS:
                 return None
             family.met.append(_sizes_in(arguments, self._unread))
-            found = kinds[spec] = _Kind()
+            found = kinds.by_spec[spec] = _Kind()
             return found
 
-    def _kinds_for(self, arguments: Sequence[object]) -> dict[tuple, _Kind]:
+    def _kinds_for(self, arguments: Sequence[object]) -> _Kinds:
         """Native code of a method takes the attributes of one module for granted: the module keeps it."""
         owner = arguments[0] if arguments else None
         if isinstance(owner, ScriptObject) and owner.type.is_module:
-            return owner.kept_for(self)
+            return owner.kept_for(self, _Kinds)
         return self._kinds
 
     def natives(self, arguments: Sequence[object]) -> list[Native]:
         """The native forms that there are for the module among the arguments, or for all arguments."""
-        kinds = [kind for kind in self._kinds_for(arguments).values() if isinstance(kind, _Kind)]
+        kinds = self._kinds_for(arguments).by_spec.values()
         return list(dict.fromkeys(kind.native for kind in kinds if kind.native is not None))
 
     def run(self, kind: _Kind, arguments: Sequence[object]) -> list | None:
