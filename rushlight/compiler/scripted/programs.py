@@ -44,6 +44,8 @@ class Programs:
     dimensions of tensors that do.
     """
 
+    is_whole = True
+
     def __init__(self, graph: Graph, name: str, settings: Settings, owns_lists: bool = True, dims: Dims = _ALL_FIXED):
         self.graph = graph
         self.dims: dict[object, frozenset[int]] = dict(dims)

@@ -137,6 +137,8 @@ class Segmented:
     """The segments of a graph, in order. It begins with one, or with those that a first cut leaves. `seconds`, where it is set,
     adds up how long each segment takes."""
 
+    is_whole = False
+
     def __init__(self, graph: Graph, name: str, settings: Settings, cut: Cut | None = None):
         self.graph = graph
         self.name = name

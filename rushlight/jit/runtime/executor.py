@@ -42,6 +42,8 @@ class ExecutionPlan:
 class SimpleExecutor:
     """Runs a function by one plan, which assumes nothing about the arguments; by native code where it has been made."""
 
+    only_whole = False
+
     def __init__(self, function: Function):
         self.function = function
         self._plan: ExecutionPlan | None = None
@@ -53,7 +55,7 @@ class SimpleExecutor:
             with _lock:
                 if self._plan is None:
                     graph = self._prepared()
-                    self._specialized = Specialized(graph, self.function.short_name)
+                    self._specialized = Specialized(graph, self.function.short_name, only_whole=self.only_whole)
                     self._plan = ExecutionPlan(graph, Code(graph, self.function.name))
         return self._plan
 
@@ -102,8 +104,10 @@ class ProfilingExecutor(SimpleExecutor):
     """Watches the first runs of a function, and runs the others by a plan for tensors like those that it saw.
 
     `depth` says for how many kinds of tensors, one after another, there may be plans: what the first does not fit goes to a
-    fallback function with a profiling executor of its own, of one less.
+    fallback function with a profiling executor of its own, of one less. Parts of a function become native as groups of its plan.
     """
+
+    only_whole = True
 
     def __init__(self, function: Function, depth: int):
         super().__init__(function)

@@ -28,7 +28,9 @@ class Part:
 
 
 class Native(Protocol):
-    """A graph's native form."""
+    """A graph's native form. `is_whole`: no part of it is interpreted."""
+
+    is_whole: bool
 
     def __call__(self, arguments: Sequence[object]) -> list | None:
         """The graph's results for a function's arguments; None where the interpreter has to run them."""

@@ -1,6 +1,7 @@
 """Native forms of a graph, one for each kind of arguments, made for what has taken the interpreter long enough.
 
-A `compile` that is given makes them instead of the compiler that was set for all (`native.py`).
+A `compile` that is given makes them instead of the compiler that was set for all (`native.py`). `only_whole`: no native form
+that leaves parts to the interpreter.
 
 In: arguments, and how long the interpreter took for such. Out: the results of native code, or None where the interpreter has
 to run. Arguments of one kind have the same dtypes, sizes and strides of tensors, and the same types otherwise.
@@ -142,12 +143,14 @@ class Specialized:
     """The native forms of one graph. Threads may ask at the same time; one of them compiles, the others go on without."""
 
     def __init__(
-        self, graph: Graph, name: str, compile: NativeCompiler | None = None, unread: frozenset[int] = frozenset()
+        self, graph: Graph, name: str, compile: NativeCompiler | None = None, unread: frozenset[int] = frozenset(),
+        only_whole: bool = False,
     ):  # fmt: skip
         self.graph = graph
         self.name = name
         self._compiler = compile
         self._unread = unread
+        self._only_whole = only_whole
         self._kinds = _Kinds()
         self._lock = threading.Lock()
 
@@ -221,6 +224,7 @@ class Specialized:
         compiler = self._compiler or native_compiler()
         if compiler is not None:
             dims = kind.family.dims() if kind.family is not None else {}
-            kind.native = compiler(self.graph, arguments, self.name, dims)
+            made = compiler(self.graph, arguments, self.name, dims)
+            kind.native = None if made is None or (self._only_whole and not made.is_whole) else made
             if kind.native is None and kind.family is not None:
                 kind.family.is_open = False

@@ -112,7 +112,7 @@ def test_groups_run_natively(monkeypatch):
     monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
     asked = []
 
-    def compiler(graph, arguments, name):
+    def compiler(graph, arguments, name, dims):
         made = native_compiler()(graph, arguments, name)
         asked.append((graph, name, made is not None))
         return made
