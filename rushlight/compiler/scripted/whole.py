@@ -88,7 +88,7 @@ class _Inputs:
             if isinstance(leaf, Tensor) and first.setdefault(id(leaf._impl), index) == index
         ]  # fmt: skip
         self.leaves = leaves
-        self.count = sum(isinstance(leaf, Tensor) for leaf in leaves)
+        self.tensors = [index for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
         numbers = _numbers_outside(self.given)
         self.fixed = [
             (index, leaf) for index, leaf in enumerate(leaves) if not isinstance(leaf, Tensor) and index not in numbers
@@ -108,13 +108,9 @@ class _Inputs:
             if not same_value(leaves[index], value):
                 return None
         tensors = [leaves[index] for index in self.distinct]
-        if self.count > 1 and not self._are_distinct(leaves):
+        if len(self.tensors) > 1 and not self._are_distinct(leaves):
             return None
         return tensors
-
-    def tensors(self) -> list[tuple[int, Tensor]]:
-        """The tensors that are inputs, with their places among the leaves."""
-        return [(index, self.leaves[index]) for index in self.distinct]
 
     def _are_distinct(self, leaves: list) -> bool:
         return len(self.distinct) == len({id(leaf._impl) for leaf in leaves if isinstance(leaf, Tensor)})
@@ -145,12 +141,13 @@ class Captured:
         self.execution = Execution(self.world, wish.budget)
         self.makers: list[Maker] = []
         opened: list[Geometry | None] = [None] * len(self.inputs.leaves)
-        for ordinal, (index, leaf) in enumerate(self.inputs.tensors()):
-            opened[index] = self.sizes.geometry(ordinal, leaf)
+        for place, index in enumerate(self.inputs.tensors):
+            if index in self.inputs.distinct:
+                opened[index] = self.sizes.geometry(place, self.inputs.leaves[index])
         with no_grad():
             found = capture(lambda *given: self._run(graph, arguments, given), self.inputs.given, open_leaves=opened)
         self.module: GraphModule = as_last_inputs(found.module, ())  # those met on the way stand behind the others
-        self.order = [*range(len(self.inputs.distinct)), *self.world.inputs]
+        self.order = [*map(self.inputs.tensors.index, self.inputs.distinct), *self.world.inputs]
 
     def _run(self, graph: Graph, arguments: Sequence[object], given: Sequence[object]) -> tuple:
         values = list(arguments)
@@ -232,11 +229,12 @@ class WholeProgram:
                 raise
             return None
         call = Call(outputs, arguments)
+        results = [make(call) for make in self.makers]  # which may read what the effects change
         if self.effects is not None:
             self.effects.apply(call)
         if self.grad_mode is not state.grad_enabled:
             set_grad_enabled(self.grad_mode)
-        return [make(call) for make in self.makers]
+        return results
 
     def _fitting(self, arguments: Sequence[object]) -> list[Tensor] | None:
         """The tensors that native code takes, if the program is right for a call; else None."""

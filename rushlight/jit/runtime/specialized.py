@@ -114,17 +114,17 @@ def _differing(rows: Sequence[tuple]) -> frozenset[int]:
 
 
 def _sizes_in(arguments: Sequence[object], unread: frozenset[int]) -> list[tuple]:
-    """The sizes of all tensors among arguments, in order, each tensor once."""
-    found: dict[int, tuple] = {}
+    """The sizes of all tensors among arguments, in order."""
+    found: list[tuple] = []
     for place, value in enumerate(arguments):
         if place not in unread:
             _add_sizes(value, found)
-    return list(found.values())
+    return found
 
 
-def _add_sizes(value: object, found: dict[int, tuple]) -> None:
+def _add_sizes(value: object, found: list[tuple]) -> None:
     if isinstance(value, Tensor):
-        found.setdefault(id(value._impl), value._impl.sizes)
+        found.append(value._impl.sizes)
     elif isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
             _add_sizes(item, found)
