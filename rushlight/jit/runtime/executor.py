@@ -104,7 +104,8 @@ class ProfilingExecutor(SimpleExecutor):
     """Watches the first runs of a function, and runs the others by a plan for tensors like those that it saw.
 
     `depth` says for how many kinds of tensors, one after another, there may be plans: what the first does not fit goes to a
-    fallback function with a profiling executor of its own, of one less. Parts of a function become native as groups of its plan.
+    fallback function with a profiling executor of its own, of one less. Parts of a function become native as groups of its
+    plan.
     """
 
     only_whole = True
