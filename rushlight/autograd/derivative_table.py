@@ -1,8 +1,9 @@
 """The derivative table: for each differentiable operator, formulas from the gradient of its outputs to those of its inputs.
 
 A formula's parameters say what it needs, by name: `grad`, `grads`, inputs by schema name, `result`, `result0`, `result1`,
-`<input>_sizes`, `<input>_dtype`, `<input>_geometry` (sizes, strides and storage offset), and `needs`. A tensor is saved for
-the backward pass only where a formula whose gradient is wanted names it.
+`<input>_sizes`, `<input>_dtype`, `<input>_geometry` (sizes, strides and storage offset), `<input>_unchecked` (which may be
+written to before the backward), and `needs`. A tensor is saved for the backward pass only where a formula whose gradient is
+wanted names it.
 """
 
 from __future__ import annotations

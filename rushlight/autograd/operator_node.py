@@ -81,6 +81,7 @@ _FACTS = {
     "sizes": _sizes,
     "dtype": lambda value: getattr(value, "dtype", None),
     "geometry": lambda value: geometry_of(value._impl),
+    "unchecked": lambda value: value,
 }
 
 

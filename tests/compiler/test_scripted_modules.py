@@ -326,3 +326,42 @@ def test_saved_and_loaded_modules_run_alike(tmp_path):
             arguments = modules.CASES[modules.Recurrent](call)
             torch.testing.assert_close(loaded(*arguments), eager(*arguments))
     assert natives(loaded)
+
+
+class Trained(nn.Module):
+    """A net in training: running statistics, a part without gradients, a state with a history."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Linear(6, 4)
+        self.state, self.carries = torch.zeros(4), True
+
+    def forward(self, x):
+        y = self.norm(self.first(x)).relu()
+        y = y + y.detach() * 0.5
+        z = self.second(y) + self.state
+        if self.carries:
+            self.state = z.mean(0) * 0.5
+        return torch.softmax(z, -1)
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_gradients(asks):
+    torch.manual_seed(0)
+    eager = Trained()
+    scripted = torch.jit.script(copy.deepcopy(eager))
+    for _ in range(3):  # backward through two calls each
+        total = []
+        for made in (eager, scripted):
+            made.zero_grad()
+            made.state = torch.zeros(4)
+        given = [torch.randn(5, 4, requires_grad=asks) for _ in range(2)]
+        for made in (eager, scripted):
+            loss = sum((made(x) ** 2).sum() for x in given)
+            loss.backward()
+            total.append((loss.detach(), [x.grad for x in given], [each.grad for each in made.parameters()]))
+            for x in given:
+                x.grad = None
+        torch.testing.assert_close(total[1], total[0])
+        torch.testing.assert_close(scripted.norm.running_var, eager.norm.running_var)
+    assert natives(scripted)

@@ -96,7 +96,16 @@ def _batch_norm(
     )
 
 
-derivative("native_batch_norm", ("input", "weight", "bias"), _batch_norm, non_differentiable_outputs=(1, 2))
+def _batch_norm_in_training(
+    grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
+):  # fmt: skip
+    """Later calls write to the running statistics, which the backward of training does not read."""
+    return _batch_norm(
+        grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
+    )
+
+
+derivative("native_batch_norm", ("input", "weight", "bias"), _batch_norm_in_training, non_differentiable_outputs=(1, 2))
 
 
 def _batch_norm_no_training(grad, input, weight, running_mean, running_var, result1, result2, eps, needs):

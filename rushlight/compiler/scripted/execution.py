@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rushlight.compiler.scripted.recorder import Recorder
 from rushlight.compiler.scripted.regions import Known, Unsupported, run_nodes
 from rushlight.compiler.scripted.scalars import READS
 from rushlight.compiler.scripted.typed import Number, takes_number
@@ -58,10 +59,11 @@ class Budget:
 
 
 class Execution:
-    """One run of a graph."""
+    """One run of a graph. The recorder, if there is one, notes what is called."""
 
-    def __init__(self, world: World, budget: Budget):
+    def __init__(self, world: World, budget: Budget, recorder: Recorder | None):
         self.world = world
+        self.recorder = recorder
         self.budget = budget
         self.grad_enabled = state.grad_enabled
         self.depth = 0
@@ -127,6 +129,8 @@ class Execution:
         given = [self._given(node, place, each) for place, each in enumerate(arguments)]
         local = dict(zip(node.inputs, given, strict=True))
         run_nodes([node], local)
+        if self.recorder is not None:
+            self.recorder.call(node, given, [local[value] for value in node.outputs])
         for value in node.outputs:
             values[value] = local[value]
 
@@ -241,6 +245,8 @@ class Execution:
         self._call(manager.type.find_method(name), arguments, node, values)
 
     def _set_grad_mode(self, node: Node, values: dict[Value, object]) -> None:
+        if self.recorder is not None:
+            raise Unsupported("a change of the grad mode where gradients are needed")
         self.grad_enabled = bool(self._concrete(self._value(node.input(), values)))
         values.update(dict.fromkeys(node.outputs))
 

@@ -8,7 +8,7 @@ on values. Where a node stands in the way of both, the graph is cut around it (`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
@@ -17,11 +17,8 @@ from rushlight.compiler.scripted.programs import Programs, guarded
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.segments import Segmented
 from rushlight.compiler.settings import Settings, configured, from_environment
-from rushlight.core.tensor import Tensor
-from rushlight.core.thread_state import state
-from rushlight.jit.ir.graph import Graph, Value
+from rushlight.jit.ir.graph import Graph
 from rushlight.jit.runtime.native import Native, set_native_compiler
-from rushlight.jit.runtime.objects import ScriptObject
 
 
 def compile_native(graph: Graph, arguments: Sequence[object], name: str, dims: Dims | None = None) -> Native | None:
@@ -35,8 +32,6 @@ def compile_native(graph: Graph, arguments: Sequence[object], name: str, dims: D
 def _compile(
     graph: Graph, arguments: Sequence[object], name: str, dims: Dims, settings: Settings, log: StageLog
 ) -> Native:  # fmt: skip
-    if state.grad_enabled and any(_needs_grad(value) for value in attributes_of(graph, arguments)):
-        raise Unsupported("gradients are needed")
     if any(node.kind.startswith("quantized::") for node in graph.all_nodes()):
         raise Unsupported("operators on quantized tensors")
     programs = Programs(graph, name, settings, dims=dims)
@@ -45,19 +40,6 @@ def _compile(
     except Cut as cut:
         return Segmented(graph, name, settings, cut)
     return programs
-
-
-def attributes_of(graph: Graph, arguments: Sequence[object]) -> Iterator[object]:
-    """What the attributes that a graph reads are now."""
-    found: dict[Value, object] = dict(zip(graph.inputs, arguments, strict=True))
-    for node in graph.all_nodes():
-        if node.kind == "prim::GetAttr" and isinstance(found.get(node.input()), ScriptObject):
-            found[node.output] = found[node.input()].slots[node["name"]]
-            yield found[node.output]
-
-
-def _needs_grad(value: object) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad
 
 
 set_native_compiler(compile_native)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from rushlight.compiler.logs import StageLog
@@ -18,11 +18,14 @@ from rushlight.compiler.scripted.structured_program import NativeProgram, compil
 from rushlight.compiler.scripted.whole import UNFIT, WholeProgram, Wish, compile_whole
 from rushlight.compiler.settings import Settings
 from rushlight.core.symbolic import UnguardedSizeError
+from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError
+from rushlight.core.thread_state import state
 from rushlight.inductor.build import BuildError, CompilerMissing
 from rushlight.inductor.sizes import UnsupportedSize
-from rushlight.jit.ir.graph import Graph
+from rushlight.jit.ir.graph import Graph, Value
 from rushlight.jit.runtime.native import Part
+from rushlight.jit.runtime.objects import ScriptObject
 
 NOT_NATIVE = (
     Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError,
@@ -101,6 +104,8 @@ class Programs:
     def make(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
         """A program for arguments. Cut says which node stands in the way of one for the whole graph."""
         small = Budget(_ROUNDS, _NODES, open_loops=False)
+        if needs_gradients(self.graph, arguments):
+            return self._whole(arguments, Budget(_MOST_ROUNDS, _MOST_NODES, open_loops=True), log)
         try:
             return self._whole(arguments, small, log)
         except NOT_NATIVE as error:
@@ -116,7 +121,29 @@ class Programs:
         raise reason
 
     def _whole(self, arguments: Sequence[object], budget: Budget, log: StageLog) -> WholeProgram:
-        return compile_whole(self.graph, arguments, Wish(self.changing, self.dims, budget), self.settings, log)
+        gradients = needs_gradients(self.graph, arguments)
+        dims = {} if gradients else self.dims
+        return compile_whole(self.graph, arguments, Wish(self.changing, dims, gradients, budget), self.settings, log)
+
+
+def needs_gradients(graph: Graph, arguments: Sequence[object]) -> bool:
+    """Whether results for such arguments are to be differentiated."""
+    return state.grad_enabled and any(map(_asks, (*arguments, *_attributes_of(graph, arguments))))
+
+
+def _asks(value: object) -> bool:
+    if isinstance(value, list | tuple | dict):
+        return any(map(_asks, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+def _attributes_of(graph: Graph, arguments: Sequence[object]) -> Iterator[object]:
+    """What the attributes that a graph reads are now."""
+    found: dict[Value, object] = dict(zip(graph.inputs, arguments, strict=True))
+    for node in graph.all_nodes():
+        if node.kind == "prim::GetAttr" and isinstance(found.get(node.input()), ScriptObject):
+            found[node.output] = found[node.input()].slots[node["name"]]
+            yield found[node.output]
 
 
 def _check_size(graph: Graph) -> None:

@@ -17,8 +17,10 @@ from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.scripted.execution import Budget, Execution
 from rushlight.compiler.scripted.extraction import append_only
 from rushlight.compiler.scripted.open_sizes import Dims, OpenSizes, SizeChecks, differing
+from rushlight.compiler.scripted.recorder import Recorder
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.results import Call, Effects, Maker, Results
+from rushlight.compiler.scripted.training import compile_training
 from rushlight.compiler.scripted.world import World, entry_of, has_kind, same_value
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
@@ -135,10 +137,11 @@ class Captured:
 
     def __init__(self, graph: Graph, arguments: Sequence[object], wish: Wish):
         self.sizes = OpenSizes(wish.dims)
-        self.world = World(arguments, assigned_names(graph), wish.changing, self.sizes)
+        self.recorder = Recorder() if wish.gradients else None
+        self.world = World(arguments, assigned_names(graph), wish.changing, self.sizes, self.recorder)
         self.unread = append_only(graph)
         self.inputs = _Inputs(arguments, self.unread)
-        self.execution = Execution(self.world, wish.budget)
+        self.execution = Execution(self.world, wish.budget, self.recorder)
         self.makers: list[Maker] = []
         opened: list[Geometry | None] = [None] * len(self.inputs.leaves)
         for place, index in enumerate(self.inputs.tensors):
@@ -149,8 +152,17 @@ class Captured:
         self.module: GraphModule = as_last_inputs(found.module, ())  # those met on the way stand behind the others
         self.order = [*map(self.inputs.tensors.index, self.inputs.distinct), *self.world.inputs]
 
+    def first_inputs(self, arguments: Sequence[object]) -> list[Tensor | int]:
+        """The compiled graph's inputs for the arguments of the capture."""
+        late = [read(arguments) for read in self.world.inputs.values()]
+        return [*(self.inputs.leaves[index] for index in self.inputs.distinct), *late]
+
     def _run(self, graph: Graph, arguments: Sequence[object], given: Sequence[object]) -> tuple:
         values = list(arguments)
+        if self.recorder is not None:
+            leaves = tree_flatten(given)[0]
+            for index in self.inputs.distinct:
+                self.recorder.input(leaves[index])
         for index, value in zip(self.inputs.positions, given, strict=True):
             if isinstance(value, bool | int | float):
                 value = self.world.argument_number(index, value)
@@ -163,16 +175,18 @@ class Captured:
         results = Results(self.world)
         self.makers = [results.maker(value) for value in outputs]
         self.effects = Effects(self.world, results)
+        self.outputs = results.outputs
         return tuple(results.outputs)
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How a program is to be made: which numbers and dimensions are known to differ from call to call, and how large it may
-    become."""
+    """How a program is to be made: which numbers and dimensions are known to differ from call to call, whether its results are
+    to be differentiated, and how large it may become."""
 
     changing: frozenset[tuple]
     dims: Dims
+    gradients: bool
     budget: Budget
 
 
@@ -184,19 +198,23 @@ def compile_whole(
     captured = Captured(graph, arguments, wish)
     if captured.execution.tensor_nodes < _FEWEST:
         raise Unsupported("too few operators on tensors")
+    if wish.gradients:
+        inputs = captured.first_inputs(arguments)
+        native = compile_training(captured.recorder.module(captured.outputs), inputs, settings, log)
+        return WholeProgram(native, captured, inputs)
     for graph_pass in for_fusion(fallback_random=True):
         graph_pass(captured.module)
     if captured.module.meta.get("keep_eager"):
         raise Unsupported(captured.module.meta["keep_eager"])
     log("graph", lambda: captured.module.print_readable(print_output=False))
     native = compile_fx(captured.module, Options(settings.threads or get_num_threads(), settings.debug_cpp), log)
-    return WholeProgram(native, captured)
+    return WholeProgram(native, captured, captured.first_inputs(arguments))
 
 
 class WholeProgram:
     """A compiled graph as the executor calls it."""
 
-    def __init__(self, native: Callable[..., tuple], captured: Captured):
+    def __init__(self, native: Callable[..., tuple], captured: Captured, first: Sequence[Tensor | int]):
         world = captured.world
         self.native = native
         self.world = world
@@ -213,6 +231,7 @@ class WholeProgram:
         self.constants = list({id(value): value for _, value in world.reads if isinstance(value, Tensor)}.values())
         self.written = _written(captured.module, self.constants)
         self.grad_mode = captured.execution.grad_enabled
+        self.asking = None if captured.recorder is None else _asking((*first, *self.constants))
 
     def attempt(self, arguments: Sequence[object]) -> object:
         """The results for a call's arguments, None where the interpreter has to run; UNFIT where the call is not one that the
@@ -253,9 +272,14 @@ class WholeProgram:
         tensors += [read(arguments) for read in self.late]
         if not self.sizes.hold(tensors):
             return None
-        if state.grad_enabled and any(isinstance(each, Tensor) and each.requires_grad for each in (*tensors, *self.constants)):
+        if state.grad_enabled and not self._asks_as_before(tensors):
             return None
         return tensors if self._may_write(tensors) else None
+
+    def _asks_as_before(self, tensors: list[Tensor]) -> bool:
+        """Whether the gradients that are needed are those which the program gives."""
+        asking = _asking((*tensors, *self.constants))
+        return not any(asking) if self.asking is None else asking == self.asking
 
     def _may_write(self, tensors: list[Tensor]) -> bool:
         """Whether what is written to shares memory with nothing else, and may be written to."""
@@ -288,6 +312,10 @@ class WholeProgram:
             if isinstance(tensor, Tensor) and isinstance(value, Tensor):
                 found[place] = differing(tensor._impl.sizes, value._impl.sizes)
         return {place: dims for place, dims in found.items() if dims}
+
+
+def _asking(values: Iterable[object]) -> list[bool]:
+    return [isinstance(value, Tensor) and value.requires_grad for value in values]
 
 
 def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rushlight.compiler.scripted.open_sizes import OpenSizes
+from rushlight.compiler.scripted.recorder import Recorder
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.core.dtype import bool_, float64, int64
 from rushlight.core.tensor import Tensor
@@ -82,8 +83,12 @@ class World:
     """The outside of one capture. `assigned` names the attributes that its code assigns, `changing` the sources of numbers that
     are known to differ from call to call."""
 
-    def __init__(self, arguments: Arguments, assigned: frozenset[str], changing: frozenset[tuple], sizes: OpenSizes):
+    def __init__(
+        self, arguments: Arguments, assigned: frozenset[str], changing: frozenset[tuple], sizes: OpenSizes,
+        recorder: Recorder | None,
+    ):  # fmt: skip
         self.sizes = sizes
+        self.recorder = recorder
         self.assigned = assigned
         self.changing = changing
         self.reads: list[tuple[Attribute, object]] = []
@@ -247,6 +252,8 @@ class World:
                 self.aliases.append((first, read))
             return fake
         fake = state.modes[-1].new_input(value, self.sizes.geometry(place, value), f"state{len(self.inputs)}")
+        if self.recorder is not None:
+            self.recorder.input(fake)
         self._fakes[key] = (value, fake, read)
         self.inputs[place] = read
         return fake

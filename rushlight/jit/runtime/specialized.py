@@ -31,8 +31,8 @@ _MOST_MISSES = 64  # in a row
 
 
 def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -> tuple | None:
-    """What kind of arguments these are; None for kinds that have no native form, as where gradients are needed. What is in the
-    lists at the places `unread` does not matter."""
+    """What kind of arguments these are; None for kinds that have no native form. What is in the lists at the places `unread`
+    does not matter."""
     if state.modes or state.include & ~AUTOGRAD_BITS or is_autocast_enabled("cpu"):
         return None
     parts: list[object] = [state.grad_enabled]
@@ -43,10 +43,8 @@ def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -
             impl = value._impl
             if impl.key_set != CPU_KEYS or impl.device is not CPU or impl.fake:
                 return None
-            needs_grad = state.grad_enabled and impl.requires_grad
-            if needs_grad:
-                return None
-            parts.append((impl.dtype, impl.sizes, impl.strides))
+            asks = state.grad_enabled and impl.requires_grad
+            parts.append((impl.dtype, impl.sizes, impl.strides, asks) if asks else (impl.dtype, impl.sizes, impl.strides))
         elif isinstance(value, bool | int | float | str | type(None)):
             parts.append(type(value))
         elif isinstance(value, list | tuple):
@@ -135,7 +133,7 @@ def _without_sizes(spec: object) -> object:
     if not isinstance(spec, tuple):
         return spec
     if spec and isinstance(spec[0], dtype):
-        return spec[0], len(spec[1])
+        return spec[0], len(spec[1]), spec[3:]
     return tuple(map(_without_sizes, spec))
 
 

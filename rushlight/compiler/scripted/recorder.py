@@ -1,0 +1,104 @@
+"""A graph of the operators that an execution calls, above autograd: what is traced again where gradients are needed.
+
+In: nodes of a jit graph as they are run, with the fake tensors that go in and come out. Out: a GraphModule of calls of these
+nodes over the same inputs. Stage: beside a capture of aten operators, which no longer tells `detach` and how composites are
+differentiated.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+
+from rushlight.compiler.scripted.regions import Unsupported, run_nodes
+from rushlight.core.tensor import Tensor
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.jit.ir.graph import Node as JitNode
+
+
+class Recorder:
+    """Notes calls. `inputs` are the fake tensors of the graph's inputs, in order."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.attributes: dict[str, Tensor] = {}
+        self._nodes: dict[int, Node] = {}
+        self._kept: list[Tensor] = []
+
+    def input(self, fake: Tensor) -> None:
+        """Note an input, behind those that there are."""
+        places = [node for node in self.graph.nodes if node.op == "placeholder"]
+        if places:
+            with self.graph.inserting_after(places[-1]):
+                self._know(fake, self.graph.placeholder(f"input{len(places)}"))
+        else:
+            self._know(fake, self.graph.placeholder("input0"))
+
+    def _know(self, tensor: Tensor, node: Node) -> None:
+        self._nodes[id(tensor._impl)] = node
+        self._kept.append(tensor)
+        node.meta["val"] = node.meta["example_value"] = tensor
+
+    def call(self, node: JitNode, arguments: Sequence[object], results: Sequence[object]) -> None:
+        """Note that a node was run."""
+        if not any(_tensors(arguments)) and not any(_tensors(results)):
+            return
+        made = self.graph.call_function(_caller(node), tuple(map(self._argument, arguments)))
+        for index, result in enumerate(results):
+            self._result(result, self.graph.call_function(operator.getitem, (made, index)))
+
+    def _result(self, result: object, node: Node) -> None:
+        if isinstance(result, Tensor):
+            self._know(result, node)
+        elif isinstance(result, list | tuple):
+            for index, item in enumerate(result):
+                if any(_tensors([item])):
+                    self._result(item, self.graph.call_function(operator.getitem, (node, index)))
+
+    def _argument(self, value: object) -> object:
+        if isinstance(value, Tensor):
+            return self._nodes.get(id(value._impl)) or self._attribute(value)
+        if isinstance(value, list | tuple):
+            items = [self._argument(item) for item in value]
+            return items if isinstance(value, list) else tuple(items)
+        if isinstance(value, dict) and any(_tensors([value])):
+            raise Unsupported("a dict of tensors where gradients are needed")
+        return value
+
+    def _attribute(self, value: Tensor) -> Node:
+        if value._impl.fake:
+            raise Unsupported("a tensor of unknown origin where gradients are needed")
+        name = f"attribute{len(self.attributes)}"
+        self.attributes[name] = value
+        node = self.graph.get_attr(name)
+        self._know(value, node)
+        return node
+
+    def module(self, outputs: Sequence[Tensor]) -> GraphModule:
+        """The graph with these results."""
+        self.graph.output(tuple(map(self._argument, outputs)))
+        return GraphModule(self.attributes, self.graph)
+
+
+def _tensors(values: Sequence[object]):
+    for value in values:
+        if isinstance(value, Tensor):
+            yield True
+        elif isinstance(value, list | tuple):
+            yield from _tensors(value)
+        elif isinstance(value, dict):
+            yield from _tensors(list(value.values()))
+
+
+def _caller(node: JitNode) -> Callable[..., tuple]:
+    """What runs a node: its arguments in, its results in a tuple out."""
+
+    def call(*arguments: object) -> tuple:
+        values = dict(zip(node.inputs, arguments, strict=True))
+        run_nodes([node], values)
+        return tuple(values[value] for value in node.outputs)
+
+    call.__name__ = call.__qualname__ = node.kind.rpartition("::")[2]
+    return call
