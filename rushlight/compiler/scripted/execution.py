@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rushlight.compiler.scripted.readers import Applied, Known
 from rushlight.compiler.scripted.recorder import Recorder
-from rushlight.compiler.scripted.regions import Known, Unsupported, run_nodes
+from rushlight.compiler.scripted.regions import Known as KnownTensor
+from rushlight.compiler.scripted.regions import Unsupported, run_nodes
 from rushlight.compiler.scripted.scalars import READS
 from rushlight.compiler.scripted.typed import Number, takes_number
 from rushlight.compiler.scripted.world import Symbol, World
@@ -91,7 +93,7 @@ class Execution:
         if value.is_constant:
             return value.constant()
         found = values[value]
-        return found.tensor if isinstance(found, Known) else found
+        return found.tensor if isinstance(found, KnownTensor) else found
 
     def _node(self, node: Node, values: dict[Value, object]) -> None:
         if node.kind == "prim::Constant":
@@ -136,9 +138,8 @@ class Execution:
 
     def _element(self, operator: Operator, tensor: Tensor) -> object:
         """The element of a constant tensor, which every call looks at again."""
-        function = operator.function
         with SuspendModes():
-            return self.world.element(tensor, function(tensor), lambda given: function(tensor))
+            return self.world.element(operator, tensor, operator.function(tensor))
 
     def _count(self, operator: Operator) -> None:
         self.budget.nodes -= 1
@@ -161,10 +162,9 @@ class Execution:
         result = operator.function(*plain)
         if not isinstance(result, bool | int | float):
             return False
-        function = operator.function
-        readers = [each.read if type(each) is Symbol else _constantly(each) for each in arguments]
+        readers = tuple(each.read if type(each) is Symbol else Known(each) for each in arguments)
         sources = frozenset().union(*(each.sources for each in arguments if type(each) is Symbol))
-        values[node.output] = Symbol(result, lambda given: function(*[read(given) for read in readers]), sources)
+        values[node.output] = Symbol(result, Applied(operator, readers), sources)
         return True
 
     # Control flow
@@ -299,10 +299,6 @@ def _reason(node: Node, error: Exception) -> str:
     if isinstance(error, DataDependentError):
         return f"{node.kind} depends on the elements of a tensor"
     return f"inside {node.kind}: {error}" if node.blocks else str(error)
-
-
-def _constantly(value: object):
-    return lambda given: value
 
 
 def _draws(operator: Operator, arguments: list) -> bool:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from rushlight.compiler.scripted.world import Arguments, Symbol, World
+from rushlight.compiler.scripted.readers import Arguments
+from rushlight.compiler.scripted.world import Symbol, World
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject

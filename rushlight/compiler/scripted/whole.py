@@ -17,11 +17,12 @@ from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.scripted.execution import Budget, Execution
 from rushlight.compiler.scripted.extraction import append_only
 from rushlight.compiler.scripted.open_sizes import Dims, OpenSizes, SizeChecks, differing
+from rushlight.compiler.scripted.readers import Argument
 from rushlight.compiler.scripted.recorder import Recorder
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.results import Call, Effects, Maker, Results
 from rushlight.compiler.scripted.training import compile_training
-from rushlight.compiler.scripted.world import World, entry_of, has_kind, same_value
+from rushlight.compiler.scripted.world import World, Written, entry_of, has_kind, same_value
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
@@ -37,8 +38,9 @@ from rushlight.inductor.late_inputs import as_last_inputs
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.ir.graph import Node as JitNode
+from rushlight.jit.operators.lookup import writes
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.types.kinds import ClassType
+from rushlight.jit.types.kinds import ClassType, DictType, ListType
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 from rushlight.utils.pytree import LEAF, tree_flatten
@@ -47,9 +49,13 @@ _FEWEST = 2  # operators on tensors for which a native call pays
 UNFIT = object()
 
 
-def assigned_names(graph: Graph) -> frozenset[str]:
-    """The names of attributes that a graph, or what it calls, may assign."""
-    return frozenset(node["name"] for node in _all_nodes(graph, set()) if node.kind == "prim::SetAttr")
+def written_by(graph: Graph) -> Written:
+    """What a graph, or what it calls, may change outside of itself."""
+    nodes = list(_all_nodes(graph, set()))
+    names = frozenset(node["name"] for node in nodes if node.kind == "prim::SetAttr")
+    made = ("prim::ListConstruct", "prim::DictConstruct")
+    changed = (value for node in nodes for value in writes(node) if isinstance(value.type, ListType | DictType))
+    return Written(names, any(value.node.kind not in made for value in changed))
 
 
 def _all_nodes(graph: Graph, seen: set[Graph]) -> Iterable[JitNode]:
@@ -138,7 +144,7 @@ class Captured:
     def __init__(self, graph: Graph, arguments: Sequence[object], wish: Wish):
         self.sizes = OpenSizes(wish.dims)
         self.recorder = Recorder() if wish.gradients else None
-        self.world = World(arguments, assigned_names(graph), wish.changing, self.sizes, self.recorder)
+        self.world = World(arguments, written_by(graph), wish.changing, self.sizes, self.recorder)
         self.unread = append_only(graph)
         self.inputs = _Inputs(arguments, self.unread)
         self.execution = Execution(self.world, wish.budget, self.recorder)
@@ -167,10 +173,10 @@ class Captured:
             if isinstance(value, bool | int | float):
                 value = self.world.argument_number(index, value)
             elif not isinstance(value, Tensor):
-                self.world.argument_containers(value, lambda given, index=index: given[index])
+                self.world.argument_containers(value, Argument(index))
             values[index] = value
         for index in self.unread:
-            values[index] = self.world.unread_list(lambda given, index=index: given[index])
+            values[index] = self.world.unread_list(Argument(index))
         outputs = self.execution.run(graph, values)
         results = Results(self.world)
         self.makers = [results.maker(value) for value in outputs]
@@ -228,7 +234,8 @@ class WholeProgram:
         self.late = list(world.inputs.values())
         self.sizes = SizeChecks(captured.sizes, captured.order)
         self.opened = captured.sizes
-        self.constants = list({id(value): value for _, value in world.reads if isinstance(value, Tensor)}.values())
+        held = (value for _, value in (*world.reads, *world.conditions) if isinstance(value, Tensor))
+        self.constants = list({id(value): value for value in held}.values())
         self.written = _written(captured.module, self.constants)
         self.grad_mode = captured.execution.grad_enabled
         self.asking = None if captured.recorder is None else _asking((*first, *self.constants))

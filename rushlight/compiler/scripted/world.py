@@ -10,23 +10,29 @@ is state: tensors are inputs, numbers are Symbols.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rushlight.compiler.scripted.open_sizes import OpenSizes
+from rushlight.compiler.scripted.readers import (
+    DTYPES,
+    Applied,
+    Argument,
+    Arguments,
+    AsTensor,
+    Held,
+    Item,
+    Path,
+    Reader,
+    Slot,
+)
 from rushlight.compiler.scripted.recorder import Recorder
 from rushlight.compiler.scripted.regions import Unsupported
-from rushlight.core.dtype import bool_, float64, int64
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.jit.operators.registry import Operator
 from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
 from rushlight.ops.modes import SuspendModes
 from rushlight.ops.packet import find_packet
-
-Arguments = Sequence[object]
-Reader = Callable[[Arguments], object]
-"""Reads a value at a call, from the call's arguments or from the objects that it knows."""
-_DTYPES = {bool: bool_, int: int64, float: float64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,21 +46,22 @@ class Symbol:
 
 @dataclass(frozen=True, eq=False)
 class Attribute:
-    """An attribute of an object: the object itself if it is always this one, and how a call finds it."""
+    """An attribute of an object, whether that is always the same one, and how a call finds it."""
 
     owner: ScriptObject
     name: str
     is_fixed: bool
-    read_owner: Callable[[Arguments], ScriptObject]
+    read_owner: Reader
 
     @property
     def place(self) -> tuple:
         """What it is called among a program's inputs."""
         return id(self.owner), self.name
 
-    def read(self, arguments: Arguments) -> object:
-        """Its value at a call."""
-        return self.read_owner(arguments).slots[self.name]
+    @property
+    def read(self) -> Slot:
+        """How a call finds its value."""
+        return Slot(self.read_owner, self.name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,17 +86,24 @@ def _same_items(one: list, other: list) -> bool:
     return len(one) == len(other) and all(map(lambda a, b: a is b, one, other))
 
 
+@dataclass(frozen=True)
+class Written:
+    """What code may change outside of itself: attributes of these names, and containers."""
+
+    names: frozenset[str]
+    containers: bool
+
+
 class World:
-    """The outside of one capture. `assigned` names the attributes that its code assigns, `changing` the sources of numbers that
-    are known to differ from call to call."""
+    """The outside of one capture. `assigned` names the attributes that its code assigns, `changes_containers` says whether it
+    changes lists or dicts that it did not make, `changing` are the sources of numbers that differ from call to call."""
 
     def __init__(
-        self, arguments: Arguments, assigned: frozenset[str], changing: frozenset[tuple], sizes: OpenSizes,
-        recorder: Recorder | None,
+        self, arguments: Arguments, written: Written, changing: frozenset[tuple], sizes: OpenSizes, recorder: Recorder | None
     ):  # fmt: skip
         self.sizes = sizes
         self.recorder = recorder
-        self.assigned = assigned
+        self.assigned, self.changes_containers = written.names, written.containers
         self.changing = changing
         self.reads: list[tuple[Attribute, object]] = []
         self.conditions: list[tuple[Reader, object]] = []
@@ -101,20 +115,21 @@ class World:
         self.aliases: list[tuple[Reader, Reader]] = []
         self._values: dict[tuple[int, str], object] = {}
         self._first: dict[tuple[int, str], object] = {}
-        self._finders: dict[int, tuple[ScriptObject, bool, Callable]] = {}
+        self._finders: dict[int, tuple[ScriptObject, bool, Reader]] = {}
         self._shadows: dict[int, tuple[object, object]] = {}
         self._symbols: dict[tuple, Symbol] = {}
         self._fixed: set[int] = set()
         self._kept: list[Symbol] = []  # so that their ids stay their own
         self._constants: set[int] = set()
+        self._readers: dict[int, Reader] = {}
         self._fakes: dict[int, tuple[Tensor, Tensor, Reader]] = {}
         for index, value in enumerate(arguments):
             if isinstance(value, ScriptObject):
-                self._admit(value, value.type.is_module, lambda given, index=index: given[index])
+                self._admit(value, value.type.is_module, Argument(index))
 
     def _admit(self, found: ScriptObject, is_fixed: bool, read: Reader) -> ScriptObject:
         if id(found) not in self._finders:
-            self._finders[id(found)] = (found, is_fixed, (lambda given: found) if is_fixed else read)
+            self._finders[id(found)] = (found, is_fixed, Held(found, path_of(read)) if is_fixed else read)
             if not is_fixed:
                 self.kinds.append((read, found.type))
         return found
@@ -180,12 +195,13 @@ class World:
             self.conditions.append((attribute.read, value))
         else:
             self.reads.append((attribute, value))
-            self._note_constant(value)
+            self._note_constant(value, attribute.read)
         return value
 
-    def _note_constant(self, value: object) -> None:
+    def _note_constant(self, value: object, read: Reader) -> None:
         if isinstance(value, Tensor):
             self._constants.add(id(value._impl))
+            self._readers[id(value)] = read
             if id(value._impl) in self._fakes:
                 raise Unsupported("a parameter that is also state")
 
@@ -199,11 +215,11 @@ class World:
         self.kinds.append((read, _shape_of(value)))
         if isinstance(value, dict):
             made: object = {
-                key: self._element((*place, key), item, _item_reader(read, key), is_state) for key, item in value.items()
+                key: self._element((*place, key), item, Item(read, key), is_state) for key, item in value.items()
             }
         else:
             items = [
-                self._element((*place, index), item, _item_reader(read, index), is_state) for index, item in enumerate(value)
+                self._element((*place, index), item, Item(read, index), is_state) for index, item in enumerate(value)
             ]
             made = items if isinstance(value, list) else _tuple_like(value, items)
         if isinstance(made, list | dict):
@@ -212,8 +228,12 @@ class World:
         return made
 
     def _element(self, place: tuple, value: object, read: Reader, is_state: bool) -> object:
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and (is_state or self.changes_containers):
             return self._input(place, value, read)
+        if isinstance(value, Tensor):
+            self.conditions.append((read, value))
+            self._note_constant(value, read)
+            return value
         if isinstance(value, list | dict | tuple):
             return self._copied(place, value, read, is_state)
         if isinstance(value, ScriptObject):
@@ -231,7 +251,7 @@ class World:
             self.containers[id(given)] = Container(given, given.copy(), read)
         if isinstance(given, list | tuple | dict):
             for key, item in given.items() if isinstance(given, dict) else enumerate(given):
-                self.argument_containers(item, _item_reader(read, key))
+                self.argument_containers(item, Item(read, key))
 
     def unread_list(self, read: Reader) -> list:
         """A stand-in for a list that the code only appends to."""
@@ -266,7 +286,7 @@ class World:
 
     def argument_number(self, index: int, value: bool | int | float) -> Symbol:
         """A number among the arguments."""
-        return self._symbol(("argument", index), value, lambda given: given[index])
+        return self._symbol(("argument", index), value, Argument(index))
 
     def is_constant(self, value: object) -> bool:
         """Whether a value is a tensor of one element that native code would hold as a constant."""
@@ -274,9 +294,12 @@ class World:
             return False
         return not value._impl.fake and value._impl.numel == 1
 
-    def element(self, tensor: Tensor, value: object, read: Reader) -> object:
-        """The element of a constant."""
-        return self._symbol(("constant", id(tensor)), value, read) if isinstance(value, bool | int | float) else value
+    def element(self, operator: Operator, tensor: Tensor, value: object) -> object:
+        """What an operator gives for a constant of one element, which every call looks at again."""
+        if not isinstance(value, bool | int | float):
+            return value
+        read = self._readers.get(id(tensor)) or Held(tensor, ("a constant",))
+        return self._symbol(("constant", id(tensor)), value, Applied(operator, (read,)))
 
     def is_changing(self, symbol: Symbol) -> bool:
         """Whether a number is known to differ from call to call."""
@@ -293,10 +316,8 @@ class World:
     def tensor_of(self, symbol: Symbol) -> Tensor:
         """A number as a 0-dim tensor, which is an input."""
         with SuspendModes():
-            made = find_packet("aten::scalar_tensor")(symbol.value, dtype=_DTYPES[type(symbol.value)])
-        kind, read = made.dtype, symbol.read
-        place = ("number", len(self.inputs))
-        return self._input(place, made, lambda given: find_packet("aten::scalar_tensor")(read(given), dtype=kind))
+            made = find_packet("aten::scalar_tensor")(symbol.value, dtype=DTYPES[type(symbol.value)])
+        return self._input(("number", len(self.inputs)), made, AsTensor(symbol.read, type(symbol.value)))
 
     def open_integer(self, symbol: Symbol) -> int:
         """An int that native code takes as an input, where it is used as a size or index."""
@@ -315,6 +336,15 @@ class World:
         return {source for source, (read, value) in self.numbers.items() if not same_value(read(arguments), value)}
 
 
+def path_of(read: Reader) -> Path:
+    """The path of an object that is reached by attributes from an argument."""
+    if isinstance(read, Argument):
+        return (read.index,)
+    if isinstance(read, Held):
+        return read.path
+    return (*path_of(read.owner), read.name if isinstance(read, Slot) else read.key)
+
+
 def same_value(one: object, other: object) -> bool:
     """Whether plain values are equal and of one type: floats to the bit."""
     if one is other:
@@ -328,10 +358,6 @@ def entry_of(owner: ScriptObject, name: str) -> tuple[dict, str, object]:
     """Where an attribute of an object lies: the dict, its name, and what is there."""
     slots = owner.slots
     return (slots, name, slots[name]) if isinstance(slots, dict) else slots.entry(name)
-
-
-def _item_reader(read: Reader, key: object) -> Reader:
-    return lambda given: read(given)[key]
 
 
 def _tuple_like(value: tuple, items: list) -> tuple:

@@ -1,0 +1,169 @@
+"""How a call finds a value: among its arguments, in objects that are always the same, or by calculating with such values.
+
+Readers are data, so that another process can be told of them: `to_data` gives nested tuples of plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rushlight.core.dtype import bool_, float64, int64
+from rushlight.jit.operators.registry import Operator, operators_named
+from rushlight.ops.packet import find_packet
+
+Arguments = Sequence[object]
+Path = tuple[int | str, ...]
+"""The number of an argument, and the names of attributes below it."""
+DTYPES = {bool: bool_, int: int64, float: float64}
+
+
+class CannotTell(ValueError):
+    """A value that another process would not understand."""
+
+
+class Reader:
+    """Base of readers: called with a call's arguments, it gives a value."""
+
+    __slots__ = ()
+
+    def __call__(self, given: Arguments) -> object:
+        """The value."""
+        raise NotImplementedError
+
+    def to_data(self) -> tuple:
+        """Nested tuples that `from_data` makes it of. CannotTell where there are none."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Argument(Reader):
+    """An argument."""
+
+    index: int
+
+    def __call__(self, given: Arguments) -> object:
+        return given[self.index]
+
+    def to_data(self) -> tuple:
+        """Its number."""
+        return "argument", self.index
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Held(Reader):
+    """An object that is always the same, and where it is found in this process."""
+
+    value: object
+    path: Path
+
+    def __call__(self, given: Arguments) -> object:
+        return self.value
+
+    def to_data(self) -> tuple:
+        """Its path."""
+        return "held", self.path
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Slot(Reader):
+    """An attribute of an object."""
+
+    owner: Reader
+    name: str
+
+    def __call__(self, given: Arguments) -> object:
+        return self.owner(given).slots[self.name]
+
+    def to_data(self) -> tuple:
+        """Its owner and name."""
+        return "slot", self.owner.to_data(), self.name
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Item(Reader):
+    """An element of a container."""
+
+    owner: Reader
+    key: object
+
+    def __call__(self, given: Arguments) -> object:
+        return self.owner(given)[self.key]
+
+    def to_data(self) -> tuple:
+        """Its container and key."""
+        return "item", self.owner.to_data(), plain(self.key)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Known(Reader):
+    """A value."""
+
+    value: object
+
+    def __call__(self, given: Arguments) -> object:
+        return self.value
+
+    def to_data(self) -> tuple:
+        """The value."""
+        return "known", plain(self.value)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Applied(Reader):
+    """The result of an operator on numbers."""
+
+    operator: Operator
+    arguments: tuple[Reader, ...]
+
+    def __call__(self, given: Arguments) -> object:
+        return self.operator.function(*[read(given) for read in self.arguments])
+
+    def to_data(self) -> tuple:
+        """The operator's name and overload, and its arguments."""
+        schema = self.operator.schema
+        return "applied", schema.name, schema.overload, tuple(each.to_data() for each in self.arguments)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class AsTensor(Reader):
+    """A number as a 0-dim tensor."""
+
+    number: Reader
+    type: type
+
+    def __call__(self, given: Arguments) -> object:
+        return find_packet("aten::scalar_tensor")(self.number(given), dtype=DTYPES[self.type])
+
+    def to_data(self) -> tuple:
+        """The number, and the name of its type."""
+        return "tensor", self.number.to_data(), self.type.__name__
+
+
+def plain(value: object) -> object:
+    """A value of plain types. CannotTell for others."""
+    if isinstance(value, bool | int | float | str | type(None)):
+        return value
+    raise CannotTell(type(value).__name__)
+
+
+def from_data(data: tuple, find: Callable[[Path], object]) -> Reader:
+    """The reader for what `to_data` gave; `find` gives the object at a path. LookupError, TypeError or ValueError for what it
+    did not give."""
+    kind, *parts = data
+    if kind == "argument":
+        return Argument(int(parts[0]))
+    if kind == "held":
+        return Held(find(parts[0]), parts[0])
+    if kind == "known":
+        return Known(plain(parts[0]))
+    if kind == "slot":
+        return Slot(from_data(parts[0], find), str(parts[1]))
+    if kind == "item":
+        return Item(from_data(parts[0], find), plain(parts[1]))
+    if kind == "tensor":
+        return AsTensor(from_data(parts[0], find), {each.__name__: each for each in DTYPES}[parts[1]])
+    if kind == "applied":
+        operator = next(each for each in operators_named(parts[0]) if each.schema.overload == parts[1] and each.is_pure)
+        return Applied(operator, tuple(from_data(each, find) for each in parts[2]))
+    raise LookupError(f"no reader is called {kind!r}")
