@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
-from rushlight.jit.operators.registry import register_operator
-from rushlight.nn import functional
+from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.construct import tensor
+
+functional = LazyModule("rushlight.nn.functional")
 
 _SOURCE, _PADDING = 0, 1
 
@@ -80,12 +82,12 @@ def encoder_layer(
 
 
 _MATRICES = "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias"
-register_operator(
+declare_operator(
     f"aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, {_MATRICES}, "
     "Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
     native_attention,
 )
-register_operator(
+declare_operator(
     f"aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, {_MATRICES}, bool use_gelu, "
     "bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, "
     "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None)"

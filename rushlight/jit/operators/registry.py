@@ -51,16 +51,34 @@ CONVERTERS: dict[str, Callable] = {
 """What the dispatcher's operators take where graphs have numbers."""
 _lock = threading.RLock()
 _own: dict[str, list[Operator]] = {}
+_declarations: dict[str, list[tuple[str, Callable, bool]]] = {}
+"""The library's own overloads, until one of their name is asked for."""
 _found: dict[str, tuple[Operator, ...]] = {}
 _of_dispatcher: dict[str, list[OpOverload]] = {}
 _dispatcher_count = 0
+
+
+def declare_operator(schema: str, function: Callable, has_side_effects: bool = False) -> None:
+    """Add an overload of the library, whose schema is parsed when its name is first asked for."""
+    name = schema.partition("(")[0].partition(".")[0]
+    with _lock:
+        _declarations.setdefault(name, []).append((schema, function, has_side_effects))
+        _found.pop(name, None)
+
+
+def _own_operators(name: str) -> list[Operator]:
+    """The overloads that are not the dispatcher's; the lock is held."""
+    declared = [Operator(parse_schema(schema), *rest) for schema, *rest in _declarations.pop(name, ())]
+    if declared:
+        _own[name] = [*_own.get(name, ()), *declared]
+    return _own.get(name, [])
 
 
 def register_operator(schema: str, function: Callable, has_side_effects: bool = False) -> Operator:
     """Add an overload at run time; `function` takes the schema's arguments by position."""
     operator = Operator(parse_schema(schema), function, has_side_effects)
     with _lock:
-        _own.setdefault(operator.schema.name, []).append(operator)
+        _own[operator.schema.name] = [*_own_operators(operator.schema.name), operator]
         _found.pop(operator.schema.name, None)
     return operator
 
@@ -79,7 +97,7 @@ def operators_named(name: str) -> tuple[Operator, ...]:
         with _lock:
             if is_quantized_operator(name):
                 ensure_operators()
-            made = [*_from_dispatcher(name), *_own.get(name, ())] or _declared(name)
+            made = [*_from_dispatcher(name), *_own_operators(name)] or _declared(name)
             found = tuple(made)
             if found:
                 _found[name] = found
@@ -96,7 +114,7 @@ def with_out_forms(name: str) -> tuple[Operator, ...]:
     found = operators_named(name)
     if not any("out" in each.schema.positions for each in found):
         with _lock:
-            _own.setdefault(name, []).extend(_out_form(each) for each in found if _gives_a_tensor(each.schema))
+            _own[name] = [*_own_operators(name), *(_out_form(each) for each in found if _gives_a_tensor(each.schema))]
             _found.pop(name, None)
     return operators_named(name)
 
