@@ -7,7 +7,7 @@ from rushlight.core.device import device
 from rushlight.core.layout import memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_of_number, memory_format_of_number
-from rushlight.jit.operators.registry import operators_named, declare_operator
+from rushlight.jit.operators.registry import declare_operator, operators_named
 from rushlight.ops.packet import find_packet
 
 _FLAGS = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"

@@ -9,22 +9,19 @@ import threading
 import time
 from dataclasses import dataclass
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
-from rushlight.jit.passes.constant_pooling import constant_pooling
-from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
-from rushlight.jit.passes.inline import inline
-from rushlight.jit.runtime import subgraphs  # noqa: F401 (differentiable graphs and fusion groups can run)
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.modes import modes
 from rushlight.jit.runtime.objects import set_runner
-from rushlight.jit.runtime.profiling import instrumented, profiling_insensitive, specialized
 from rushlight.jit.runtime.specialized import Specialized
 from rushlight.jit.tracing.numbers import plain
 from rushlight.jit.tracing.scripted_calls import record_call
 from rushlight.jit.tracing.state import TracingState, suspended, tracing_state
 
+profiling = LazyModule("rushlight.jit.runtime.profiling")  # it imports the passes of profiled graphs
 _lock = threading.RLock()
 LAST_GRAPHS = threading.local()
 """The optimised graph that each thread ran last (`last_executed_optimized_graph`)."""
@@ -58,11 +55,7 @@ class SimpleExecutor:
 
     def _prepared(self) -> Graph:
         """The function's graph, optimized without any assumption."""
-        graph = self.function.graph.copy()
-        inline(graph)
-        eliminate_dead_code(graph)
-        constant_pooling(graph)
-        return graph
+        return self.function.prepared_graph()
 
     def current_plan(self) -> ExecutionPlan:
         """The plan by which the next run goes."""
@@ -106,7 +99,7 @@ class ProfilingExecutor(SimpleExecutor):
         self._optimized: ExecutionPlan | None = None
 
     def _prepared(self) -> Graph:
-        return profiling_insensitive(self.function.graph)
+        return profiling.profiling_insensitive(self.function.graph)
 
     def current_plan(self) -> ExecutionPlan:
         """The plan that watches, then the one for what was seen."""
@@ -117,9 +110,9 @@ class ProfilingExecutor(SimpleExecutor):
             return self.plan()
         with _lock:
             if self._profiled is None:
-                self._profiled = self._plan_of(instrumented(self.plan().graph))
+                self._profiled = self._plan_of(profiling.instrumented(self.plan().graph))
             if self._optimized is None and self._profiled.graph.completed_runs >= current.profiled_runs:
-                self._optimized = self._plan_of(specialized(self._profiled.graph, current, self.depth))
+                self._optimized = self._plan_of(profiling.specialized(self._profiled.graph, current, self.depth))
             return self._optimized or self._profiled
 
     def _plan_of(self, graph: Graph) -> ExecutionPlan:

@@ -16,7 +16,7 @@ from rushlight.jit.function import Function
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.schema import Argument, FunctionSchema
-from rushlight.jit.script import ScriptFunction
+from rushlight.jit.script_function import ScriptFunction
 from rushlight.jit.serialization.class_printer import Program
 from rushlight.jit.serialization.pickling import ArchivePickler
 from rushlight.jit.types.kinds import BOOL, ClassType, TupleType

@@ -87,6 +87,24 @@ def digest(*parts: str | bytes) -> str:
     return joined.hexdigest()[:40]
 
 
+@functools.cache
+def version_of(library: str, folders: tuple[str, ...]) -> str:
+    """What differs between two versions of the files in some folders of a library: their times and sizes."""
+    files: list[str] = []
+    for folder in folders:
+        _list_files(os.path.join(library, folder), files)
+    return digest(*sorted(files))
+
+
+def _list_files(folder: str, files: list[str]) -> None:
+    for item in os.scandir(folder):
+        if item.name.endswith((".py", ".h", ".txt")):
+            status = item.stat()
+            files.append(f"{item.path} {status.st_size} {status.st_mtime_ns}")
+        elif "." not in item.name and item.name != "__pycache__" and item.is_dir():
+            _list_files(item.path, files)
+
+
 # Whole entries
 
 
@@ -274,7 +292,7 @@ def trim(folder: Path, limit: int) -> None:
     for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
         if total <= limit:
             break
-        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".headers"):
+        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".code", ".headers"):
             (folder / (stem + suffix)).unlink(missing_ok=True)
         total -= size
 
