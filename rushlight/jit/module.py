@@ -23,6 +23,7 @@ from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
+from rushlight.jit.savable import Savable
 from rushlight.jit.script_function import ScriptFunction, bind_arguments
 from rushlight.nn import Module
 
@@ -84,7 +85,7 @@ class _CompilesWhenMade(type(Module)):
         return made
 
 
-class ScriptModule(Module, metaclass=_CompilesWhenMade):
+class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
     """A module whose methods are scripted. Made by `script`, `trace` and `load`, or by a subclass with `script_method`s."""
 
     def __init__(self) -> None:

@@ -14,6 +14,7 @@ from rushlight.jit.function import Function
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import executor_of, run_function
 from rushlight.jit.runtime.type_checks import CannotConvert, to_script
+from rushlight.jit.savable import Savable
 
 if TYPE_CHECKING:
     from rushlight.jit.execution import ExecutorState
@@ -28,7 +29,7 @@ class_printer, compiler, execution, graph_api, inlining = map(LazyModule, (
 ))  # fmt: skip
 
 
-class ScriptFunction:
+class ScriptFunction(Savable):
     """A scripted or traced function."""
 
     def __init__(self, function: Function, original: Callable | None = None):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 
-from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.construct import tensor
+from rushlight.ops.packet import namespaces
 
-functional = LazyModule("rushlight.nn.functional")
+aten = namespaces.namespace("aten")
 
 _SOURCE, _PADDING = 0, 1
 
@@ -37,7 +37,7 @@ def native_attention(
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
     parts = []
     for given, weight, bias in zip((query, key, value), weights, biases, strict=True):
-        projected = functional.linear(given, weight, bias)
+        projected = aten.linear(given, weight, bias)
         parts.append(projected.view(given.size(0), given.size(1), num_head, embed_dim // num_head).transpose(1, 2))
     scores = (parts[0] / math.sqrt(embed_dim // num_head)) @ parts[1].transpose(-2, -1)
     if mask is not None:
@@ -46,7 +46,7 @@ def native_attention(
     if mask is not None:
         attention = attention.nan_to_num(0.0)
     mixed = (attention @ parts[2]).transpose(1, 2).reshape(query.size(0), query.size(1), embed_dim)
-    result = functional.linear(mixed, proj_weight, proj_bias)
+    result = aten.linear(mixed, proj_weight, proj_bias)
     if not need_weights:
         return result, tensor([])
     return result, attention.mean(1) if average else attention
@@ -65,14 +65,14 @@ def encoder_layer(
                                 True, mask_type)[0]  # fmt: skip
 
     def feed(x: Tensor) -> Tensor:
-        hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
-        return functional.linear(hidden.relu() if not use_gelu else functional.gelu(hidden), ffn_weight_2, ffn_bias_2)
+        hidden = aten.linear(x, ffn_weight_1, ffn_bias_1)
+        return aten.linear(hidden.relu() if not use_gelu else aten.gelu(hidden), ffn_weight_2, ffn_bias_2)
 
     def first(x: Tensor) -> Tensor:
-        return functional.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+        return aten.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
 
     def second(x: Tensor) -> Tensor:
-        return functional.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+        return aten.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
 
     if norm_first:
         src = src + attend(first(src))

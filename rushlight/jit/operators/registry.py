@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rushlight.core.lazy_module import fetch
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_of_number, layout_of_number, memory_format_of_number
 from rushlight.jit.operators.declared import declared_schemas, refusal
@@ -53,6 +54,9 @@ _lock = threading.RLock()
 _own: dict[str, list[Operator]] = {}
 _declarations: dict[str, list[tuple[str, Callable, bool]]] = {}
 """The library's own overloads, until one of their name is asked for."""
+_DECLARING = ("archived", "attention", "containers", "conversions", "gradients", "numbers", "special", "strings", "tensors")
+"""The modules beside this one that declare operators, imported when an operator is asked for that may be theirs."""
+_declared_all: list[bool] = []
 _found: dict[str, tuple[Operator, ...]] = {}
 _of_dispatcher: dict[str, list[OpOverload]] = {}
 _dispatcher_count = 0
@@ -68,6 +72,10 @@ def declare_operator(schema: str, function: Callable, has_side_effects: bool = F
 
 def _own_operators(name: str) -> list[Operator]:
     """The overloads that are not the dispatcher's; the lock is held."""
+    if not _declared_all:
+        _declared_all.append(True)
+        for module in _DECLARING:
+            fetch(f"rushlight.jit.operators.{module}")
     declared = [Operator(parse_schema(schema), *rest) for schema, *rest in _declarations.pop(name, ())]
     if declared:
         _own[name] = [*_own.get(name, ()), *declared]
@@ -139,6 +147,11 @@ def _out_form(operator: Operator) -> Operator:
 
 
 def _from_dispatcher(name: str) -> list[Operator]:
+    return [_wrap(op) for op in _overloads(name)]
+
+
+def _overloads(name: str) -> list[OpOverload]:
+    """The dispatcher's overloads of a name, in the order in which they are tried."""
     global _dispatcher_count
     operators = all_operators()
     if len(operators) != _dispatcher_count:
@@ -146,7 +159,7 @@ def _from_dispatcher(name: str) -> list[Operator]:
         for op in operators:
             _of_dispatcher.setdefault(f"{op.namespace}::{op._opname}", []).append(op)
         _dispatcher_count = len(operators)
-    return [_wrap(op) for op in sorted(_of_dispatcher.get(name, ()), key=_rank)]
+    return sorted(_of_dispatcher.get(name, ()), key=_rank)
 
 
 def _rank(op: OpOverload) -> int:
@@ -186,6 +199,18 @@ def _adapted(op: OpOverload, count: int, keywords: Sequence[str], converters: Se
         return op(*args[:count], **dict(zip(keywords, args[count:], strict=True)))
 
     return call
+
+
+def operator_at(name: str, index: int) -> Operator | None:
+    """One overload by its place among those of its name, without regard to the others; None for none."""
+    found = _found.get(name)
+    if found is None and not is_quantized_operator(name):
+        with _lock:
+            overloads = _overloads(name)
+            if 0 <= index < len(overloads):
+                return _wrap(overloads[index])
+    found = operators_named(name)
+    return found[index] if 0 <= index < len(found) else None
 
 
 def find_operator(name: str, overload: str) -> Operator | None:

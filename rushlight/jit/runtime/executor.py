@@ -17,11 +17,10 @@ from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.modes import modes
 from rushlight.jit.runtime.objects import set_runner
 from rushlight.jit.runtime.specialized import Specialized
-from rushlight.jit.tracing.numbers import plain
-from rushlight.jit.tracing.scripted_calls import record_call
 from rushlight.jit.tracing.state import TracingState, suspended, tracing_state
 
 profiling = LazyModule("rushlight.jit.runtime.profiling")  # it imports the passes of profiled graphs
+numbers, scripted_calls = map(LazyModule, ("rushlight.jit.tracing.numbers", "rushlight.jit.tracing.scripted_calls"))
 _lock = threading.RLock()
 LAST_GRAPHS = threading.local()
 """The optimised graph that each thread ran last (`last_executed_optimized_graph`)."""
@@ -152,8 +151,8 @@ def run_function(function: Function, arguments: list) -> object:
 
 def _run_traced(tracing: TracingState, function: Function, arguments: list) -> object:
     with suspended():
-        result = run_function(function, [plain(value) for value in arguments])
-    record_call(tracing, function, arguments, result)
+        result = run_function(function, [numbers.plain(value) for value in arguments])
+    scripted_calls.record_call(tracing, function, arguments, result)
     return result
 
 

@@ -1,7 +1,7 @@
 """Code as plain data: what another process keeps of a graph's instructions, and the same instructions again.
 
-In: Code that was made of a graph, and what names the functions, classes and tensors that it refers to. Out: tuples of numbers and
-texts, and from these a Code that is equal, or None where they name something that is not as it was.
+In: Code that was made of a graph, and what names the functions, classes and tensors that it refers to. Out: tuples of numbers
+and texts, and from these an equal Code, if all that they name is as it was.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.operators.lookup import operator_of
-from rushlight.jit.operators.registry import operators_named
+from rushlight.jit.operators.registry import operator_at, operators_named
 from rushlight.jit.runtime.code import Code, with_results
 from rushlight.jit.runtime.primitives import PRIMITIVES
 from rushlight.jit.types.kinds import ClassType, Type
@@ -63,8 +63,11 @@ def to_data(code: Code, names: Names) -> tuple:
     table: dict[tuple, int] = {}
     operators = [table.setdefault(_operator_data(node), len(table)) for node in sources]
     return (
-        [tuple(each) for each in code.instructions], [_constant_data(value, names) for value in code.constants], list(table), operators,
-        [names.name_of_function(each) for each in code.functions], list(code.names), [_type_data(each) for each in code.types],
+        [tuple(each) for each in code.instructions],
+        [_constant_data(value, names) for value in code.constants],
+        list(table), operators,
+        [names.name_of_function(each) for each in code.functions], list(code.names),
+        [_type_data(each) for each in code.types],
         code.register_count, code.input_count, code.output_count,
     )  # fmt: skip
 
@@ -149,10 +152,10 @@ class LaterNodes(Sequence):
 
 def _operator(kind: str, count: int, index: int | None, *rest: object) -> tuple[str, Callable] | None:
     if index is not None:
-        overloads = operators_named(kind)
-        if index >= len(overloads) or overloads[index].schema.overload != rest[0]:
+        operator = operator_at(kind, index)
+        if operator is None or operator.schema.overload != rest[0]:
             return None
-        return kind, with_results(overloads[index].function, count)
+        return kind, with_results(operator.function, count)
     node = Graph().create(kind, (), 0)
     node.attributes.update(zip(_ATTRIBUTES.get(kind, ()), rest, strict=True))
     return kind, with_results(PRIMITIVES[kind](node), count)

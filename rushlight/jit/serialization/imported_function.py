@@ -13,9 +13,9 @@ from rushlight.jit.errors import ErrorReport
 from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
-from rushlight.jit.schema import Argument, FunctionSchema
+from rushlight.jit.schema import NO_DEFAULT, Argument, FunctionSchema
 from rushlight.jit.serialization.literals import literal_value
-from rushlight.jit.types.kinds import TENSOR, ClassType, Type
+from rushlight.jit.types.kinds import BOOL, FLOAT, INT, STRING, TENSOR, ClassType, OptionalType, Type
 from rushlight.jit.types.plain import plain_type
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ cleanup, definitions, emitter, upgraders = map(LazyModule, (
     "rushlight.jit.passes.cleanup", "rushlight.jit.frontend.definitions", "rushlight.jit.emit.emitter",
     "rushlight.jit.passes.upgraders",
 ))  # fmt: skip
+
+_DEFAULTS = {bool: BOOL, int: INT, float: FLOAT, str: STRING}
 
 
 class ImportedFunction(Function):
@@ -48,10 +50,9 @@ class ImportedFunction(Function):
         return self.schema_
 
     def _plain_schema(self) -> FunctionSchema | None:
-        """A signature of plain types, without defaults; None for any other."""
+        """A signature of plain types, with plain defaults; None for any other."""
         arguments = self.node.args
-        unusual = (arguments.posonlyargs, arguments.vararg, arguments.kwonlyargs, arguments.kwarg, arguments.defaults)
-        if any(unusual) or self.node.decorator_list:
+        if arguments.posonlyargs or arguments.vararg or arguments.kwonlyargs or arguments.kwarg or self.node.decorator_list:
             return None
         kinds = [TENSOR if each.annotation is None else self._plain(each.annotation) for each in arguments.args]
         if self.owner is not None:
@@ -59,7 +60,11 @@ class ImportedFunction(Function):
         returned = self._plain(self.node.returns)
         if returned is None or None in kinds:
             return None
-        made = (Argument(each.arg, kind) for each, kind in zip(arguments.args, kinds, strict=True))
+        defaults = self._defaults()
+        made = [Argument(each.arg, kind, defaults.get(each.arg, NO_DEFAULT))
+                for each, kind in zip(arguments.args, kinds, strict=True)]  # fmt: skip
+        if not all(_is_plain_default(each) for each in made if each.has_default):
+            return None
         return FunctionSchema(self.name, "", tuple(made), (Argument("", returned),))
 
     def _plain(self, node: ast.expr | None) -> Type | None:
@@ -92,6 +97,13 @@ class ImportedFunction(Function):
         upgraders.replace_old_operators(graph, self.importer.version)
         cleanup.run_cleanup_passes(graph)
         self.set_graph(graph, self.schema)
+
+
+def _is_plain_default(argument: Argument) -> bool:
+    kind = argument.type
+    if argument.default is None:
+        return isinstance(kind, OptionalType)
+    return kind is _DEFAULTS.get(type(argument.default))
 
 
 def _without_body(node: ast.FunctionDef) -> ast.FunctionDef:

@@ -45,7 +45,8 @@ annotations, expressions, names = map(LazyModule, (
 
 ROOT = "__torch__"
 _DEFINITION = re.compile(r"(?:class|def) +(\w+) *[(:]")
-_KEYWORD = re.compile(rf"(?<=\w\.)(?:{'|'.join(keyword.kwlist)})\b|(?<=\n  )(?:{'|'.join(keyword.kwlist)})(?= : )")
+_KEYWORDS = "|".join(keyword.kwlist)
+_KEYWORD = rf"(?<=\w\.)(?:{_KEYWORDS})\b|(?<=\n  )(?:{_KEYWORDS})(?= : )"
 _OLD_HEADER = re.compile(r"op_version_set *=|import |from ")  # what files began with before torch 1.4
 _BASES = ("Module", "NamedTuple", "Enum", "Interface", "ModuleInterface")
 
@@ -66,7 +67,7 @@ class CodeFile:
         try:
             body = _parsed(text)
         except SyntaxError:
-            text = _KEYWORD.sub(_as_identifier, text)
+            text = re.sub(_KEYWORD, _as_identifier, text)
             body = self._parsed_again(text, definition)
         except (ValueError, RecursionError, MemoryError) as error:
             raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None

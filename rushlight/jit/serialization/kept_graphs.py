@@ -1,10 +1,10 @@
 """Kept graphs: what an archive's functions were compiled to, for other processes that load the same archive.
 
-In: an archive's code and constants, whose digest names the entries of the cache folder. Out: graphs that an executor runs, whose
-code is read from there; their nodes are made when somebody looks at them.
+In: an archive's code and constants, whose digest names the entries of the cache folder. Out: graphs that an executor runs,
+whose code is read from there; their nodes are made when somebody looks at them.
 
-Entries hold instructions as plain data: a forged one can name operators of the library and numbers of registers, as the archive's
-own code can, and nothing else. Stage: jit, loading.
+Entries hold instructions as plain data: a forged one can name operators of the library and numbers of registers, as the
+archive's own code can, and nothing else. Stage: jit, loading.
 """
 
 from __future__ import annotations

@@ -73,22 +73,6 @@ def _placeholder(function: Function) -> ScriptObject:
     return made
 
 
-def _save_method(
-    self: ScriptModule | ScriptFunction, f: str | os.PathLike | BinaryIO, _extra_files: dict | None = None
-) -> None:
-    """Write an archive, as `rushlight.jit.save` does."""
-    save(self, f, _extra_files)
-
-
-def _buffer_method(self: ScriptModule | ScriptFunction, _extra_files: dict | None = None) -> bytes:
-    """The bytes of an archive."""
-    return save_to_buffer(self, _extra_files)
-
-
-ScriptModule.save = ScriptFunction.save = _save_method
-ScriptModule.save_to_buffer = ScriptFunction.save_to_buffer = _buffer_method
-
-
 class _Parts:
     """What an archive is made of, ready to be written."""
 

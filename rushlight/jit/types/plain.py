@@ -77,4 +77,6 @@ def _generic(name: str, parts: list[Type | None]) -> Type | None:
         return DictType(*parts)
     if len(parts) != 1:
         return None
+    if name == "Final":
+        return parts[0]
     return ListType(parts[0]) if name == "List" else optional(parts[0]) if name == "Optional" else None

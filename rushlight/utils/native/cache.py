@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from rushlight.core.lazy_module import LazyModule
-from rushlight.utils.native.toolchain import BuildError
 
 try:  # `hashlib` loads OpenSSL, which takes longer than to read and check a whole entry
     from _blake2 import blake2b
@@ -27,6 +26,7 @@ except ImportError:
     from hashlib import blake2b
 
 fcntl, shutil, tempfile = map(LazyModule, ("fcntl", "shutil", "tempfile"))
+toolchain = LazyModule("rushlight.utils.native.toolchain")
 
 T = TypeVar("T")
 
@@ -125,7 +125,7 @@ def obtain(
     try:
         return _try_in(process_folder(), keys, text, make, load)
     except OSError as error:
-        raise BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
+        raise toolchain.BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
 
 
 def find(keys: tuple[str, ...], load: Callable[[Path], T]) -> tuple[T, Path, bool] | None:
@@ -251,7 +251,7 @@ def _build_into(path: Path, make: Callable[[Path, Path], None]) -> None:
         output = folder / "library.so"
         make(folder, output)
         if not output.is_file():
-            raise BuildError("the C++ compiler reported success and wrote no library")
+            raise toolchain.BuildError("the C++ compiler reported success and wrote no library")
         with open(output, "r+b") as file:
             file.write(_seal(path, file.read()))
         os.replace(output, path)

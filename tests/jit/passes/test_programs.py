@@ -10,7 +10,8 @@ import pytest
 
 import rushlight
 from rushlight.jit.function import Function
-from rushlight.jit.ir import Graph, lint
+from rushlight.jit.ir import Graph
+from rushlight.jit.ir.lint import lint
 from rushlight.jit.ir.parser import parse_ir
 from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.run import run_pass
