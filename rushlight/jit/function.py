@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from rushlight.core.garbage import making_objects_that_stay
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.schema import Argument, FunctionSchema
@@ -51,7 +52,8 @@ class Function:
                 )
             self._is_defining = True
             try:
-                self._define(self)
+                with making_objects_that_stay():
+                    self._define(self)
                 self._define = None
             finally:
                 self._is_defining = False
@@ -69,7 +71,8 @@ class Function:
 
     def prepared_graph(self) -> Graph:
         """A graph of its own for an executor: what it calls is inlined, and nothing is assumed of the arguments."""
-        return preparation.prepared(self.graph)
+        with making_objects_that_stay():
+            return preparation.prepared(self.graph)
 
     @property
     def schema(self) -> FunctionSchema:

@@ -58,6 +58,9 @@ _DECLARING = ("archived", "attention", "containers", "conversions", "gradients",
 """The modules beside this one that declare operators, imported when an operator is asked for that may be theirs."""
 _declared_all: list[bool] = []
 _found: dict[str, tuple[Operator, ...]] = {}
+matched: dict[tuple, Operator | None] = {}
+"""Overloads by a name, a number of results and types of arguments, as `operator_of` found them; empty after each change."""
+MOST_MATCHED = 4096
 _of_dispatcher: dict[str, list[OpOverload]] = {}
 _dispatcher_count = 0
 
@@ -67,7 +70,13 @@ def declare_operator(schema: str, function: Callable, has_side_effects: bool = F
     name = schema.partition("(")[0].partition(".")[0]
     with _lock:
         _declarations.setdefault(name, []).append((schema, function, has_side_effects))
-        _found.pop(name, None)
+        _forget(name)
+
+
+def _forget(name: str) -> None:
+    """The overloads of a name have changed."""
+    _found.pop(name, None)
+    matched.clear()
 
 
 def _own_operators(name: str) -> list[Operator]:
@@ -87,7 +96,7 @@ def register_operator(schema: str, function: Callable, has_side_effects: bool = 
     operator = Operator(parse_schema(schema), function, has_side_effects)
     with _lock:
         _own[operator.schema.name] = [*_own_operators(operator.schema.name), operator]
-        _found.pop(operator.schema.name, None)
+        _forget(operator.schema.name)
     return operator
 
 
@@ -95,7 +104,7 @@ def deregister_operator(operator: Operator) -> None:
     """Take an overload away again."""
     with _lock:
         _own[operator.schema.name].remove(operator)
-        _found.pop(operator.schema.name, None)
+        _forget(operator.schema.name)
 
 
 def operators_named(name: str) -> tuple[Operator, ...]:
@@ -123,7 +132,7 @@ def with_out_forms(name: str) -> tuple[Operator, ...]:
     if not any("out" in each.schema.positions for each in found):
         with _lock:
             _own[name] = [*_own_operators(name), *(_out_form(each) for each in found if _gives_a_tensor(each.schema))]
-            _found.pop(name, None)
+            _forget(name)
     return operators_named(name)
 
 
