@@ -5,7 +5,6 @@ from __future__ import annotations
 from rushlight import _C, _environment  # before anything imports NumPy
 
 # isort: split
-import gc as _gc
 import math
 import sys
 from importlib import import_module as _import_module
@@ -47,7 +46,6 @@ from rushlight.core.dtype import (
     uint8,
 )
 from rushlight.core.dtype import bool_ as bool
-from rushlight.core.garbage import keep_new_objects as _keep_new_objects
 from rushlight.core.generator import Generator
 from rushlight.core.layout import (
     channels_last,
@@ -59,6 +57,7 @@ from rushlight.core.layout import (
     sparse_coo,
     strided,
 )
+from rushlight.core.lazy_module import fetch as _fetch
 from rushlight.core.parallel import get_num_threads, set_num_threads
 from rushlight.core.providers import set_provider as _set_provider
 from rushlight.core.size import Size
@@ -186,18 +185,6 @@ def _find_binding(name: str):
 
 _C.__getattr__ = _find_binding
 _JIT_TYPES = ("CompilationUnit", "Graph", "ScriptFunction", "parse_ir")
-
-
-def _fetch(name: str):
-    """Import a module. Its objects stay: a search for garbage among them would take as long as the import."""
-    searching = _gc.isenabled()
-    _gc.disable()
-    try:
-        return _import_module(name)
-    finally:
-        if searching:
-            _keep_new_objects()
-            _gc.enable()
 
 
 def __getattr__(name: str):

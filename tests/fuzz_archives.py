@@ -1,7 +1,7 @@
 """Hostile TorchScript archives: `python -m tests.fuzz_archives --trials 20000`.
 
 Each trial damages an archive of `tests/*/archives`: bytes of the file, records swapped, repeated, emptied or enlarged, opcodes and
-numbers of pickles, words of the code. `load` must give a module, whose methods then compile, print and can be saved, or RuntimeError
+numbers of pickles, words of the code; or the instructions that the cache folder holds for an archive. `load` must give a module, whose methods then compile, print and can be saved, or RuntimeError
 is raised: nothing else may happen, not within 5 seconds, nor beyond a limit of memory, and no file, process, module or socket may
 be opened. Trials run in processes, so that a crash is a line of the report. The exit status is 1 if there was a finding; `--only 17` runs one trial.
 """
@@ -9,7 +9,12 @@ be opened. Trials run in processes, so that a crash is a line of the report. The
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import io
+import marshal
+import os
+import pkgutil
 import random
 import re
 import resource
@@ -23,10 +28,16 @@ import zipfile
 from pathlib import Path
 
 import rushlight
-from rushlight.jit.serialization.importer import ImportedFunction
+from rushlight.jit.runtime.executor import executor_of
+from rushlight.jit.serialization.imported_function import ImportedFunction
 from rushlight.quantized import ensure_operators
+from rushlight.utils.native import cache
 
-ensure_operators()  # an archive that names a quantized operator would import them; no other import is allowed
+ensure_operators()  # an archive that names a quantized operator would import them; no import is allowed in a trial
+for _module in pkgutil.walk_packages(rushlight.jit.__path__, "rushlight.jit."):
+    importlib.import_module(_module.name)
+for _module in ("logging", "tempfile", "rushlight.nn.functional", "rushlight.quantized.packed", "rushlight.serialization.quantized"):
+    importlib.import_module(_module)
 ARCHIVES = sorted(path for folder in ("jit", "quantized") for path in (Path(__file__).parent / folder / "archives").glob("*.pt"))
 SECONDS = 5
 MEMORY_LIMIT = 6 << 30
@@ -172,8 +183,17 @@ def damaged(trial: int) -> tuple[str, bytes]:
 _watching: list[bool] = []
 
 
+def _is_allowed(event: str, arguments: tuple) -> bool:
+    """Codecs are imported, and files of the cache folder opened and renamed; a number is an open file."""
+    if event == "import":
+        return str(arguments[0]).startswith("encodings")
+    if event == "open" and type(arguments[0]) is int:
+        return True
+    return bool(arguments) and str(arguments[0]).startswith(os.environ["RUSHLIGHT_CACHE_DIR"])
+
+
 def _audit(event: str, arguments: tuple) -> None:
-    if _watching and event.startswith(FORBIDDEN) and not (event == "import" and str(arguments[0]).startswith("encodings")):
+    if _watching and event.startswith(FORBIDDEN) and not _is_allowed(event, arguments):
         _watching.clear()
         raise SystemError(f"the archive reached {event}{arguments!r}"[:300])
 
@@ -212,15 +232,104 @@ def compile_methods(module: object) -> None:
             continue
 
 
+# Entries of the cache folder
+
+
+def keep_entries() -> dict[str, tuple[bytes, list[tuple[Path, bytes]]]]:
+    """By name: archives, and what the cache folder has of each when its functions were prepared to run."""
+    folder, kept = Path(os.environ["RUSHLIGHT_CACHE_DIR"]), {}
+    for path in ARCHIVES:
+        before = set(folder.glob("*.code"))
+        prepare_methods(rushlight.jit.load(path))
+        entries = [(each, cache.read(each)) for each in sorted(set(folder.glob("*.code")) - before)]
+        if entries:
+            kept[path.stem] = (path.read_bytes(), entries)
+    return kept
+
+
+def prepare_methods(module: object) -> None:
+    """Make the code of a module's methods, of which some need what the library lacks."""
+    for method in list(module._c.type.methods.values()):
+        with contextlib.suppress(RuntimeError):
+            executor_of(method).plan()
+
+
+def damaged_value(value: object, choose: random.Random) -> object:
+    """A part of an entry, or something in its place: numbers and texts that are out of place, parts left out and repeated."""
+    if isinstance(value, (list, tuple)) and value and choose.random() < 0.9:
+        items = list(value)
+        at = choose.randrange(len(items))
+        kind = choose.randrange(8)
+        if kind == 0:
+            del items[at]
+        elif kind == 1:
+            items[at:at] = [items[choose.randrange(len(items))]] * choose.choice((1, 3))
+        else:
+            items[at] = damaged_value(items[at], choose)
+        return type(value)(items)
+    if isinstance(value, int) and choose.random() < 0.5:
+        return value + choose.choice((-1, 1, 2, 100))
+    return choose.choice((None, True, -1, 0, 1, 7, 1 << 40, 1 << 80, 1.5, "", "x", "aten::add", "prim::TupleSlice", "CALL", "STORE", "OPN",
+                          "GET_ATTR", "LOOP", "training", (), [], ("plain", 1), ("tensor", -1), ("tensor", 5), {}, b"\x00"))  # fmt: skip
+
+
+def try_entry(name: str, kept: dict, choose: random.Random) -> str | None:
+    """Load an archive beside forged entries, and run its methods; what is wrong with what happened, None for nothing."""
+    data, entries = kept[name]
+    for path, content in entries:
+        if choose.random() < 0.3:
+            path.write_bytes(damage_bytes(path.read_bytes(), choose))
+        else:
+            cache.keep(path, marshal.dumps(damaged_value(marshal.loads(content), choose)))
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    _watching.append(True)
+    try:
+        call_methods(rushlight.jit.load(io.BytesIO(data)))
+    except RuntimeError:  # from a `__setstate__`
+        return None
+    except BaseException:
+        _watching.clear()
+        return traceback.format_exc(limit=-6)
+    finally:
+        _watching.clear()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for path, content in entries:
+            cache.keep(path, content)
+    return None
+
+
+def call_methods(module: object) -> None:
+    """Run a module's methods with tensors for all arguments, which few of them take; any of Python's exceptions may come of that."""
+    for method in list(module._c.type.methods.values()):
+        try:
+            count = len(method.schema.arguments) - 1
+            executor_of(method).run([module._c, *(rushlight.ones(2, 3) for _ in range(count))])
+        except Exception as error:
+            if isinstance(error, (SystemError, TimeoutError)):
+                raise
+
+
+# Trials
+
+
 def run(trials: range) -> int:
     """Run trials in this process, announcing each; the number of findings."""
     signal.signal(signal.SIGALRM, _alarm)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["RUSHLIGHT_CACHE_DIR"] = folder
+        kept = keep_entries()
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, MEMORY_LIMIT))
+        return _run(trials, kept)
+
+
+def _run(trials: range, kept: dict) -> int:
     findings = 0
     for trial in trials:
-        name, data = damaged(trial)
+        choose = random.Random(f"entry {trial}")
+        of_entry = choose.random() < 0.1
+        name, data = (choose.choice(sorted(kept)), b"") if of_entry else damaged(trial)
         print(f"trial {trial}", flush=True)
-        found = try_archive(data)
+        found = try_entry(name, kept, choose) if of_entry else try_archive(data)
         if found is not None:
             findings += 1
             print(f"FOUND trial {trial} of {name}:\n{found}", flush=True)

@@ -6,6 +6,8 @@ In: a moment after which many new objects stay, such as those of imported module
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def keep_new_objects() -> None:
@@ -16,3 +18,17 @@ def keep_new_objects() -> None:
     if not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()
+
+
+@contextmanager
+def making_objects_that_stay() -> Iterator[None]:
+    """A context in which nothing searches for garbage, and whose new objects count as old ones: a search among them would take
+    as long as to make them."""
+    searching = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if searching:
+            keep_new_objects()
+            gc.enable()

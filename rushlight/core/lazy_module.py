@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
+
+from rushlight.core.garbage import making_objects_that_stay
+
+
+def fetch(name: str) -> ModuleType:
+    """Import a module, whose objects stay."""
+    with making_objects_that_stay():
+        return import_module(name)
 
 
 class LazyModule:
@@ -13,26 +23,31 @@ class LazyModule:
         self._name = name
 
     def __getattr__(self, attribute: str):
-        return getattr(import_module(self._name), attribute)
+        found = sys.modules.get(self._name)
+        return getattr(fetch(self._name) if found is None else found, attribute)
 
     def __repr__(self) -> str:
         return f"<LazyModule {self._name!r}>"
 
 
-def lazy_names(package: dict, homes: dict[str, tuple[str, ...]]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+def lazy_names(
+    package: dict, homes: dict[str, tuple[str, ...]], aliases: dict[str, tuple[str, str]] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` for a package that has names whose modules, the keys of `homes`, are imported at first use.
 
-    `package` are its globals. The modules that lie in it are its attributes, too, as if they had been imported.
+    `package` are its globals. `aliases` are names that are others in their modules: a module and the name there. The modules
+    that lie in the package are its attributes, too, as if they had been imported.
     """
     own = package["__name__"]
-    home_of = {name: home for home, names in homes.items() for name in names}
+    home_of = {name: (home, name) for home, names in homes.items() for name in names} | (aliases or {})
     modules = {home.rpartition(".")[2] for home in homes if home.rpartition(".")[0] == own}
 
     def __getattr__(name: str) -> object:
         if name in home_of:
-            package[name] = getattr(import_module(home_of[name]), name)
+            home, there = home_of[name]
+            package[name] = getattr(fetch(home), there)
         elif name in modules:
-            package[name] = import_module(f"{own}.{name}")
+            package[name] = fetch(f"{own}.{name}")
         else:
             raise AttributeError(f"module {own!r} has no attribute {name!r}")
         return package[name]

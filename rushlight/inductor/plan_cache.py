@@ -8,8 +8,6 @@ their own for the same plans. Stage: inductor, calling.
 
 from __future__ import annotations
 
-import functools
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +23,7 @@ from rushlight.utils.native import cache
 if TYPE_CHECKING:
     from rushlight.inductor.compile_fx import Options
 
-_LIBRARY = Path(__file__).parents[1]
+_LIBRARY = str(Path(__file__).parents[1])
 # Folders with what decides about the text of a program.
 _SOURCES = ("inductor", "core", "ops/meta")
 
@@ -48,7 +46,7 @@ def key_of(module: GraphModule, options: Options) -> str | None:
 
 def digest(text: str, options: Options, folders: tuple[str, ...]) -> str:
     """The name of the plan of a graph that `text` describes, if the files of some folders of the library decide about it."""
-    return cache.digest(text, str(options.threads), " ".join(instructions()), _version(folders))
+    return cache.digest(text, str(options.threads), " ".join(instructions()), cache.version_of(_LIBRARY, folders))
 
 
 def load(key: str) -> tuple[Plan, Library] | None:
@@ -142,21 +140,3 @@ def describe(value: object, storages: dict[StorageImpl, int]) -> str:
     if value is None or type(value) in (bool, int, float):
         return repr(value)
     raise Unknown
-
-
-@functools.cache
-def _version(folders: tuple[str, ...]) -> str:
-    """What differs between two versions of the files in some folders of this library."""
-    files: list[str] = []
-    for folder in folders:
-        _list_files(os.path.join(_LIBRARY, folder), files)
-    return cache.digest(*sorted(files))
-
-
-def _list_files(folder: str, files: list[str]) -> None:
-    for item in os.scandir(folder):
-        if item.name.endswith((".py", ".h")):
-            status = item.stat()
-            files.append(f"{item.path} {status.st_size} {status.st_mtime_ns}")
-        elif "." not in item.name and item.name != "__pycache__" and item.is_dir():
-            _list_files(item.path, files)

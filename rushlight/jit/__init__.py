@@ -8,41 +8,48 @@ from __future__ import annotations
 
 from typing import Final
 
-from rushlight.jit.classes import interface
-from rushlight.jit.decorators import export, ignore, unused
-from rushlight.jit.errors import JitException as Error
-from rushlight.jit.errors import ScriptWarning
-from rushlight.jit.execution import (
-    enable_onednn_fusion,
-    fuser,
-    onednn_fusion_enabled,
-    optimized_execution,
-    set_fusion_strategy,
-)
-from rushlight.jit.execution import get_num_profiled_runs as _jit_get_num_profiled_runs
-from rushlight.jit.execution import get_profiling_executor as _get_graph_executor_profiling
-from rushlight.jit.execution import last_graph as last_executed_optimized_graph
-from rushlight.jit.execution import set_profiled_runs as _jit_set_num_profiled_runs
-from rushlight.jit.execution import set_profiling as _jit_set_profiling_executor
-from rushlight.jit.exported_operators import export_opnames
-from rushlight.jit.freezing import freeze, optimize_for_inference, run_frozen_optimizations
-from rushlight.jit.language import Attribute, _unwrap_optional, annotate, fork, is_scripting, wait
-from rushlight.jit.language import fork as _fork
-from rushlight.jit.language import jit_isinstance as isinstance
-from rushlight.jit.language import wait as _wait
-from rushlight.jit.module import RecursiveScriptModule, ScriptModule, script_method
-from rushlight.jit.operators.registry import deregister_operator, register_operator
-from rushlight.jit.overloads import overload as _overload
-from rushlight.jit.overloads import overload as _overload_method
-from rushlight.jit.runtime.futures import Future
-from rushlight.jit.script import ScriptFunction
-from rushlight.jit.script_class import RecursiveScriptClass
-from rushlight.jit.scripting import CompilationUnit, script
-from rushlight.jit.serialization.loading import load
-from rushlight.jit.serialization.saving import save, save_to_buffer
-from rushlight.jit.strict import strict_fusion
-from rushlight.jit.tracing.check import TracingCheckError
-from rushlight.jit.tracing.language import is_tracing, script_if_tracing
-from rushlight.jit.tracing.modules import TopLevelTracedModule, TracedModule
-from rushlight.jit.tracing.trace import trace, trace_module
-from rushlight.jit.tracing.warning import TracerWarning
+from rushlight.core.lazy_module import lazy_names
+
+_HOMES = {
+    "rushlight.jit.classes": ("interface",),
+    "rushlight.jit.decorators": ("export", "ignore", "unused"),
+    "rushlight.jit.errors": ("ScriptWarning",),
+    "rushlight.jit.execution": (
+        "enable_onednn_fusion", "fuser", "onednn_fusion_enabled", "optimized_execution", "set_fusion_strategy",
+    ),
+    "rushlight.jit.exported_operators": ("export_opnames",),
+    "rushlight.jit.freezing": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
+    "rushlight.jit.language": ("Attribute", "_unwrap_optional", "annotate", "fork", "is_scripting", "wait"),
+    "rushlight.jit.module": ("RecursiveScriptModule", "ScriptModule", "script_method"),
+    "rushlight.jit.operators.registry": ("deregister_operator", "register_operator"),
+    "rushlight.jit.overloads": (),
+    "rushlight.jit.runtime.futures": ("Future",),
+    "rushlight.jit.script_function": ("ScriptFunction",),
+    "rushlight.jit.script_class": ("RecursiveScriptClass",),
+    "rushlight.jit.scripting": ("CompilationUnit", "script"),
+    "rushlight.jit.serialization.loading": ("load",),
+    "rushlight.jit.serialization.saving": ("save", "save_to_buffer"),
+    "rushlight.jit.strict": ("strict_fusion",),
+    "rushlight.jit.tracing.check": ("TracingCheckError",),
+    "rushlight.jit.tracing.language": ("is_tracing", "script_if_tracing"),
+    "rushlight.jit.tracing.modules": ("TopLevelTracedModule", "TracedModule"),
+    "rushlight.jit.tracing.trace": ("trace", "trace_module"),
+    "rushlight.jit.tracing.warning": ("TracerWarning",),
+}  # fmt: skip
+"""The names by module, which is imported when one of them is first asked for. Type checkers read `__init__.pyi`."""
+_ALIASES = {
+    "Error": ("rushlight.jit.errors", "JitException"),
+    "_fork": ("rushlight.jit.language", "fork"),
+    "_get_graph_executor_profiling": ("rushlight.jit.execution", "get_profiling_executor"),
+    "_jit_get_num_profiled_runs": ("rushlight.jit.execution", "get_num_profiled_runs"),
+    "_jit_set_num_profiled_runs": ("rushlight.jit.execution", "set_profiled_runs"),
+    "_jit_set_profiling_executor": ("rushlight.jit.execution", "set_profiling"),
+    "_overload": ("rushlight.jit.overloads", "overload"),
+    "_overload_method": ("rushlight.jit.overloads", "overload"),
+    "_wait": ("rushlight.jit.language", "wait"),
+    "isinstance": ("rushlight.jit.language", "jit_isinstance"),
+    "last_executed_optimized_graph": ("rushlight.jit.execution", "last_graph"),
+}
+"""Names that differ from those in their modules."""
+
+__getattr__, __dir__ = lazy_names(globals(), _HOMES, _ALIASES)

@@ -39,32 +39,21 @@ from rushlight.jit.types.kinds import (
     COMPLEX,
     DEVICE,
     FLOAT,
-    GENERATOR,
     INT,
     NONE,
-    NUMBER,
-    STORAGE,
-    STREAM,
     STRING,
     TENSOR,
     AwaitType,
     DictType,
-    EnumType,
     FutureType,
     ListType,
     RRefType,
     TupleType,
     Type,
 )
+from rushlight.jit.types.plain import NAMED, is_key_type
 from rushlight.jit.types.relations import optional, union
 
-NAMED = {
-    "Tensor": TENSOR, "int": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "str": STRING, "NoneType": NONE,
-    "None": NONE,
-    "Any": ANY, "Device": DEVICE, "device": DEVICE, "number": NUMBER, "Scalar": NUMBER, "Generator": GENERATOR, "Stream":
-    STREAM,
-    "Storage": STORAGE, "dtype": INT, "layout": INT, "memory_format": INT, "Size": ListType(INT),
-}  # fmt: skip
 _OBJECTS = {
     int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, str: STRING, type(None): NONE, None: NONE, typing.Any: ANY,
     Tensor: TENSOR,
@@ -169,11 +158,6 @@ def _tuple(arguments: list[Tree], find: FindClass) -> Type:
         return TupleType(())
     flat = arguments[0].items if len(arguments) == 1 and isinstance(arguments[0], TupleLiteral | ListLiteral) else arguments
     return TupleType(tuple(type_from_tree(each, find) for each in flat))
-
-
-def is_key_type(kind: Type) -> bool:
-    """Whether a dict may have keys of a type."""
-    return kind in (INT, FLOAT, COMPLEX, STRING, BOOL, DEVICE, TENSOR, ANY) or isinstance(kind, EnumType)
 
 
 def _construct(name: str, parts: list[Type], where: SourceRange | None) -> Type:

@@ -24,7 +24,7 @@ from rushlight.jit.passes.pass_log import set_logging_option
 from rushlight.jit.passes.registry import PASSES
 from rushlight.jit.passes.run import run_pass
 from rushlight.jit.runtime.modes import change_modes, modes
-from rushlight.jit.script import ScriptFunction
+from rushlight.jit.script_function import ScriptFunction
 from rushlight.jit.scripting import CompilationUnit
 
 _AUTODIFF_THRESHOLD = 5

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.module import ScriptModule
-from rushlight.jit.module_types import ConcreteModule, unique_name
+from rushlight.jit.module_types import unique_name
 from rushlight.jit.passes.constant_propagation import constant_propagation
 from rushlight.jit.passes.fold_frozen_layers import (
     fold_frozen_conv_add_or_sub,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from rushlight.core.garbage import making_objects_that_stay
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.schema import Argument, FunctionSchema
 from rushlight.jit.types.relations import unshaped
 
+preparation = LazyModule("rushlight.jit.runtime.preparation")  # the passes, which work on functions
 _compiling = threading.RLock()
 """Compilation is one at a time: functions that call one another are compiled in turn."""
 
@@ -49,7 +52,8 @@ class Function:
                 )
             self._is_defining = True
             try:
-                self._define(self)
+                with making_objects_that_stay():
+                    self._define(self)
                 self._define = None
             finally:
                 self._is_defining = False
@@ -64,6 +68,11 @@ class Function:
         """Its body, as emitted: calls of other functions are calls."""
         self.ensure_defined()
         return self._graph
+
+    def prepared_graph(self) -> Graph:
+        """A graph of its own for an executor: what it calls is inlined, and nothing is assumed of the arguments."""
+        with making_objects_that_stay():
+            return preparation.prepared(self.graph)
 
     @property
     def schema(self) -> FunctionSchema:

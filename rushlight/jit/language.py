@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from rushlight.jit.annotations import type_from_python
 from rushlight.jit.compiler import compiler
-from rushlight.jit.emit.python_values import FUNCTIONS, FormValue
+from rushlight.jit.emit.builtin_names import FormValue
+from rushlight.jit.emit.python_values import FUNCTIONS
 from rushlight.jit.runtime.futures import Future
 from rushlight.jit.runtime.type_checks import is_instance
 

@@ -13,22 +13,28 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator, MutableMapping
+from typing import TYPE_CHECKING
 
-from rushlight.jit.compiler import compiler, frame_lookup
+from rushlight.core.lazy_module import LazyModule
+from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.decorators import is_exported, is_ignored
-from rushlight.jit.emit.module_values import ModuleResolver
-from rushlight.jit.frontend.definitions import definitions_of_text
 from rushlight.jit.function import Function
-from rushlight.jit.graph_api import Graph
-from rushlight.jit.language import Attribute
-from rushlight.jit.module_types import ConcreteModule, concrete_module, method_of, property_of
-from rushlight.jit.overloads import overloads_of
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
-from rushlight.jit.script import ScriptFunction, bind_arguments
+from rushlight.jit.savable import Savable
+from rushlight.jit.script_function import ScriptFunction, bind_arguments
 from rushlight.nn import Module
+
+if TYPE_CHECKING:
+    from rushlight.jit.graph_api import Graph
+
+# What compiles, and a module that was loaded may do without.
+compiler, definitions, language, module_types, module_values, overloads = map(LazyModule, (
+    "rushlight.jit.compiler", "rushlight.jit.frontend.definitions", "rushlight.jit.language", "rushlight.jit.module_types",
+    "rushlight.jit.emit.module_values", "rushlight.jit.overloads",
+))  # fmt: skip
 
 
 class ModuleSlots(MutableMapping):
@@ -86,7 +92,7 @@ class _CompilesWhenMade(type(Module)):
         return made
 
 
-class ScriptModule(Module, metaclass=_CompilesWhenMade):
+class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
     """A module whose methods are scripted. Made by `script`, `trace` and `load`, or by a subclass with `script_method`s."""
 
     def __init__(self) -> None:
@@ -130,9 +136,9 @@ class ScriptModule(Module, metaclass=_CompilesWhenMade):
         for name, child in self._modules.items():
             if child is not None:
                 self._modules[name] = script_module(child)
-        self._become(concrete_module(self))
+        self._become(module_types.concrete_module(self))
         for name, value in list(vars(self).items()):
-            if isinstance(value, Attribute):
+            if isinstance(value, language.Attribute):
                 self.__dict__[name] = value.value
         for name, _ in inspect.getmembers_static(type(self), lambda member: isinstance(member, ScriptMethodStub)):
             if self._c.type.find_method(name) is not None:
@@ -140,11 +146,11 @@ class ScriptModule(Module, metaclass=_CompilesWhenMade):
 
     def define(self, src: str) -> None:
         """Compile methods from source text: `m.define("def f(self, x):\\n    return x + 1")`."""
-        frame = frame_lookup(sys._getframe(1))
-        for definition in definitions_of_text(src, self._c.type.short_name):
+        frame = compiler.frame_lookup(sys._getframe(1))
+        for definition in definitions.definitions_of_text(src, self._c.type.short_name):
             name = definition.ident.name
-            resolver = ModuleResolver(frame, compiler, self._concrete, property_of)
-            made = compiler.define(definition, f"{self._c.type.name}.{name}", resolver, {}, self._c.type)
+            resolver = module_values.ModuleResolver(frame, compiler.compiler, self._concrete, module_types.property_of)
+            made = compiler.compiler.define(definition, f"{self._c.type.name}.{name}", resolver, {}, self._c.type)
             self._c.type.methods[name] = made
             made.ensure_defined()
 
@@ -188,7 +194,7 @@ class ScriptModule(Module, metaclass=_CompilesWhenMade):
             if name in inner.type.constants:
                 return inner.type.constants[name]
             if name in inner.type.properties or isinstance(getattr(self._concrete.python_class, name, None), property):
-                getter = property_of(self._concrete, name)[0]
+                getter = module_types.property_of(self._concrete, name)[0]
                 return ScriptMethod(self, getter)()
             ignored = getattr(self._concrete.python_class, name, None)
             if is_ignored(ignored):
@@ -229,7 +235,7 @@ def script_module(module: Module) -> ScriptModule:
         return module
     prepare = getattr(module, "__prepare_scriptable__", None)
     module = module if prepare is None else prepare()
-    made = _wrap(module, concrete_module(module), {})
+    made = _wrap(module, module_types.concrete_module(module), {})
     _compile_exported(module, made)
     return made
 
@@ -239,8 +245,8 @@ def _compile_exported(module: Module, made: ScriptModule) -> None:
         if child is not None and not isinstance(child, ScriptModule):
             _compile_exported(child, made._modules[name])
     for name in exported_methods(type(module)):
-        method, _ = method_of(type(module), name)
-        count = 0 if method is None else len(overloads_of(method))
+        method, _ = module_types.method_of(type(module), name)
+        count = 0 if method is None else len(overloads.overloads_of(method))
         for each in [f"{name}__{index}" for index in range(count)] or [name]:
             function = made._c.type.find_method(each)
             if function is not None:
@@ -269,7 +275,7 @@ def _wrap(module: Module, concrete: ConcreteModule, seen: dict[Module, ScriptMod
     for name, attribute in concrete.type.attributes.items():
         if not (attribute.is_parameter or attribute.is_buffer or name in made._modules):
             value = getattr(module, name, None)
-            made.__dict__[name] = value.value if isinstance(value, Attribute) else to_script(value, attribute.type)
+            made.__dict__[name] = value.value if isinstance(value, language.Attribute) else to_script(value, attribute.type)
     made._add_scripted_hooks()
     return made
 

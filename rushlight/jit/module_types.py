@@ -12,11 +12,11 @@ import itertools
 import threading
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.annotations import infer_type, type_from_python
 from rushlight.jit.compiler import closure_lookup, compiler, default_arguments, qualified_name
+from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.constants import constant_type, simplified
 from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.module_values import ModuleResolver
@@ -27,34 +27,12 @@ from rushlight.jit.library import has_constants, script_methods
 from rushlight.jit.overloads import overloaded_definition, overloads_of
 from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, InterfaceType, OptionalType, Type
 from rushlight.nn import Module
-from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
-from rushlight.nn.modules.parameter_container import ParameterDict, ParameterList
 
 _INTERNAL = frozenset(vars(Module())) | {"_c", "_concrete", "original_name"}
-_ITERABLES = (Sequential, ModuleList, ModuleDict, ParameterList, ParameterDict)
 _lock = threading.RLock()
 _shared: dict[tuple, ConcreteModule] = {}
 _counter = itertools.count()
 _names: set[str] = set()
-
-
-@dataclass
-class ConcreteModule:
-    """What is known of a module when it is compiled: its Python class, its type, its submodules, constants and functions."""
-
-    python_class: type
-    type: ClassType
-    submodules: dict[str, ConcreteModule] = field(default_factory=dict)
-    constants: dict[str, object] = field(default_factory=dict)
-    functions: dict[str, Callable] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    pre_hooks: list[str] = field(default_factory=list)
-    hooks: list[str] = field(default_factory=list)
-
-    @property
-    def is_iterable(self) -> bool:
-        """Whether a loop over it goes through its submodules."""
-        return issubclass(self.python_class, _ITERABLES)
 
 
 def concrete_module(module: Module) -> ConcreteModule:
@@ -72,11 +50,6 @@ def concrete_module(module: Module) -> ConcreteModule:
             if key is not None:
                 _shared[key] = found
         return found
-
-
-def concrete_of_type(kind: ClassType, submodules: dict[str, ConcreteModule], python_class: type = Module) -> ConcreteModule:
-    """The concrete type of a module that was traced or loaded: its type says everything."""
-    return ConcreteModule(python_class, kind, submodules, dict(kind.constants))
 
 
 def _key(module: Module, attributes: dict, constants: dict, functions: dict, submodules: dict) -> tuple | None:

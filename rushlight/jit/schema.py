@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from rushlight.jit.ir.printer import constant_text
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.types.kinds import (
     BOOL,
     DEVICE,
@@ -25,6 +25,7 @@ from rushlight.jit.types.parser import Tokens, no_class, parse_type
 from rushlight.jit.types.relations import optional
 from rushlight.ops import schema as aten
 
+printer = LazyModule("rushlight.jit.ir.printer")
 _ALIAS = re.compile(r"(?<!Future)(?<!Await)(?<!RRef)\(([^()]*)\)")
 
 
@@ -71,7 +72,7 @@ class Argument:
 def _default_text(value: object, kind: Type) -> str:
     if isinstance(value, bool) or value is None:
         return str(value)
-    return constant_text(value)
+    return printer.constant_text(value)
 
 
 @dataclass(frozen=True, slots=True)

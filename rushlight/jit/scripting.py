@@ -18,7 +18,7 @@ from rushlight.jit.frontend.definitions import definitions_of_text
 from rushlight.jit.function import Function
 from rushlight.jit.library import REPLACEMENTS
 from rushlight.jit.module import ScriptModule, script_module
-from rushlight.jit.script import ScriptFunction, script_function
+from rushlight.jit.script_function import ScriptFunction, script_function
 from rushlight.jit.settings import is_enabled
 from rushlight.jit.source import SourceRange
 from rushlight.nn import Module

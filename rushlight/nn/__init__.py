@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from rushlight.nn import attention, functional, grad, init, modules, parallel, utils
-from rushlight.nn.functional.classification import LinearCrossEntropyOptions
-from rushlight.nn.modules import *  # noqa: F403
-from rushlight.nn.modules import __all__ as _module_names
-from rushlight.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from rushlight.core.lazy_module import lazy_names
+from rushlight.nn import modules
 
-__all__ = [
-    "Buffer",
-    "LinearCrossEntropyOptions",
-    "Parameter",
-    "UninitializedBuffer",
-    "UninitializedParameter",
-    "attention",
-    "functional",
-    "grad",
-    "init",
-    "modules",
-    "parallel",
-    "utils",
-    *_module_names,
-]
+_PARTS = ("attention", "functional", "grad", "init", "modules", "parallel", "utils")
+_HOMES = {
+    **{f"rushlight.nn.{part}": () for part in _PARTS},
+    **modules.HOMES,
+    "rushlight.nn.functional.classification": ("LinearCrossEntropyOptions",),
+    "rushlight.nn.parameter": ("Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"),
+}
+
+__all__ = sorted((*_PARTS, *(name for names in _HOMES.values() for name in names)))
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

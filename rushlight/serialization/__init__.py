@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.serialization.errors import CheckpointError, PicklingError, UnpicklingError
-from rushlight.serialization.loading import load
-from rushlight.serialization.safetensors import load_safetensors, save_safetensors
-from rushlight.serialization.saving import save
 
-__all__ = [
-    "CheckpointError",
-    "PicklingError",
-    "UnpicklingError",
-    "load",
-    "load_safetensors",
-    "save",
-    "save_safetensors",
-]
+_HOMES = {
+    "rushlight.serialization.loading": ("load",),
+    "rushlight.serialization.safetensors": ("load_safetensors", "save_safetensors"),
+    "rushlight.serialization.saving": ("save",),
+}
+
+__all__ = ["CheckpointError", "PicklingError", "UnpicklingError", *(name for names in _HOMES.values() for name in names)]
+__getattr__, __dir__ = lazy_names(globals(), _HOMES)

@@ -12,14 +12,17 @@ from typing import Any
 from rushlight.core.device import device
 from rushlight.core.dtype import ALL, QUANTIZED_TYPES, dtype
 from rushlight.core.layout import strided
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.qscheme import SCHEMES
 from rushlight.core.size import Size
 from rushlight.core.storage import TypedStorage, UntypedStorage
 from rushlight.core.tensor import Tensor
-from rushlight.serialization import quantized, rebuild
+from rushlight.serialization import rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
 from rushlight.serialization.errors import UnpicklingError
 from rushlight.serialization.unpickler import Constructor, Unpickler
+
+quantized = LazyModule("rushlight.serialization.quantized")
 
 
 class StorageKind:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rushlight.jit.errors import NotSupportedError
-from rushlight.jit.frontend import get_jit_def
+from rushlight.jit.frontend.definitions import get_jit_def
 
 
 def add_and_double(a, b: int):

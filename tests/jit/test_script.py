@@ -11,7 +11,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.jit.errors import ErrorReport, JitException
-from rushlight.jit.ir import lint
+from rushlight.jit.ir.lint import lint
 from rushlight.jit.runtime.executor import executor_of
 from rushlight.jit.scripting import script
 

@@ -22,8 +22,8 @@ from rushlight.nn.modules.parameter_container import ParameterDict
 from rushlight.nn.modules.rnn import RNNBase
 
 if TYPE_CHECKING:
+    from rushlight.jit.concrete import ConcreteModule
     from rushlight.jit.emit.emitter import Emitter
-    from rushlight.jit.module_types import ConcreteModule
 
 
 class ModuleResolver(PythonResolver):

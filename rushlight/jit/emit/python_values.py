@@ -23,6 +23,7 @@ from rushlight.core.layout import layout, memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.annotations import type_from_python
 from rushlight.jit.decorators import is_ignored, is_unused
+from rushlight.jit.emit.builtin_names import BUILTIN_NAMES
 from rushlight.jit.emit.callables import (
     BuiltinFunction,
     CastValue,
@@ -39,24 +40,13 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.library import BUILTINS, BY_FLAGS, REPLACEMENTS
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
-from rushlight.jit.types.kinds import BOOL, COMPLEX, FLOAT, INT, STRING, ClassType, EnumType, InterfaceType, TupleType, Type
+from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleType, Type
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import Namespace, OpOverloadPacket
 
 if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
 
-BUILTIN_NAMES: dict[str, SugaredValue] = {
-    "int": CastValue(INT, "aten::Int"), "float": CastValue(FLOAT, "aten::Float"), "bool": CastValue(BOOL, "aten::Bool"),
-    "complex": CastValue(COMPLEX, "aten::Complex"), "str": CastValue(STRING, "aten::str"), "min": BuiltinFunction("prim::min"),
-    "max": BuiltinFunction("prim::max"), "abs": BuiltinFunction("prim::abs"), "all": BuiltinFunction("aten::all"),
-    "any": BuiltinFunction("aten::any"), "sum": BuiltinFunction("aten::sum"), "divmod": BuiltinFunction("aten::divmod"),
-    "ord": BuiltinFunction("aten::ord"), "chr": BuiltinFunction("aten::chr"), "hex": BuiltinFunction("aten::hex"),
-    "bin": BuiltinFunction("aten::bin"), "oct": BuiltinFunction("aten::oct"), "sorted": BuiltinFunction("aten::sorted"),
-    "round": BuiltinFunction("aten::round"), "hash": BuiltinFunction("aten::hash"), "id": BuiltinFunction("prim::id"),
-    "pow": BuiltinFunction("aten::pow"), "rangelist": BuiltinFunction("prim::rangelist"),
-}  # fmt: skip
-"""Python's built-in functions and types; the compiler itself knows further ones (`calls.py`)."""
 _MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "degrees", "erf",
          "erfc", "exp",
          "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "gamma", "gcd", "isfinite", "isinf", "isnan", "ldexp",
@@ -170,21 +160,6 @@ class ExceptionValue(SugaredValue):
     def exception(self) -> tuple[str, Value | None]:
         """What `raise` takes."""
         return self.name, self.message
-
-
-@dataclass
-class FormValue(SugaredValue):
-    """A function that the compiler itself understands: `annotate`, `fork`, `is_scripting`."""
-
-    form: str
-
-    def kind(self) -> str:
-        return f"function '{self.form}'"
-
-    def call(
-        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
-    ) -> SugaredValue:
-        raise ErrorReport(where, f"'{self.form}' can only be called by its name")
 
 
 @dataclass

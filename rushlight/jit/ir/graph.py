@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from rushlight.jit.ir.block import Block
 from rushlight.jit.ir.names import ValueNames
@@ -23,8 +24,22 @@ from rushlight.jit.types.kinds import TENSOR, Type
 __all__ = ["Block", "Graph", "Node", "Use", "Value"]
 
 
+class CodeKeeper(Protocol):
+    """Keeps the instructions of a graph for other processes; `code` is a `Code` of `runtime/code.py`."""
+
+    def fill(self, code: object) -> bool:
+        """Give an empty code the instructions that were kept; whether there are some."""
+
+    def keep(self, code: object) -> None:
+        """Keep the instructions of a code."""
+
+
 class Graph:
-    """A function's body. Nodes are inserted at the insertion point: the end, unless `insert_point` says otherwise."""
+    """A function's body. Nodes are inserted at the insertion point: the end, unless `insert_point` says otherwise.
+
+    `code_keeper` reads the instructions of an unchanged graph from disk, and keeps those that are made of it there."""
+
+    code_keeper: CodeKeeper | None = None
 
     def __init__(self) -> None:
         self._unique = itertools.count()

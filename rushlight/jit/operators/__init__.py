@@ -2,17 +2,6 @@
 the jit's own, `archived.py` and `attention.py` those that torch's archives name beside
 them, `gradients.py` those of differentiated graphs."""
 
-from rushlight.jit.operators import (  # noqa: F401 (they register their operators)
-    archived,
-    attention,
-    containers,
-    conversions,
-    gradients,
-    numbers,
-    special,
-    strings,
-    tensors,
-)
 from rushlight.jit.operators.registry import (
     Operator,
     deregister_operator,

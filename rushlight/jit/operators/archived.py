@@ -8,20 +8,21 @@ from collections.abc import Callable, Sequence
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype, int8, int16, promote_types, uint8
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_number, dtype_of_number
 from rushlight.jit.errors import JitException
-from rushlight.jit.operators.registry import register_operator
-from rushlight.nn import functional
+from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type
 
 aten = namespaces.namespace("aten")
+functional = LazyModule("rushlight.nn.functional")
 
 
 def _register_moves() -> None:
-    register = register_operator
+    register = declare_operator
     register("aten::to.prim_dtype(Tensor(a) self, int? dtype=None, bool non_blocking=False, bool copy=False) -> Tensor(a|b)",
              lambda self, kind, _, copy: self.to(dtype=None if kind is None else dtype_of_number(kind), copy=copy))  # fmt: skip
     register("aten::to.prim_other(Tensor(a) self, bool non_blocking=False, bool copy=False) -> Tensor(a|b)",
@@ -50,9 +51,9 @@ def _register_in_place() -> None:
         listed = f", {arguments}" if arguments != ")" else ")"
         method = getattr(Tensor, name.partition(".")[0], None)
         if method is not None:
-            register_operator(f"aten::{name}(Tensor(a!) self{listed} -> Tensor(a!)", method)
-    register_operator("aten::_no_grad_zero_(Tensor(a!) tensor) -> Tensor(a!)", lambda self: self.detach().zero_())
-    register_operator("aten::zero(Tensor self) -> Tensor", lambda self: self.clone().zero_())
+            declare_operator(f"aten::{name}(Tensor(a!) self{listed} -> Tensor(a!)", method)
+    declare_operator("aten::_no_grad_zero_(Tensor(a!) tensor) -> Tensor(a!)", lambda self: self.detach().zero_())
+    declare_operator("aten::zero(Tensor self) -> Tensor", lambda self: self.clone().zero_())
 
 
 def _convolution_mode(input: Tensor, weight: Tensor, bias: Tensor | None, stride: list[int], padding: str,
@@ -62,9 +63,9 @@ def _convolution_mode(input: Tensor, weight: Tensor, bias: Tensor | None, stride
 
 
 def _register_convolutions() -> None:
-    register_operator("aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, "
+    declare_operator("aten::_convolution_mode(Tensor input, Tensor weight, Tensor? bias, int[] stride, str padding, "
                       "int[] dilation, int groups) -> Tensor", _convolution_mode)  # fmt: skip
-    register_operator("aten::_nnpack_available() -> bool", lambda: False)
+    declare_operator("aten::_nnpack_available() -> bool", lambda: False)
 
 
 def _padder(mode: str) -> Callable:
@@ -74,8 +75,8 @@ def _padder(mode: str) -> Callable:
 def _register_padding() -> None:
     for name, mode in (("reflection", "reflect"), ("replication", "replicate")):
         for dims in (1, 2, 3):
-            register_operator(f"aten::{name}_pad{dims}d(Tensor self, int[{2 * dims}] padding) -> Tensor", _padder(mode))
-    register_operator("aten::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
+            declare_operator(f"aten::{name}_pad{dims}d(Tensor self, int[{2 * dims}] padding) -> Tensor", _padder(mode))
+    declare_operator("aten::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
                       lambda self, indices, size: functional.max_unpool2d(self, indices, 1, 1, 0, list(size)))  # fmt: skip
 
 
@@ -91,11 +92,11 @@ def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, by_frequenc
 def _register_embeddings() -> None:
     shared = "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq"
     result = "(Tensor, Tensor, Tensor, Tensor)"
-    register_operator(f"aten::embedding_bag({shared}=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
+    declare_operator(f"aten::embedding_bag({shared}=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, "
                       f"bool include_last_offset=False) -> {result}", _embedding_bag)  # fmt: skip
-    register_operator(f"aten::embedding_bag.padding_idx({shared}, int mode, bool sparse, Tensor? per_sample_weights, "
+    declare_operator(f"aten::embedding_bag.padding_idx({shared}, int mode, bool sparse, Tensor? per_sample_weights, "
                       f"bool include_last_offset, int? padding_idx) -> {result}", _embedding_bag)  # fmt: skip
-    register_operator("aten::_no_grad_embedding_renorm_(Tensor weight, Tensor input, float max_norm, float norm_type)"
+    declare_operator("aten::_no_grad_embedding_renorm_(Tensor weight, Tensor input, float max_norm, float norm_type)"
                       " -> Tensor", _renormalised)  # fmt: skip
 
 
@@ -119,14 +120,14 @@ def _range(start: float, end: float, step: float = 1, kind: int | None = None, f
 
 def _register_creation() -> None:
     options = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-    register_operator(f"aten::range.step(Scalar start, Scalar end, Scalar step=1, {options}) -> Tensor", _range)
-    register_operator(f"aten::range(Scalar start, Scalar end, {options}) -> Tensor",
+    declare_operator(f"aten::range.step(Scalar start, Scalar end, Scalar step=1, {options}) -> Tensor", _range)
+    declare_operator(f"aten::range(Scalar start, Scalar end, {options}) -> Tensor",
                       lambda start, end, *rest: _range(start, end, 1, *rest))  # fmt: skip
-    register_operator("aten::_dim_arange(Tensor like, int dim) -> Tensor", lambda like, dim: aten.arange(like.size(dim)))
-    register_operator("aten::_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor",
+    declare_operator("aten::_dim_arange(Tensor like, int dim) -> Tensor", lambda like, dim: aten.arange(like.size(dim)))
+    declare_operator("aten::_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor",
                       lambda self, shape: self.reshape(shape.tolist()))  # fmt: skip
-    register_operator("aten::nonzero_numpy(Tensor self) -> Tensor[]", lambda self: list(self.nonzero(as_tuple=True)))
-    register_operator("aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
+    declare_operator("aten::nonzero_numpy(Tensor self) -> Tensor[]", lambda self: list(self.nonzero(as_tuple=True)))
+    declare_operator("aten::stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
                       "bool normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None)"
                       " -> Tensor", _stft)  # fmt: skip
 
@@ -140,7 +141,7 @@ def _stft(self: Tensor, n_fft: int, hop: int | None, length: int | None, window:
 
 def _register_indexing() -> None:
     """Indices without None in their list."""
-    register = register_operator
+    register = declare_operator
     register("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", aten.index.Tensor)
     register("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
              aten.index_put)  # fmt: skip
@@ -161,7 +162,7 @@ def _broadcast(a: Sequence[int], b: Sequence[int]) -> list[int]:
 
 
 def _register_arithmetic() -> None:
-    register = register_operator
+    register = declare_operator
     for name, method in (("div", "div"), ("divide", "div")):
         register(f"aten::{name}.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor",
                  lambda self, other, mode, method=method: getattr(self, method)(other, rounding_mode=mode))  # fmt: skip
@@ -184,7 +185,7 @@ def _promoted(first: int, second: int) -> int:
 
 
 def _register_questions() -> None:
-    register = register_operator
+    register = declare_operator
     for name in ("is_xla", "is_xpu", "is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_mkldnn", "is_mps", "is_nested", "is_ort"):
         register(f"prim::{name}(Tensor a) -> bool", lambda a: False)
     register("aten::is_coalesced(Tensor self) -> bool", lambda self: False)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 
 from rushlight.core.tensor import Tensor
-from rushlight.jit.operators.registry import register_operator
-from rushlight.nn import functional
+from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.construct import tensor
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
 
 _SOURCE, _PADDING = 0, 1
 
@@ -35,7 +37,7 @@ def native_attention(
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
     parts = []
     for given, weight, bias in zip((query, key, value), weights, biases, strict=True):
-        projected = functional.linear(given, weight, bias)
+        projected = aten.linear(given, weight, bias)
         parts.append(projected.view(given.size(0), given.size(1), num_head, embed_dim // num_head).transpose(1, 2))
     scores = (parts[0] / math.sqrt(embed_dim // num_head)) @ parts[1].transpose(-2, -1)
     if mask is not None:
@@ -44,7 +46,7 @@ def native_attention(
     if mask is not None:
         attention = attention.nan_to_num(0.0)
     mixed = (attention @ parts[2]).transpose(1, 2).reshape(query.size(0), query.size(1), embed_dim)
-    result = functional.linear(mixed, proj_weight, proj_bias)
+    result = aten.linear(mixed, proj_weight, proj_bias)
     if not need_weights:
         return result, tensor([])
     return result, attention.mean(1) if average else attention
@@ -63,14 +65,14 @@ def encoder_layer(
                                 True, mask_type)[0]  # fmt: skip
 
     def feed(x: Tensor) -> Tensor:
-        hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
-        return functional.linear(hidden.relu() if not use_gelu else functional.gelu(hidden), ffn_weight_2, ffn_bias_2)
+        hidden = aten.linear(x, ffn_weight_1, ffn_bias_1)
+        return aten.linear(hidden.relu() if not use_gelu else aten.gelu(hidden), ffn_weight_2, ffn_bias_2)
 
     def first(x: Tensor) -> Tensor:
-        return functional.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
+        return aten.layer_norm(x, [embed_dim], norm_weight_1, norm_bias_1, eps)
 
     def second(x: Tensor) -> Tensor:
-        return functional.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
+        return aten.layer_norm(x, [embed_dim], norm_weight_2, norm_bias_2, eps)
 
     if norm_first:
         src = src + attend(first(src))
@@ -80,12 +82,12 @@ def encoder_layer(
 
 
 _MATRICES = "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias"
-register_operator(
+declare_operator(
     f"aten::_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, {_MATRICES}, "
     "Tensor? mask=None, bool need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
     native_attention,
 )
-register_operator(
+declare_operator(
     f"aten::_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, {_MATRICES}, bool use_gelu, "
     "bool norm_first, float eps, Tensor norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, "
     "Tensor ffn_weight_1, Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None)"

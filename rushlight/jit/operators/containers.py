@@ -8,14 +8,14 @@ from __future__ import annotations
 import operator
 
 from rushlight.core.tensor import Tensor
-from rushlight.jit.operators.registry import register_operator
+from rushlight.jit.operators.registry import declare_operator
 
 _KEYS = ("str", "int", "bool", "float", "complex", "Tensor")
 _SORTED = ("int", "float", "bool", "str")
 
 
 def _register_lists() -> None:
-    register = register_operator
+    register = declare_operator
     register("aten::len.t(t[] a) -> int", len)
     register("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)", _append)
     register("aten::extend.t(t[](a!) self, t[] other) -> ()", lambda self, other: self.extend(list(other)))
@@ -61,7 +61,7 @@ def _register_by_value(name: str) -> None:
     by_value = {"remove": _remove_tensor, "index": _index_of_tensor, "count": _count_tensor}[name]
     overload = "list_Tensor" if name == "index" else "Tensor"
     mark, result = ("(a!)", "()") if name == "remove" else ("", "int")
-    register_operator(f"aten::{name}.{overload}(Tensor[]{mark} self, Tensor el) -> {result}", by_value)
+    declare_operator(f"aten::{name}.{overload}(Tensor[]{mark} self, Tensor el) -> {result}", by_value)
 
 
 def _position(self: list[Tensor], el: Tensor) -> int | None:
@@ -142,7 +142,7 @@ def _register_dicts() -> None:
 
 
 def _register_dict(key: str, kind: str) -> None:
-    register = register_operator
+    register = declare_operator
     register(f"aten::len.Dict_{key}({kind} self) -> int", len)
     register(f"aten::keys.{key}({kind} self) -> {key}[](*)", list)
     register(f"aten::values.{key}({kind} self) -> t[](*)", lambda self: list(self.values()))
@@ -188,6 +188,6 @@ def _set_item(self: dict, key: object, value: object) -> None:
     self[key] = value
 
 
-register_operator("aten::dict() -> Dict(str, Tensor)", dict)
+declare_operator("aten::dict() -> Dict(str, Tensor)", dict)
 _register_lists()
 _register_dicts()

@@ -7,7 +7,7 @@ from rushlight.core.device import device
 from rushlight.core.layout import memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_of_number, memory_format_of_number
-from rushlight.jit.operators.registry import operators_named, register_operator
+from rushlight.jit.operators.registry import declare_operator, operators_named
 from rushlight.ops.packet import find_packet
 
 _FLAGS = "bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None"
@@ -48,8 +48,8 @@ def _register() -> None:
     given = ("Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, bool transposed, "
              "int[] output_padding, int groups, bool benchmark, bool deterministic, bool cudnn_enabled")  # fmt: skip
     if not operators_named("aten::_convolution"):
-        register_operator(f"aten::_convolution({given}, bool allow_tf32) -> Tensor", _convolution)
-        register_operator(f"aten::_convolution.deprecated({given}) -> Tensor", _convolution)
+        declare_operator(f"aten::_convolution({given}, bool allow_tf32) -> Tensor", _convolution)
+        declare_operator(f"aten::_convolution.deprecated({given}) -> Tensor", _convolution)
     known = {operator.schema.overload for operator in operators_named("aten::to")}
     for overload, schema, function in (
         ("dtype", f"(Tensor(a) self, ScalarType dtype, {_FLAGS}) -> Tensor(a)", _to_dtype),
@@ -59,9 +59,9 @@ def _register() -> None:
                         "-> Tensor(a|b)", _to_either),
     ):  # fmt: skip
         if overload not in known:
-            register_operator(f"aten::to.{overload}{schema}", function)
+            declare_operator(f"aten::to.{overload}{schema}", function)
     rsub = find_packet("aten::rsub")
-    register_operator(
+    declare_operator(
         "aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
         lambda self, other, alpha=1: rsub(self, other, alpha=alpha),
     )

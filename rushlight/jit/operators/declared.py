@@ -6,17 +6,19 @@ In: `declared.txt`, read when an unknown operator is first asked for. Out: overl
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
-_FILE = Path(__file__).with_name("declared.txt")
+_FILE = os.path.join(os.path.dirname(__file__), "declared.txt")
 
 
 @cache
 def _schemas() -> dict[str, tuple[str, ...]]:
+    with open(_FILE, encoding="utf-8") as file:
+        text = file.read()
     found: dict[str, tuple[str, ...]] = {}
-    for line in _FILE.read_text().splitlines():
+    for line in text.splitlines():
         name = line.partition("(")[0].partition(".")[0]
         found[name] = (*found.get(name, ()), line)
     return found

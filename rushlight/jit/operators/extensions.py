@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.function import Function
-from rushlight.jit.ir.parser import parse_ir
 from rushlight.jit.runtime.objects import ExtensionObject
 from rushlight.jit.types.extensions import NAMES, PREFIX, extension_type
 from rushlight.jit.types.kinds import Type
 from rushlight.jit.types.parser import Tokens, parse_type
 from rushlight.ops.schema import CLASS_PREFIX
 from rushlight.ops.schema import FunctionSchema as OperatorSchema
-from rushlight.quantized.packed import CLASSES
 
+parser, packed = LazyModule("rushlight.jit.ir.parser"), LazyModule("rushlight.quantized.packed")
 _CONV_SETTINGS = {"stride": "int[]", "padding": "int[]", "output_padding": "int[]", "dilation": "int[]", "groups": "int"}
 _PAIR = ("Tensor", "Tensor?")
 
@@ -50,7 +50,7 @@ def _method(class_name: str, name: str) -> Function | None:
         lines += [f"  %9 : ({', '.join(kinds)}) = prim::TupleConstruct({numbers})", "  return (%9)"]
     else:
         lines.append("  return (%1)")
-    return Function(f"{PREFIX}{class_name}.{name}", parse_ir("\n".join(lines) + "\n", extension_type))
+    return Function(f"{PREFIX}{class_name}.{name}", parser.parse_ir("\n".join(lines) + "\n", extension_type))
 
 
 for _name in NAMES:
@@ -64,7 +64,7 @@ def wrapped(value: object) -> object:
     if isinstance(value, list):
         return [wrapped(each) for each in value]
     name = getattr(type(value), "class_name", None)
-    return value if name not in CLASSES else ExtensionObject(extension_type(PREFIX + name), value)
+    return value if name not in packed.CLASSES else ExtensionObject(extension_type(PREFIX + name), value)
 
 
 def held(value: object) -> object:
@@ -85,12 +85,12 @@ def state_of(value: ExtensionObject) -> tuple[object, Type]:
 
 def state_types(value: ExtensionObject) -> list[Type]:
     """The types that the state of an object may have in archives; that of new ones first."""
-    return [parse_type(Tokens(text)) for text in CLASSES[value.type.name.removeprefix(PREFIX)].state_types]
+    return [parse_type(Tokens(text)) for text in packed.CLASSES[value.type.name.removeprefix(PREFIX)].state_types]
 
 
 def restore(value: ExtensionObject, state: object) -> None:
     """Give an object the weights of an archive's state; RuntimeError where it is malformed."""
-    value.held = CLASSES[value.type.name.removeprefix(PREFIX)].of_state(held(state))
+    value.held = packed.CLASSES[value.type.name.removeprefix(PREFIX)].of_state(held(state))
 
 
 def gives_objects(schema: OperatorSchema) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.core.tensor import Tensor
-from rushlight.jit.operators.registry import register_operator
+from rushlight.jit.operators.registry import declare_operator
 
 
 def _grad_sum_to_size(self: Tensor | None, size: Sequence[int] | None) -> Tensor | None:
@@ -37,12 +37,12 @@ def _broadcast_sizes(*sizes: Sequence[int]) -> list[int]:
     return found
 
 
-register_operator("aten::_grad_sum_to_size(Tensor(a) self, int[]? size) -> Tensor(a)", _grad_sum_to_size)
-register_operator("aten::_size_if_not_equal(int[] self_size, int[] other_size) -> int[]?", _size_if_not_equal)
-register_operator("prim::AutogradAdd(Any(a) a, Any(a) b) -> Any(a)", _add)
-register_operator("prim::AutogradZero() -> Tensor", lambda: None)
-register_operator("prim::AutogradAnyNonZero(...) -> bool", lambda *values: any(value is not None for value in values))
-register_operator("prim::AutogradAllNonZero(...) -> bool", lambda *values: all(value is not None for value in values))
-register_operator("prim::AutogradAllZero(...) -> bool", lambda *values: all(value is None for value in values))
-register_operator("prim::BroadcastSizes(...) -> int[]", _broadcast_sizes)
-register_operator("prim::ReturnTensorSizes(Tensor self) -> int[]", lambda self: list(self.shape))
+declare_operator("aten::_grad_sum_to_size(Tensor(a) self, int[]? size) -> Tensor(a)", _grad_sum_to_size)
+declare_operator("aten::_size_if_not_equal(int[] self_size, int[] other_size) -> int[]?", _size_if_not_equal)
+declare_operator("prim::AutogradAdd(Any(a) a, Any(a) b) -> Any(a)", _add)
+declare_operator("prim::AutogradZero() -> Tensor", lambda: None)
+declare_operator("prim::AutogradAnyNonZero(...) -> bool", lambda *values: any(value is not None for value in values))
+declare_operator("prim::AutogradAllNonZero(...) -> bool", lambda *values: all(value is not None for value in values))
+declare_operator("prim::AutogradAllZero(...) -> bool", lambda *values: all(value is None for value in values))
+declare_operator("prim::BroadcastSizes(...) -> int[]", _broadcast_sizes)
+declare_operator("prim::ReturnTensorSizes(Tensor self) -> int[]", lambda self: list(self.shape))

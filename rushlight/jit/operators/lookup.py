@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.jit.ir.graph import Node, Value
-from rushlight.jit.operators.registry import Operator, operators_named
+from rushlight.jit.operators.registry import MOST_MATCHED, Operator, matched, operators_named
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.types.relations import NoMatch, is_subtype, match_variables
 
@@ -17,10 +17,14 @@ EFFECTS = frozenset(
 
 def operator_of(node: Node) -> Operator | None:
     """The overload that a node's inputs fit; None for nodes that are no operators."""
-    for operator in operators_named(node.kind):
-        if schema_fits(operator.schema, node):
-            return operator
-    return None
+    key = (node.kind, len(node.outputs), *[value.type for value in node.inputs])
+    found = matched.get(key, matched)
+    if found is matched:
+        found = next((each for each in operators_named(node.kind) if schema_fits(each.schema, node)), None)
+        if len(matched) >= MOST_MATCHED:
+            matched.clear()
+        matched[key] = found
+    return found
 
 
 def schema_fits(schema: FunctionSchema, node: Node) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight.core.dtype import bool_, complex128, float64, int64
 from rushlight.core.tensor import Tensor
-from rushlight.jit.operators.registry import register_operator
+from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.construct import tensor
 
 
@@ -30,7 +30,7 @@ def _binary(name: str, pairs: Sequence[tuple[str, str, str]], function: Callable
     for left, right, result in pairs:
         overload = left if left == right else f"{left}_{right}"
         chosen = own if own is not None and left == right == "int" else function
-        register_operator(f"{name}.{overload}({left} a, {right} b) -> {result}", chosen)
+        declare_operator(f"{name}.{overload}({left} a, {right} b) -> {result}", chosen)
 
 
 _SAME = [("int", "int", "int"), ("float", "float", "float"), ("int", "float", "float"), ("float", "int", "float")]
@@ -80,36 +80,36 @@ def _int_power(a: int, b: int) -> int:
 def _register_arithmetic() -> None:
     for name, function in (("add", operator.add), ("sub", operator.sub), ("mul", operator.mul)):
         _binary(f"aten::{name}", [*_SAME, *_COMPLEX], function, _wrapping(function))
-        register_operator(f"aten::{name}(Scalar a, Scalar b) -> Scalar", function)
+        declare_operator(f"aten::{name}(Scalar a, Scalar b) -> Scalar", function)
     _binary("aten::div", [("int", "int", "float"), ("float", "float", "float"), ("complex", "complex", "complex")], _divide)
-    register_operator("aten::div(Scalar a, Scalar b) -> float", _divide)
+    declare_operator("aten::div(Scalar a, Scalar b) -> float", _divide)
     _binary("aten::floordiv", _SAME, _floor_divide, _wrapping(_floor_divide))
-    register_operator("aten::floordiv(Scalar a, Scalar b) -> Scalar", _floor_divide)
-    register_operator("aten::__round_to_zero_floordiv.int(int a, int b) -> int", lambda a, b: math.trunc(a / b))
+    declare_operator("aten::floordiv(Scalar a, Scalar b) -> Scalar", _floor_divide)
+    declare_operator("aten::__round_to_zero_floordiv.int(int a, int b) -> int", lambda a, b: math.trunc(a / b))
     _binary("aten::remainder", _SAME, _remainder)
-    register_operator("aten::remainder(Scalar a, Scalar b) -> Scalar", _remainder)
+    declare_operator("aten::remainder(Scalar a, Scalar b) -> Scalar", _remainder)
     powers = [("int", "int", "float"), *(pair for pair in _SAME if pair[0] != "int" or pair[1] != "int")]
     _binary("aten::pow", [*powers, ("complex", "complex", "complex"), ("float", "complex", "complex"),
                           ("complex", "float", "complex")], _power)  # fmt: skip
-    register_operator("aten::pow.Scalar_Scalar(Scalar a, Scalar b) -> float", _power)
-    register_operator("aten::pow.int_to_int(int a, int b) -> int", _int_power)
+    declare_operator("aten::pow.Scalar_Scalar(Scalar a, Scalar b) -> float", _power)
+    declare_operator("aten::pow.int_to_int(int a, int b) -> int", _int_power)
 
 
 def _register_comparisons() -> None:
     ordered = {"lt": operator.lt, "gt": operator.gt, "le": operator.le, "ge": operator.ge}
     for name, function in {**ordered, "eq": operator.eq, "ne": operator.ne}.items():
         _binary(f"aten::{name}", _COMPARED, function)
-        register_operator(f"aten::{name}.str(str a, str b) -> bool", function)
-        register_operator(f"aten::{name}(Scalar a, Scalar b) -> bool", function)
+        declare_operator(f"aten::{name}.str(str a, str b) -> bool", function)
+        declare_operator(f"aten::{name}(Scalar a, Scalar b) -> bool", function)
     for name, function in (("eq", operator.eq), ("ne", operator.ne)):
         _binary(f"aten::{name}", [("complex", "complex", "bool"), ("float", "complex", "bool"), ("complex", "float", "bool")],
                 function)  # fmt: skip
         for kind in ("bool", "Device"):
-            register_operator(f"aten::{name}.{kind.lower()}({kind} a, {kind} b) -> bool", function)
-        register_operator(f"aten::{name}.enum(AnyEnumType a, AnyEnumType b) -> bool", function)
+            declare_operator(f"aten::{name}.{kind.lower()}({kind} a, {kind} b) -> bool", function)
+        declare_operator(f"aten::{name}.enum(AnyEnumType a, AnyEnumType b) -> bool", function)
         for kind in ("int", "float", "bool", "str", "Tensor"):
             compare = function if kind != "Tensor" else _compare_tensor_lists(name == "eq")
-            register_operator(f"aten::{name}.{kind}_list({kind}[] a, {kind}[] b) -> bool", compare)
+            declare_operator(f"aten::{name}.{kind}_list({kind}[] a, {kind}[] b) -> bool", compare)
 
 
 def _compare_tensor_lists(wanted: bool) -> Callable:
@@ -122,18 +122,18 @@ def _compare_tensor_lists(wanted: bool) -> Callable:
 
 def _register_bits() -> None:
     for name, function in (("__and__", operator.and_), ("__or__", operator.or_), ("__xor__", operator.xor)):
-        register_operator(f"aten::{name}.bool(bool a, bool b) -> bool", function)
-        register_operator(f"aten::{name}.int(int a, int b) -> int", function)
-    register_operator("aten::__lshift__.int(int a, int b) -> int", _wrapping(operator.lshift))
-    register_operator("aten::__rshift__.int(int a, int b) -> int", operator.rshift)
-    register_operator("aten::bitwise_not.int(int a) -> int", operator.invert)
-    register_operator("aten::__not__(bool self) -> bool", operator.not_)
+        declare_operator(f"aten::{name}.bool(bool a, bool b) -> bool", function)
+        declare_operator(f"aten::{name}.int(int a, int b) -> int", function)
+    declare_operator("aten::__lshift__.int(int a, int b) -> int", _wrapping(operator.lshift))
+    declare_operator("aten::__rshift__.int(int a, int b) -> int", operator.rshift)
+    declare_operator("aten::bitwise_not.int(int a) -> int", operator.invert)
+    declare_operator("aten::__not__(bool self) -> bool", operator.not_)
 
 
 def _unary(name: str, function: Callable, kinds: str = "int float Scalar", result: str = "float") -> None:
     for kind in kinds.split():
         given = "Scalar" if kind == "Scalar" else "complex" if kind == "complex" else result
-        register_operator(f"aten::{name}.{kind}({kind} a) -> {given}", function)
+        declare_operator(f"aten::{name}.{kind}({kind} a) -> {given}", function)
 
 
 def _either(real: Callable, complicated: Callable) -> Callable:
@@ -167,16 +167,16 @@ def _register_math() -> None:
         _unary(name, _to_int(getattr(math, name)), result="int")
     _unary("round", lambda a: float(round(a)))
     for kind in ("int", "float", "complex"):
-        register_operator(f"aten::neg.{kind}({kind} a) -> {kind}", operator.neg)
-        register_operator(f"prim::abs.{kind}({kind} a) -> {'float' if kind == 'complex' else kind}", abs)
-        register_operator(f"aten::angle.{kind}({kind} a) -> float", lambda a: cmath.phase(a))
-    register_operator("aten::neg.Scalar(Scalar a) -> Scalar", operator.neg)
-    register_operator("prim::abs.Scalar(Scalar a) -> Scalar", abs)
-    register_operator("aten::angle.Scalar(Scalar a) -> Scalar", lambda a: cmath.phase(a))
+        declare_operator(f"aten::neg.{kind}({kind} a) -> {kind}", operator.neg)
+        declare_operator(f"prim::abs.{kind}({kind} a) -> {'float' if kind == 'complex' else kind}", abs)
+        declare_operator(f"aten::angle.{kind}({kind} a) -> float", lambda a: cmath.phase(a))
+    declare_operator("aten::neg.Scalar(Scalar a) -> Scalar", operator.neg)
+    declare_operator("prim::abs.Scalar(Scalar a) -> Scalar", abs)
+    declare_operator("aten::angle.Scalar(Scalar a) -> Scalar", lambda a: cmath.phase(a))
     for kind in ("float", "complex"):
         for name in ("isnan", "isinf", "isfinite"):
             function = _either(getattr(math, name), getattr(cmath, name))
-            register_operator(f"aten::{name}.{kind}({kind} a) -> bool", function)
+            declare_operator(f"aten::{name}.{kind}({kind} a) -> bool", function)
     _register_math_of_two()
 
 
@@ -185,11 +185,11 @@ def _register_math_of_two() -> None:
                            ("mathremainder", math.remainder)):  # fmt: skip
         _binary(f"aten::{name}", _REAL, function)
     _binary("aten::log", [*_REAL, *_COMPLEX], _logarithm_of_base)
-    register_operator("aten::gcd.int(int a, int b) -> int", math.gcd)
-    register_operator("aten::factorial.int(int a) -> int", math.factorial)
-    register_operator("aten::ldexp(float x, int i) -> float", math.ldexp)
-    register_operator("aten::frexp(float a) -> (float, int)", math.frexp)
-    register_operator("aten::modf(float a) -> (float, float)", math.modf)
+    declare_operator("aten::gcd.int(int a, int b) -> int", math.gcd)
+    declare_operator("aten::factorial.int(int a) -> int", math.factorial)
+    declare_operator("aten::ldexp(float x, int i) -> float", math.ldexp)
+    declare_operator("aten::frexp(float a) -> (float, int)", math.frexp)
+    declare_operator("aten::modf(float a) -> (float, float)", math.modf)
     _binary("aten::polar", [("int", "int", "complex"), ("float", "float", "complex"), ("int", "float", "complex"),
                             ("float", "int", "complex")], cmath.rect)  # fmt: skip
     _binary("aten::divmod", [(a, b, f"({r}, {r})") for a, b, r in _SAME], _divmod)
@@ -212,10 +212,10 @@ def _logarithm_of_base(a, b):
 def _register_extremes() -> None:
     for name, function in (("max", max), ("min", min)):
         _binary(f"prim::{name}", _SAME, lambda a, b, choose=function: float(choose(a, b)), function)
-        register_operator(f"prim::{name}(Scalar a, Scalar b) -> Scalar", function)
+        declare_operator(f"prim::{name}(Scalar a, Scalar b) -> Scalar", function)
         for kind in ("int", "float", "bool"):
-            register_operator(f"prim::{name}.{kind}_list({kind}[] l, {kind}[] r) -> {kind}[]", function)
-            register_operator(f"prim::{name}.self_{kind}({kind}[] self) -> {kind}", _of_list(name, function))
+            declare_operator(f"prim::{name}.{kind}_list({kind}[] l, {kind}[] r) -> {kind}[]", function)
+            declare_operator(f"prim::{name}.self_{kind}({kind}[] self) -> {kind}", _of_list(name, function))
 
 
 def _of_list(name: str, function: Callable) -> Callable:
@@ -229,24 +229,24 @@ def _of_list(name: str, function: Callable) -> Callable:
 
 def _register_conversions() -> None:
     for kind in ("bool", "float", "Scalar", "str"):
-        register_operator(f"aten::Int.{kind}({kind} a) -> int", int)
+        declare_operator(f"aten::Int.{kind}({kind} a) -> int", int)
     for kind in ("int", "bool", "Scalar", "str"):
-        register_operator(f"aten::Float.{kind}({kind} a) -> float", float)
+        declare_operator(f"aten::Float.{kind}({kind} a) -> float", float)
     for kind in ("int", "float"):
-        register_operator(f"aten::Bool.{kind}({kind} a) -> bool", bool)
-    register_operator("aten::Complex.Scalar(Scalar a) -> complex", complex)
+        declare_operator(f"aten::Bool.{kind}({kind} a) -> bool", bool)
+    declare_operator("aten::Complex.Scalar(Scalar a) -> complex", complex)
     for left in ("int", "float", "bool"):
         for right in ("int", "float", "bool"):
-            register_operator(f"aten::Complex.{left}_{right}({left} x, {right} y) -> complex", complex)
+            declare_operator(f"aten::Complex.{left}_{right}({left} x, {right} y) -> complex", complex)
     for name, function in (("Int", int), ("Float", float), ("Bool", bool), ("Complex", complex)):
-        register_operator(f"aten::{name}.Tensor(Tensor a) -> {name.lower()}", _of_tensor(function))
+        declare_operator(f"aten::{name}.Tensor(Tensor a) -> {name.lower()}", _of_tensor(function))
         if name != "Bool":
-            register_operator(f"aten::{name}Implicit(Tensor a) -> {name.lower()}", _implicitly(name, function))
-    register_operator("aten::ScalarImplicit(Tensor a) -> Scalar", lambda a: _implicitly("Scalar", lambda item: item)(a))
+            declare_operator(f"aten::{name}Implicit(Tensor a) -> {name.lower()}", _implicitly(name, function))
+    declare_operator("aten::ScalarImplicit(Tensor a) -> Scalar", lambda a: _implicitly("Scalar", lambda item: item)(a))
     for kind in ("int", "float", "complex"):
-        register_operator(f"prim::NumToTensor.{kind}({kind} a) -> Tensor", _number_to_tensor)
-    register_operator("prim::NumToTensor.Scalar(Scalar a) -> Tensor", _number_to_tensor)
-    register_operator("prim::NumToTensor.bool(bool a) -> Tensor", _number_to_tensor)
+        declare_operator(f"prim::NumToTensor.{kind}({kind} a) -> Tensor", _number_to_tensor)
+    declare_operator("prim::NumToTensor.Scalar(Scalar a) -> Tensor", _number_to_tensor)
+    declare_operator("prim::NumToTensor.bool(bool a) -> Tensor", _number_to_tensor)
 
 
 def _of_tensor(function: Callable) -> Callable:

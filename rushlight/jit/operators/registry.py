@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rushlight.core.lazy_module import fetch
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_of_number, layout_of_number, memory_format_of_number
 from rushlight.jit.operators.declared import declared_schemas, refusal
@@ -51,17 +52,51 @@ CONVERTERS: dict[str, Callable] = {
 """What the dispatcher's operators take where graphs have numbers."""
 _lock = threading.RLock()
 _own: dict[str, list[Operator]] = {}
+_declarations: dict[str, list[tuple[str, Callable, bool]]] = {}
+"""The library's own overloads, until one of their name is asked for."""
+_DECLARING = ("archived", "attention", "containers", "conversions", "gradients", "numbers", "special", "strings", "tensors")
+"""The modules beside this one that declare operators, imported when an operator is asked for that may be theirs."""
+_declared_all: list[bool] = []
 _found: dict[str, tuple[Operator, ...]] = {}
+matched: dict[tuple, Operator | None] = {}
+"""Overloads by a name, a number of results and types of arguments, as `operator_of` found them; empty after each change."""
+MOST_MATCHED = 4096
 _of_dispatcher: dict[str, list[OpOverload]] = {}
 _dispatcher_count = 0
+
+
+def declare_operator(schema: str, function: Callable, has_side_effects: bool = False) -> None:
+    """Add an overload of the library, whose schema is parsed when its name is first asked for."""
+    name = schema.partition("(")[0].partition(".")[0]
+    with _lock:
+        _declarations.setdefault(name, []).append((schema, function, has_side_effects))
+        _forget(name)
+
+
+def _forget(name: str) -> None:
+    """The overloads of a name have changed."""
+    _found.pop(name, None)
+    matched.clear()
+
+
+def _own_operators(name: str) -> list[Operator]:
+    """The overloads that are not the dispatcher's; the lock is held."""
+    if not _declared_all:
+        _declared_all.append(True)
+        for module in _DECLARING:
+            fetch(f"rushlight.jit.operators.{module}")
+    declared = [Operator(parse_schema(schema), *rest) for schema, *rest in _declarations.pop(name, ())]
+    if declared:
+        _own[name] = [*_own.get(name, ()), *declared]
+    return _own.get(name, [])
 
 
 def register_operator(schema: str, function: Callable, has_side_effects: bool = False) -> Operator:
     """Add an overload at run time; `function` takes the schema's arguments by position."""
     operator = Operator(parse_schema(schema), function, has_side_effects)
     with _lock:
-        _own.setdefault(operator.schema.name, []).append(operator)
-        _found.pop(operator.schema.name, None)
+        _own[operator.schema.name] = [*_own_operators(operator.schema.name), operator]
+        _forget(operator.schema.name)
     return operator
 
 
@@ -69,7 +104,7 @@ def deregister_operator(operator: Operator) -> None:
     """Take an overload away again."""
     with _lock:
         _own[operator.schema.name].remove(operator)
-        _found.pop(operator.schema.name, None)
+        _forget(operator.schema.name)
 
 
 def operators_named(name: str) -> tuple[Operator, ...]:
@@ -79,7 +114,7 @@ def operators_named(name: str) -> tuple[Operator, ...]:
         with _lock:
             if is_quantized_operator(name):
                 ensure_operators()
-            made = [*_from_dispatcher(name), *_own.get(name, ())] or _declared(name)
+            made = [*_from_dispatcher(name), *_own_operators(name)] or _declared(name)
             found = tuple(made)
             if found:
                 _found[name] = found
@@ -96,8 +131,8 @@ def with_out_forms(name: str) -> tuple[Operator, ...]:
     found = operators_named(name)
     if not any("out" in each.schema.positions for each in found):
         with _lock:
-            _own.setdefault(name, []).extend(_out_form(each) for each in found if _gives_a_tensor(each.schema))
-            _found.pop(name, None)
+            _own[name] = [*_own_operators(name), *(_out_form(each) for each in found if _gives_a_tensor(each.schema))]
+            _forget(name)
     return operators_named(name)
 
 
@@ -121,6 +156,11 @@ def _out_form(operator: Operator) -> Operator:
 
 
 def _from_dispatcher(name: str) -> list[Operator]:
+    return [_wrap(op) for op in _overloads(name)]
+
+
+def _overloads(name: str) -> list[OpOverload]:
+    """The dispatcher's overloads of a name, in the order in which they are tried."""
     global _dispatcher_count
     operators = all_operators()
     if len(operators) != _dispatcher_count:
@@ -128,7 +168,7 @@ def _from_dispatcher(name: str) -> list[Operator]:
         for op in operators:
             _of_dispatcher.setdefault(f"{op.namespace}::{op._opname}", []).append(op)
         _dispatcher_count = len(operators)
-    return [_wrap(op) for op in sorted(_of_dispatcher.get(name, ()), key=_rank)]
+    return sorted(_of_dispatcher.get(name, ()), key=_rank)
 
 
 def _rank(op: OpOverload) -> int:
@@ -168,6 +208,18 @@ def _adapted(op: OpOverload, count: int, keywords: Sequence[str], converters: Se
         return op(*args[:count], **dict(zip(keywords, args[count:], strict=True)))
 
     return call
+
+
+def operator_at(name: str, index: int) -> Operator | None:
+    """One overload by its place among those of its name, without regard to the others; None for none."""
+    found = _found.get(name)
+    if found is None and not is_quantized_operator(name):
+        with _lock:
+            overloads = _overloads(name)
+            if 0 <= index < len(overloads):
+                return _wrap(overloads[index])
+    found = operators_named(name)
+    return found[index] if 0 <= index < len(found) else None
 
 
 def find_operator(name: str, overload: str) -> Operator | None:

@@ -6,7 +6,7 @@ from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
 from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_number, dtype_of_number
-from rushlight.jit.operators.registry import register_operator
+from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.construct import tensor
 from rushlight.random import manual_seed
 
@@ -26,7 +26,7 @@ def _unwrap(value: object) -> object:
 
 
 def _register_values() -> None:
-    register = register_operator
+    register = declare_operator
     register("aten::__is__(t1 self, t2 obj) -> bool", _is)
     register("aten::__isnot__(t1 self, t2 obj) -> bool", _is_not)
     register("aten::_unwrap_optional(t(a)? optional) -> t(a)", _unwrap)
@@ -63,7 +63,7 @@ def _range_length(low: int, high: int, step: int) -> int:
 
 
 def _register_tensor_properties() -> None:
-    register = register_operator
+    register = declare_operator
     for name in ("is_sparse", "is_quantized", "is_cuda", "is_meta", "requires_grad", "is_cpu", "is_leaf"):
         schema = f"aten::{name}" if name == "is_leaf" else f"prim::{name}"
         register(f"{schema}(Tensor self) -> bool" if name != "is_leaf" else "aten::is_leaf(Tensor self) -> bool",

@@ -6,7 +6,7 @@ import operator
 import warnings
 from collections.abc import Callable
 
-from rushlight.jit.operators.registry import register_operator
+from rushlight.jit.operators.registry import declare_operator
 
 _BLANKS = " \n\t\f\v"
 
@@ -14,16 +14,16 @@ _BLANKS = " \n\t\f\v"
 def _register_tests() -> None:
     for name in ("isspace", "isalpha", "isnumeric", "isprintable", "islower", "istitle", "isupper", "isalnum", "isdigit",
                  "isdecimal", "isidentifier"):  # fmt: skip
-        register_operator(f"aten::{name}(str self) -> bool", getattr(str, name))
+        declare_operator(f"aten::{name}(str self) -> bool", getattr(str, name))
     for name in ("lower", "upper", "swapcase", "capitalize", "title"):
-        register_operator(f"aten::{name}(str self) -> str", getattr(str, name))
+        declare_operator(f"aten::{name}(str self) -> str", getattr(str, name))
 
 
 def _register_searches() -> None:
     for name in ("find", "rfind", "index", "rindex", "count", "startswith", "endswith"):
         overload = ".str" if name == "index" else ""
         result = "bool" if name.endswith("with") else "int"
-        register_operator(f"aten::{name}{overload}(str self, str substr, int start=0, int end=-1) -> {result}",
+        declare_operator(f"aten::{name}{overload}(str self, str substr, int start=0, int end=-1) -> {result}",
                           _search(getattr(str, name)))  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def _search(method: Callable) -> Callable:
 
 
 def _register_splits() -> None:
-    register = register_operator
+    register = declare_operator
     register(
         "aten::split.str(str self, str? separator=None, int max=-1) -> str[]", lambda self, sep, most: self.split(sep, most)
     )
@@ -65,7 +65,7 @@ def _strip(method: Callable) -> Callable:
 
 
 def _register_conversions() -> None:
-    register = register_operator
+    register = declare_operator
     register("aten::ord(str string) -> int", ord)
     register("aten::chr(int i) -> str", chr)
     register("aten::bin(int i) -> str", bin)

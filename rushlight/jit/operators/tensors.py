@@ -9,7 +9,7 @@ from collections.abc import Callable
 from rushlight.core.dtype import float16, float32, float64, int32, int64
 from rushlight.core.tensor import Tensor
 from rushlight.jit.enumerations import dtype_number, memory_format_of_number
-from rushlight.jit.operators.registry import register_operator
+from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.packet import OpOverloadPacket, find_packet
 from rushlight.ops.promotion import result_type
 
@@ -41,20 +41,20 @@ def _with_alpha(name: str) -> Callable:
 
 def _register_scalars() -> None:
     for name in _WITH_ALPHA:
-        register_operator(f"aten::{name}.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", _with_alpha(name))
-        register_operator(
+        declare_operator(f"aten::{name}.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", _with_alpha(name))
+        declare_operator(
             f"aten::{name}_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)", _with_alpha(f"{name}_")
         )
     for name in (*_ARITHMETIC, *_COMPARISONS, *_BITS):
-        register_operator(f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor", _calling(name))
+        declare_operator(f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor", _calling(name))
         if _has(f"{name}_"):
-            register_operator(f"aten::{name}_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", _calling(f"{name}_"))
+            declare_operator(f"aten::{name}_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", _calling(f"{name}_"))
     for name, plain in _BIT_OPERATORS.items():
-        register_operator(f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor", _calling(plain))
-        register_operator(f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor", _calling(plain))
+        declare_operator(f"aten::{name}.Tensor(Tensor self, Tensor other) -> Tensor", _calling(plain))
+        declare_operator(f"aten::{name}.Scalar(Tensor self, Scalar other) -> Tensor", _calling(plain))
     for name, plain in _IN_PLACE_BITS.items():
-        register_operator(f"aten::{name}.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", _calling(plain))
-        register_operator(f"aten::{name}.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", _calling(plain))
+        declare_operator(f"aten::{name}.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", _calling(plain))
+        declare_operator(f"aten::{name}.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", _calling(plain))
     _register_reversed()
 
 
@@ -72,12 +72,12 @@ def _exists(name: str) -> bool:
 def _register_reversed() -> None:
     """Numbers on the left: the operators of Python and `rsub`."""
     for name, function in _NUMBER_FIRST.items():
-        register_operator(f"aten::{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", function)
-    register_operator("aten::floor_divide.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a // b)
+        declare_operator(f"aten::{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", function)
+    declare_operator("aten::floor_divide.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a // b)
 
 
 def _register_questions() -> None:
-    register = register_operator
+    register = declare_operator
     register("aten::size.int(Tensor self, int dim) -> int", lambda self, dim: int(self.size(dim)))
     register("aten::stride.int(Tensor self, int dim) -> int", lambda self, dim: int(self.stride(dim)))
     register("aten::sym_size.int(Tensor self, int dim) -> int", lambda self, dim: int(self.size(dim)))

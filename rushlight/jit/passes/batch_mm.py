@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import writes
-from rushlight.jit.operators.registry import register_operator
+from rushlight.jit.operators.registry import declare_operator
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
@@ -151,5 +151,5 @@ def _batch_side(node: Node):
     return batched
 
 
-register_operator("prim::MMTreeReduce(...) -> Tensor", _tree_reduce)
+declare_operator("prim::MMTreeReduce(...) -> Tensor", _tree_reduce)
 PRIMITIVES["prim::MMBatchSide"] = _batch_side

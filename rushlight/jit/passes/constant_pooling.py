@@ -17,6 +17,7 @@ _LOG = PassLog(__file__)
 def constant_pooling(graph: Graph) -> None:
     """Pool the constants of a graph."""
     known: dict[tuple, Node] = {}
+    last = graph.block.param  # of the constants that the graph begins with
     for node in list(graph.all_nodes()):
         if node.kind != "prim::Constant":
             continue
@@ -30,24 +31,9 @@ def constant_pooling(graph: Graph) -> None:
             continue
         if key is not None:
             known[key] = node
-        if node.block is not graph.block or any(each.kind != "prim::Constant" for each in _before(node)):
-            node.remove_from_list()
-            _place(graph, node)
-
-
-def _before(node: Node):
-    each = node.previous
-    while each is not node.block.param:
-        yield each
-        each = each.previous
-
-
-def _place(graph: Graph, node: Node) -> None:
-    """After the constants that the graph begins with."""
-    place = graph.block.param
-    while place.next.kind == "prim::Constant" and place.next is not graph.block.result:
-        place = place.next
-    node.insert_after(place)
+        if node.previous is not last:
+            node.move_after(last)
+        last = node
 
 
 def _key(node: Node) -> tuple | None:

@@ -22,15 +22,17 @@ operators take their arguments from the stack and leave results there. A value's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.function import Function, schema_of_graph
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
-from rushlight.jit.passes.bailout_graph import build_bailout_graph
 from rushlight.jit.runtime.primitives import PRIMITIVES
 from rushlight.jit.types.kinds import ClassType, TupleType
+
+bailout_graph = LazyModule("rushlight.jit.passes.bailout_graph")
 
 
 class Instruction(NamedTuple):
@@ -47,8 +49,8 @@ class Code:
     def __init__(self, graph: Graph, name: str, bailout_depth: int = 0):
         self.name = name
         self.bailout_depth = bailout_depth
-        self.instructions: list[Instruction] = []
-        self.nodes: list[Node] = []
+        self.instructions: list[tuple[str, int, int]] = []
+        self.nodes: Sequence[Node] = []
         self.constants: list[object] = []
         self.operators: list[Callable] = []
         self.operator_names: list[str] = []
@@ -58,9 +60,13 @@ class Code:
         self.codes: list[Code] = []
         self.guards: list[int] = []
         self.register_count = 0
-        self.input_count = len(graph.inputs)
-        self.output_count = len(graph.outputs)
-        _CodeEmitter(self, graph).run()
+        keeper = graph.code_keeper
+        if keeper is None or not keeper.fill(self):
+            self.input_count = len(graph.inputs)
+            self.output_count = len(graph.outputs)
+            _CodeEmitter(self, graph).run()
+            if keeper is not None:
+                keeper.keep(self)
 
     def __str__(self) -> str:
         return "\n".join(f"{index} {self._text(each)}" for index, each in enumerate(self.instructions)) + "\n"
@@ -74,7 +80,7 @@ class Code:
         position = self.guards[index]
         self.instructions[position] = self.instructions[position]._replace(op="FAIL_GUARD")
 
-    def _text(self, instruction: Instruction) -> str:
+    def _text(self, instruction: tuple[str, int, int]) -> str:
         op, x, n = instruction
         text = f"{op} {x}" + (f" {n}" if n else "")
         if op in ("OP", "OPN", "TYPECHECK", "PROFILE_OP"):
@@ -197,7 +203,7 @@ class _CodeEmitter:
                     f"unknown operator {node.kind} for arguments of types ({kinds}); see operators_named for those that exist"
                 )
             function = operator.function
-        self.code.operators.append(_with_results(function, len(node.outputs)))
+        self.code.operators.append(with_results(function, len(node.outputs)))
         self.code.operator_names.append(node.kind)
         return len(self.code.operators) - 1
 
@@ -324,7 +330,7 @@ class _CodeEmitter:
         for value in node.inputs[2:]:
             self._load(value, node, -1)
         template, index = node.input().node["Subgraph"], node["index"]
-        rest = Function("bailout", define=lambda made: _define_rest(made, build_bailout_graph(template, index)))
+        rest = Function("bailout", define=lambda made: _define_rest(made, bailout_graph.build_bailout_graph(template, index)))
         rest.depth = max(self.code.bailout_depth, 0)
         self._emit("TAIL_CALL", self._number(self.code.functions, rest))
 
@@ -361,7 +367,7 @@ def _define_rest(function: Function, graph: Graph) -> None:
     function.set_graph(graph, schema_of_graph(function.name, graph))
 
 
-def _with_results(function: Callable, count: int) -> Callable:
+def with_results(function: Callable, count: int) -> Callable:
     """`function` as the machine calls it: arguments in a list, results in a tuple or list."""
     if count == 1:
         return lambda arguments: (function(*arguments),)

@@ -9,23 +9,19 @@ import threading
 import time
 from dataclasses import dataclass
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
-from rushlight.jit.passes.constant_pooling import constant_pooling
-from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
-from rushlight.jit.passes.inline import inline
-from rushlight.jit.runtime import subgraphs  # noqa: F401 (differentiable graphs and fusion groups can run)
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.modes import modes
 from rushlight.jit.runtime.native import Native
 from rushlight.jit.runtime.objects import set_runner
-from rushlight.jit.runtime.profiling import instrumented, profiling_insensitive, specialized
 from rushlight.jit.runtime.specialized import Specialized
-from rushlight.jit.tracing.numbers import plain
-from rushlight.jit.tracing.scripted_calls import record_call
 from rushlight.jit.tracing.state import TracingState, suspended, tracing_state
 
+profiling = LazyModule("rushlight.jit.runtime.profiling")  # it imports the passes of profiled graphs
+numbers, scripted_calls = map(LazyModule, ("rushlight.jit.tracing.numbers", "rushlight.jit.tracing.scripted_calls"))
 _lock = threading.RLock()
 LAST_GRAPHS = threading.local()
 """The optimised graph that each thread ran last (`last_executed_optimized_graph`)."""
@@ -61,11 +57,7 @@ class SimpleExecutor:
 
     def _prepared(self) -> Graph:
         """The function's graph, optimized without any assumption."""
-        graph = self.function.graph.copy()
-        inline(graph)
-        eliminate_dead_code(graph)
-        constant_pooling(graph)
-        return graph
+        return self.function.prepared_graph()
 
     def current_plan(self) -> ExecutionPlan:
         """The plan by which the next run goes."""
@@ -117,7 +109,7 @@ class ProfilingExecutor(SimpleExecutor):
         self._optimized: ExecutionPlan | None = None
 
     def _prepared(self) -> Graph:
-        return profiling_insensitive(self.function.graph)
+        return profiling.profiling_insensitive(self.function.graph)
 
     def current_plan(self) -> ExecutionPlan:
         """The plan that watches, then the one for what was seen."""
@@ -128,9 +120,9 @@ class ProfilingExecutor(SimpleExecutor):
             return self.plan()
         with _lock:
             if self._profiled is None:
-                self._profiled = self._plan_of(instrumented(self.plan().graph))
+                self._profiled = self._plan_of(profiling.instrumented(self.plan().graph))
             if self._optimized is None and self._profiled.graph.completed_runs >= current.profiled_runs:
-                self._optimized = self._plan_of(specialized(self._profiled.graph, current, self.depth))
+                self._optimized = self._plan_of(profiling.specialized(self._profiled.graph, current, self.depth))
             return self._optimized or self._profiled
 
     def _plan_of(self, graph: Graph) -> ExecutionPlan:
@@ -175,8 +167,8 @@ def run_function(function: Function, arguments: list) -> object:
 
 def _run_traced(tracing: TracingState, function: Function, arguments: list) -> object:
     with suspended():
-        result = run_function(function, [plain(value) for value in arguments])
-    record_call(tracing, function, arguments, result)
+        result = run_function(function, [numbers.plain(value) for value in arguments])
+    scripted_calls.record_call(tracing, function, arguments, result)
     return result
 
 

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING
 
 from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.parallel import get_num_threads
 
 if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
     from rushlight.jit.runtime.code import Code
     from rushlight.jit.runtime.interpreter import Interpreter
+
+threads = LazyModule("concurrent.futures")
 
 
 class Future:
@@ -110,7 +114,7 @@ class Future:
 
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(2, get_num_threads()), thread_name_prefix="rushlight-fork")
+    return threads.ThreadPoolExecutor(max(2, get_num_threads()), thread_name_prefix="rushlight-fork")
 
 
 def submit(work: Callable[[], object]) -> Future:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.core.dtype import bool_
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Node
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.type_checks import to_script
 from rushlight.jit.runtime.watching import fits, needs_gradient, watch
+
+subgraphs = LazyModule("rushlight.jit.runtime.subgraphs")  # passes and autograd
 
 
 def _uninitialized(node: Node) -> Callable:
@@ -116,4 +119,9 @@ PRIMITIVES: dict[str, Callable[[Node], Callable]] = {
     "prim::ConstantChunk": _constant_chunk,
     "prim::PythonOp": _python_op,
     "prim::tolist": _tolist,
+    "prim::DifferentiableGraph": lambda node: subgraphs.differentiable(node),
+    **dict.fromkeys(
+        ("prim::FusionGroup", "prim::TensorExprGroup", "prim::FunctionalGraph", "prim::FallbackGraph"),
+        lambda node: subgraphs.group(node),
+    ),
 }

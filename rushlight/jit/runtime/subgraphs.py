@@ -2,7 +2,7 @@
 
 In: a node with the attribute `Subgraph`. Out: a function of its inputs. A fusion group runs its graph. A differentiable graph
 runs its forward graph without recording it, keeps what the reverse graph needs, and is one node for the autograd engine.
-Stage: jit, runtime; importing this module adds the kinds to `PRIMITIVES`.
+Stage: jit, runtime.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from rushlight.jit.passes.differentiate import Gradient, differentiate
 from rushlight.jit.passes.lower_grad_of import lower_grad_of
 from rushlight.jit.passes.specialize_autogradzero import specialize_autogradzero
 from rushlight.jit.runtime.objects import run_with_executor
-from rushlight.jit.runtime.primitives import PRIMITIVES
 
 
 class CompiledGradient:
@@ -131,7 +130,8 @@ def _needs_gradients(inputs: Sequence[object]) -> bool:
     return any(each.requires_grad for each in tensors) and len(dtypes) == 1 and dtypes.pop().is_floating_point
 
 
-def _differentiable(node: Node) -> Callable:
+def differentiable(node: Node) -> Callable:
+    """What runs a differentiable graph: as one step of autograd where gradients are needed."""
     body: Graph = node["Subgraph"]
     plain = _plain_function("differentiable", body)
     compiled: list[CompiledGradient] = []
@@ -147,14 +147,7 @@ def _differentiable(node: Node) -> Callable:
     return run
 
 
-def _group(node: Node) -> Callable:
+def group(node: Node) -> Callable:
     """A group runs by a plan of its own, natively once that pays; its inputs have been checked."""
     function = _plain_function("group", node["Subgraph"])
     return lambda *inputs: run_with_executor(function, list(inputs))
-
-
-PRIMITIVES["prim::DifferentiableGraph"] = _differentiable
-PRIMITIVES["prim::FusionGroup"] = _group
-PRIMITIVES["prim::TensorExprGroup"] = _group
-PRIMITIVES["prim::FunctionalGraph"] = _group
-PRIMITIVES["prim::FallbackGraph"] = _group

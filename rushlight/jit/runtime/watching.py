@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.core.device import CPU
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Node
-from rushlight.jit.passes.shape_analysis import merge_tensor_types
 from rushlight.jit.types.kinds import TENSOR, TensorType
+
+shape_analysis = LazyModule("rushlight.jit.passes.shape_analysis")
 
 
 def type_of_tensor(tensor: Tensor) -> TensorType:
@@ -50,4 +52,4 @@ def watch(node: Node, value: object) -> None:
         node.attributes["seen_none"] = int(node.attributes.get("seen_none", 0) or value is None)
         return
     seen, known = type_of_tensor(value), node.attributes["profiled_type"]
-    node.attributes["profiled_type"] = seen if known == TENSOR else merge_tensor_types(known, seen)
+    node.attributes["profiled_type"] = seen if known == TENSOR else shape_analysis.merge_tensor_types(known, seen)

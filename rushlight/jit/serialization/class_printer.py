@@ -15,7 +15,7 @@ from rushlight.jit.serialization.code_constants import ConstantTable, constant_t
 from rushlight.jit.serialization.code_expressions import is_plain
 from rushlight.jit.serialization.code_names import TypeTable
 from rushlight.jit.serialization.code_printer import FunctionPrinter
-from rushlight.jit.serialization.debug_sources import DebugPickler
+from rushlight.jit.serialization.debug_writing import DebugPickler
 from rushlight.jit.serialization.reachable import compile_reachable
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import ANY, ClassType, EnumType, InterfaceType, TupleType, Type

@@ -1,24 +1,22 @@
 """Debug sources: which place of the user's source each place of an archive's code was made from.
 
-In and out: the records `code/....py.debug_pkl`. A pickle of ("FORMAT_WITH_STRING_TABLE", strings, entries): an entry is an
+In: the records `code/....py.debug_pkl`. A pickle of ("FORMAT_WITH_STRING_TABLE", strings, entries): an entry is an
 offset in the file of code and the range (source, start, end) that what stands there comes from; a source is its lines, by their
-numbers among the strings, its file's name and the number, from 1, of its first line. Offsets count bytes. Stage: jit, loading
-and saving.
+numbers among the strings, its file's name and the number, from 1, of its first line. Offsets count bytes. Stage: jit,
+loading; `debug_writing.py` writes them.
 """
 
 from __future__ import annotations
 
 import bisect
 import io
-import pickle
 
 from rushlight.jit.source import Source, SourceRange
 from rushlight.serialization.errors import UnpicklingError
-from rushlight.serialization.pickler import Pickler
 from rushlight.serialization.unpickler import Constructor, Unpickler
 
-_FORMAT = "FORMAT_WITH_STRING_TABLE"
-_INTLIST = ("torch.jit._pickle", "build_intlist")
+FORMAT = "FORMAT_WITH_STRING_TABLE"
+INTLIST = ("torch.jit._pickle", "build_intlist")
 
 
 class DebugSources:
@@ -51,7 +49,7 @@ class DebugSources:
 
     def _read(self) -> None:
         value = Unpickler(io.BytesIO(self.data), len(self.data), _find_global, _refuse).load()
-        if value[0] == _FORMAT:
+        if value[0] == FORMAT:
             self.strings, value = value[1], value[2]
         entries = sorted(((entry[0], entry[1]) for entry in value if type(entry[0]) is int), key=lambda entry: entry[0])
         self.offsets = [offset for offset, _ in entries]
@@ -74,47 +72,10 @@ def _characters(text: str, offset: int) -> int:
 
 
 def _find_global(module: str, name: str) -> object:
-    if (module, name) != _INTLIST:
+    if (module, name) != INTLIST:
         raise UnpicklingError("a record of debug sources names something other than a list of numbers")
     return Constructor(f"{module}.{name}", lambda machine, args: args[0])
 
 
 def _refuse(identity: object) -> None:
     raise UnpicklingError("a record of debug sources refers to a storage")
-
-
-class DebugPickler(Pickler):
-    """Writes the record for one file of code."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.strings: dict[str, int] = {}
-        self.written: dict[int, int] = {}
-
-    def dump_ranges(self, ranges: list[tuple[int, SourceRange]]) -> bytes:
-        """The pickle for offsets and the ranges behind them."""
-        known = [(offset, each.original or each) for offset, each in ranges]
-        known = [(offset, each) for offset, each in known if each.source.text]
-        for _, each in known:
-            for line in (*each.source.text.splitlines(keepends=True), each.source.filename or ""):
-                self.strings.setdefault(line, len(self.strings))
-        self.out += pickle.PROTO + b"\x02"
-        entries = tuple(lambda item=item: self._entry(*item) for item in known)
-        self.write_tuple((_FORMAT, lambda: self.write_tuple(tuple(self.strings)), lambda: self.write_tuple(entries)))
-        self.out += pickle.STOP
-        return bytes(self.out)
-
-    def _entry(self, offset: int, each: SourceRange) -> None:
-        text = each.source.text
-        start, end = (len(text[:place].encode()) for place in (each.start, each.end))
-        self.write_tuple((offset, lambda: self.write_tuple((lambda: self._source(each.source), start, end)), 0))
-
-    def _source(self, source: Source) -> None:
-        if id(source) in self.written:
-            self._write_get(self.written[id(source)])
-            return
-        lines = [self.strings[line] for line in source.text.splitlines(keepends=True)]
-        name = self.strings[source.filename or ""]
-        self.write_tuple((lambda: self.write_call(*_INTLIST, (lines,)), name, source.first_line + 1))
-        self.kept.append(source)
-        self.written[id(source)] = self._write_put()

@@ -14,33 +14,39 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from itertools import accumulate
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
-from rushlight.jit.annotations import type_from_tree
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.constants import ENUM_TYPES, constant_type
-from rushlight.jit.emit.emitter import Emitter, signature
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.frontend.context import SourceContext
-from rushlight.jit.frontend.definitions import build_def
-from rushlight.jit.frontend.expressions import build_expression
 from rushlight.jit.function import Function
-from rushlight.jit.ir.graph import Graph
-from rushlight.jit.passes.cleanup import run_cleanup_passes
-from rushlight.jit.passes.upgraders import replace_old_operators
-from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.serialization.debug_sources import DebugSources
+from rushlight.jit.serialization.imported_function import ImportedFunction
 from rushlight.jit.serialization.literals import literal_value
-from rushlight.jit.serialization.names import ArchiveResolver
 from rushlight.jit.source import Source
 from rushlight.jit.types.extensions import PREFIX as EXTENSIONS
 from rushlight.jit.types.extensions import extension_type
 from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleType, Type
+from rushlight.jit.types.plain import plain_type
 from rushlight.serialization.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from rushlight.jit.serialization.kept_graphs import KeptGraphs
+    from rushlight.jit.serialization.names import ArchiveResolver
+
+# What code needs that is compiled, or says types in unusual ways.
+annotations, expressions, names = map(LazyModule, (
+    "rushlight.jit.annotations", "rushlight.jit.frontend.expressions", "rushlight.jit.serialization.names",
+))  # fmt: skip
 
 ROOT = "__torch__"
 _DEFINITION = re.compile(r"(?:class|def) +(\w+) *[(:]")
-_KEYWORD = re.compile(rf"(?<=\w\.)(?:{'|'.join(keyword.kwlist)})\b|(?<=\n  )(?:{'|'.join(keyword.kwlist)})(?= : )")
+_KEYWORDS = "|".join(keyword.kwlist)
+_KEYWORD = rf"(?<=\w\.)(?:{_KEYWORDS})\b|(?<=\n  )(?:{_KEYWORDS})(?= : )"
 _OLD_HEADER = re.compile(r"op_version_set *=|import |from ")  # what files began with before torch 1.4
 _BASES = ("Module", "NamedTuple", "Enum", "Interface", "ModuleInterface")
 
@@ -61,7 +67,7 @@ class CodeFile:
         try:
             body = _parsed(text)
         except SyntaxError:
-            text = _KEYWORD.sub(_as_identifier, text)
+            text = re.sub(_KEYWORD, _as_identifier, text)
             body = self._parsed_again(text, definition)
         except (ValueError, RecursionError, MemoryError) as error:
             raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None
@@ -120,8 +126,13 @@ class Importer:
         self.files: dict[str, CodeFile | None] = {}
         self.types: dict[str, Type | None] = {}
         self.functions: dict[str, Function | None] = {}
-        self.resolver = ArchiveResolver(self)
         self.lock = threading.RLock()
+        self.kept_graphs: KeptGraphs | None = None
+
+    @cached_property
+    def resolver(self) -> ArchiveResolver:
+        """What names mean in the code."""
+        return names.ArchiveResolver(self)
 
     # Files
 
@@ -176,7 +187,10 @@ class Importer:
 
     def type_of(self, node: ast.expr, context: SourceContext) -> Type:
         """The type that an expression says."""
-        return type_from_tree(build_expression(context, node), self.find_type)
+        plain = plain_type(node, self.find_type)
+        if plain is not None:
+            return plain
+        return annotations.type_from_tree(expressions.build_expression(context, node), self.find_type)
 
     def parse_type(self, text: str) -> Type:
         """The type that a text says, in the notation of the code."""
@@ -320,49 +334,3 @@ class ClassReader:
             self._add(target.slice.value, self.importer.type_of(node.value, self.context))
             return
         raise ErrorReport(self.context.range(node), "this can't stand in a class")
-
-
-class ImportedFunction(Function):
-    """A function or method of an archive's code: its signature and its body are compiled when they are first asked for."""
-
-    def __init__(
-        self, name: str, importer: Importer, node: ast.FunctionDef, context: SourceContext, owner: Type | None = None
-    ):  # fmt: skip
-        super().__init__(name, define=ImportedFunction._compile)
-        self.importer = importer
-        self.node = node
-        self.context = context
-        self.owner = owner
-
-    @property
-    def schema(self) -> FunctionSchema:
-        """Its signature, which the code declares."""
-        if self.schema_ is None:
-            with self.importer.lock:
-                definition = build_def(self.context, _without_body(self.node), self.node.name)
-                schema = signature(definition.decl, self.name, self.importer.find_type, self._defaults(), self.owner)
-                if not schema.returns:
-                    raise ErrorReport(definition.range, f"{self.name} does not declare what it returns")
-                self.schema_ = schema
-        return self.schema_
-
-    def _defaults(self) -> dict[str, object]:
-        arguments, values = self.node.args.args, self.node.args.defaults
-        return {
-            each.arg: literal_value(value, self.context, self.importer)
-            for each, value in zip(arguments[len(arguments) - len(values) :], values, strict=True)
-        }
-
-    def _compile(self) -> None:
-        definition = build_def(self.context, self.node, self.node.name)
-        graph = Graph()
-        owner = self.owner if isinstance(self.owner, ClassType) else None
-        Emitter(self.importer.resolver, graph, owner, self.node.name).emit_def(definition, self.schema)
-        replace_old_operators(graph, self.importer.version)
-        replace_old_operators(graph, self.importer.version)
-        run_cleanup_passes(graph)
-        self.set_graph(graph, self.schema)
-
-
-def _without_body(node: ast.FunctionDef) -> ast.FunctionDef:
-    return ast.copy_location(ast.FunctionDef(node.name, node.args, [], node.decorator_list, node.returns, None), node)

@@ -12,17 +12,21 @@ from functools import partial
 from typing import BinaryIO
 
 from rushlight.core.device import device
+from rushlight.core.garbage import making_objects_that_stay
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.serialization.archive import LARGEST_TEXT, Archive
-from rushlight.jit.serialization.first_format import FirstFormat
 from rushlight.jit.serialization.importer import Importer
+from rushlight.jit.serialization.kept_graphs import KeptGraphs
 from rushlight.jit.serialization.module_objects import module_of
 from rushlight.jit.serialization.unpickling import unpickle
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageTable
 from rushlight.serialization.unpickler import LARGEST_PICKLE
+
+first_format = LazyModule("rushlight.jit.serialization.first_format")
 
 
 def load(
@@ -39,7 +43,8 @@ def load(
     """
     source = ByteSource(f)
     try:
-        return _Loader(Archive(source), map_location).load(_extra_files)
+        with making_objects_that_stay():
+            return _Loader(Archive(source), map_location).load(_extra_files)
     except RecursionError:
         raise RuntimeError(f"{source.name}: its contents are nested too deeply") from None
     except (CheckpointError, pickle.UnpicklingError, RuntimeError) as error:
@@ -61,6 +66,15 @@ class _Loader:
         self.debug = {name: archive.bytes(name, LARGEST_TEXT) for name in endings}
         self.importer = Importer(self._text, self.debug.get, archive.version, lambda: self.constants)
         self.constants: tuple = ()
+        if not archive.is_first_format:
+            self.importer.kept_graphs = KeptGraphs(self.importer, self._compiled_content)
+
+    def _compiled_content(self) -> list[str]:
+        """What functions are compiled from: code, and constants, told by the checksums that reading them has compared."""
+        records = self.archive.records.values()
+        constants = [f"{each.name.removeprefix(self.archive.root)} {each.size} {each.checksum}" for each in records
+                     if each.name.startswith(f"{self.archive.root}constants")]  # fmt: skip
+        return [str(self.archive.version), *constants, *(part for item in sorted(self.texts.items()) for part in item)]
 
     def _text(self, name: str) -> str | None:
         return self.texts.get(name.removeprefix("code/"))
@@ -74,7 +88,7 @@ class _Loader:
         return module_of(root)
 
     def _first_format(self) -> ScriptObject:
-        read = FirstFormat(self.archive, self.importer, self.map_location)
+        read = first_format.FirstFormat(self.archive, self.importer, self.map_location)
         self.constants = tuple(tensor.detach() for tensor in read.tensors)
         return read.main_module()
 

@@ -6,8 +6,8 @@ In: a module's type, and the values of its attributes. Out: the object that stan
 from __future__ import annotations
 
 from rushlight.core.tensor import Tensor
+from rushlight.jit.concrete import concrete_of_type
 from rushlight.jit.module import ScriptModule
-from rushlight.jit.module_types import concrete_of_type
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.types.kinds import ClassType
 from rushlight.nn import Module

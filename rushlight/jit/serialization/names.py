@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rushlight.jit.constants import constant_type
+from rushlight.jit.emit.builtin_names import BUILTIN_NAMES, FormValue
 from rushlight.jit.emit.callables import (
     BuiltinFunction,
     ClassValue,
@@ -19,7 +20,6 @@ from rushlight.jit.emit.callables import (
     SpecialForm,
     TypeValue,
 )
-from rushlight.jit.emit.python_values import BUILTIN_NAMES, FormValue
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.source import SourceRange

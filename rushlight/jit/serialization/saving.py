@@ -16,7 +16,7 @@ from rushlight.jit.function import Function
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.schema import Argument, FunctionSchema
-from rushlight.jit.script import ScriptFunction
+from rushlight.jit.script_function import ScriptFunction
 from rushlight.jit.serialization.class_printer import Program
 from rushlight.jit.serialization.pickling import ArchivePickler
 from rushlight.jit.types.kinds import BOOL, ClassType, TupleType
@@ -71,22 +71,6 @@ def _placeholder(function: Function) -> ScriptObject:
     made = ScriptObject(kind)
     made.slots["training"] = True
     return made
-
-
-def _save_method(
-    self: ScriptModule | ScriptFunction, f: str | os.PathLike | BinaryIO, _extra_files: dict | None = None
-) -> None:
-    """Write an archive, as `rushlight.jit.save` does."""
-    save(self, f, _extra_files)
-
-
-def _buffer_method(self: ScriptModule | ScriptFunction, _extra_files: dict | None = None) -> bytes:
-    """The bytes of an archive."""
-    return save_to_buffer(self, _extra_files)
-
-
-ScriptModule.save = ScriptFunction.save = _save_method
-ScriptModule.save_to_buffer = ScriptFunction.save_to_buffer = _buffer_method
 
 
 class _Parts:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from rushlight.jit.emit.python_values import FUNCTIONS, FormValue
+from rushlight.jit.emit.builtin_names import FormValue
+from rushlight.jit.emit.python_values import FUNCTIONS
 from rushlight.jit.scripting import script
 from rushlight.jit.tracing.state import is_tracing
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.compiler import qualified_name
+from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.module import ScriptModule
-from rushlight.jit.module_types import ConcreteModule, unique_name
+from rushlight.jit.module_types import unique_name
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.normalize_ops import normalize_ops
 from rushlight.jit.runtime.objects import ScriptObject

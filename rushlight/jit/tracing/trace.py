@@ -17,7 +17,7 @@ from rushlight.jit.module import ScriptModule
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.normalize_ops import normalize_ops
-from rushlight.jit.script import ScriptFunction
+from rushlight.jit.script_function import ScriptFunction
 from rushlight.jit.settings import is_enabled
 from rushlight.jit.tracing import record  # noqa: F401 (registers the kernel of the Tracer key)
 from rushlight.jit.tracing.check import cloned, compare_graphs, compare_results

@@ -56,7 +56,6 @@ _KINDS = {"str": "StringType", "number": "NumberType", "NoneType": "NoneType", "
           "Generator": "GeneratorType", "Stream": "StreamObjType"}  # fmt: skip
 
 
-@dataclass(frozen=True)
 class NumberType(SimpleType):
     """Any of int, float and complex: `Scalar` in graphs."""
 
@@ -123,7 +122,6 @@ class ElementType(Type):
         return type(self)(*types)
 
 
-@dataclass(frozen=True)
 class ListType(ElementType):
     """`List[int]`."""
 
@@ -135,7 +133,6 @@ class ListType(ElementType):
         return f"{self.element.ir_text}[]"
 
 
-@dataclass(frozen=True)
 class OptionalType(ElementType):
     """`Optional[int]`: the type or None."""
 
@@ -147,7 +144,6 @@ class OptionalType(ElementType):
         return f"{self.element.ir_text}?"
 
 
-@dataclass(frozen=True)
 class FutureType(ElementType):
     """What `fork` gives, and `wait` takes."""
 
@@ -159,14 +155,12 @@ class FutureType(ElementType):
         return f"{self.word}[{self.element.ir_text}]"
 
 
-@dataclass(frozen=True)
 class AwaitType(ElementType):
     """A value that is computed when it is asked for."""
 
     word = "Await"
 
 
-@dataclass(frozen=True)
 class RRefType(ElementType):
     """A value on another machine."""
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from rushlight.core.lazy_module import LazyModule
-from rushlight.utils.native.toolchain import BuildError
 
 try:  # `hashlib` loads OpenSSL, which takes longer than to read and check a whole entry
     from _blake2 import blake2b
@@ -27,6 +26,7 @@ except ImportError:
     from hashlib import blake2b
 
 fcntl, shutil, tempfile = map(LazyModule, ("fcntl", "shutil", "tempfile"))
+toolchain = LazyModule("rushlight.utils.native.toolchain")
 
 T = TypeVar("T")
 
@@ -87,6 +87,24 @@ def digest(*parts: str | bytes) -> str:
     return joined.hexdigest()[:40]
 
 
+@functools.cache
+def version_of(library: str, folders: tuple[str, ...]) -> str:
+    """What differs between two versions of the files in some folders of a library: their times and sizes."""
+    files: list[str] = []
+    for folder in folders:
+        _list_files(os.path.join(library, folder), files)
+    return digest(*sorted(files))
+
+
+def _list_files(folder: str, files: list[str]) -> None:
+    for item in os.scandir(folder):
+        if item.name.endswith((".py", ".h", ".txt")):
+            status = item.stat()
+            files.append(f"{item.path} {status.st_size} {status.st_mtime_ns}")
+        elif "." not in item.name and item.name != "__pycache__" and item.is_dir():
+            _list_files(item.path, files)
+
+
 # Whole entries
 
 
@@ -107,7 +125,7 @@ def obtain(
     try:
         return _try_in(process_folder(), keys, text, make, load)
     except OSError as error:
-        raise BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
+        raise toolchain.BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
 
 
 def find(keys: tuple[str, ...], load: Callable[[Path], T]) -> tuple[T, Path, bool] | None:
@@ -233,7 +251,7 @@ def _build_into(path: Path, make: Callable[[Path, Path], None]) -> None:
         output = folder / "library.so"
         make(folder, output)
         if not output.is_file():
-            raise BuildError("the C++ compiler reported success and wrote no library")
+            raise toolchain.BuildError("the C++ compiler reported success and wrote no library")
         with open(output, "r+b") as file:
             file.write(_seal(path, file.read()))
         os.replace(output, path)
@@ -274,7 +292,7 @@ def trim(folder: Path, limit: int) -> None:
     for stem, (_, size) in sorted(entries.items(), key=lambda entry: entry[1]):
         if total <= limit:
             break
-        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".headers"):
+        for suffix in (".so", ".cpp", ".choice", ".plan", ".capture", ".code", ".headers"):
             (folder / (stem + suffix)).unlink(missing_ok=True)
         total -= size
 

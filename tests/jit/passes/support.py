@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
-from rushlight.jit.ir import Graph, lint
+from rushlight.jit.ir import Graph
 from rushlight.jit.ir.graph import Block, Node, Value
+from rushlight.jit.ir.lint import lint
 from rushlight.jit.ir.parser import parse_ir
 from rushlight.jit.ir.printer import constant_text
 from rushlight.jit.passes.run import run_pass

@@ -6,7 +6,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.jit.function import Function
-from rushlight.jit.ir import lint
+from rushlight.jit.ir.lint import lint
 from rushlight.jit.ir.parser import parse_ir
 from rushlight.jit.passes.gradient_formulas import FORMULAS
 from rushlight.jit.passes.run import run_pass

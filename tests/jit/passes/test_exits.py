@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from rushlight.jit.ir import lint
+from rushlight.jit.ir.lint import lint
 from rushlight.jit.ir.parser import parse_ir
 from rushlight.jit.passes.run import run_pass
 from tests.jit.passes.support import canonical, check

@@ -8,7 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.jit.function import Function
-from rushlight.jit.ir import lint
+from rushlight.jit.ir.lint import lint
 from rushlight.jit.ir.parser import parse_ir
 from rushlight.jit.passes.bailout_graph import build_bailout_graph
 from rushlight.jit.passes.run import run_pass

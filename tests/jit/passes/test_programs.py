@@ -10,12 +10,13 @@ import pytest
 
 import rushlight
 from rushlight.jit.function import Function
-from rushlight.jit.ir import Graph, lint
+from rushlight.jit.ir import Graph
+from rushlight.jit.ir.lint import lint
 from rushlight.jit.ir.parser import parse_ir
 from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.run import run_pass
 from rushlight.jit.runtime.executor import run_function
-from rushlight.jit.script import ScriptFunction, bind_arguments
+from rushlight.jit.script_function import ScriptFunction, bind_arguments
 from tests.jit import differential
 
 PASSES = ("Inline", "EliminateDeadCode", "EliminateDeadCodeKeepingWrites", "ConstantPropagation",

@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from rushlight.jit.compiler import closure_lookup, compiler
-from rushlight.jit.execution import ExecutorState
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.function import Function
-from rushlight.jit.graph_api import Graph
-from rushlight.jit.passes.inline import inline
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import executor_of, run_function
 from rushlight.jit.runtime.type_checks import CannotConvert, to_script
-from rushlight.jit.schema import FunctionSchema
-from rushlight.jit.serialization.class_printer import ConstantMap, code_of
+from rushlight.jit.savable import Savable
+
+if TYPE_CHECKING:
+    from rushlight.jit.execution import ExecutorState
+    from rushlight.jit.graph_api import Graph
+    from rushlight.jit.schema import FunctionSchema
+    from rushlight.jit.serialization.class_printer import ConstantMap
+
+# What compiles, shows and prints, and a function that only runs does without.
+class_printer, compiler, execution, graph_api, inlining = map(LazyModule, (
+    "rushlight.jit.serialization.class_printer", "rushlight.jit.compiler", "rushlight.jit.execution", "rushlight.jit.graph_api",
+    "rushlight.jit.passes.inline",
+))  # fmt: skip
 
 
-class ScriptFunction:
+class ScriptFunction(Savable):
     """A scripted or traced function."""
 
     def __init__(self, function: Function, original: Callable | None = None):
@@ -42,14 +51,14 @@ class ScriptFunction:
     @property
     def graph(self) -> Graph:
         """Its graph, with calls."""
-        return Graph(self._function.graph)
+        return graph_api.Graph(self._function.graph)
 
     @property
     def inlined_graph(self) -> Graph:
         """Its graph, with the bodies of what it calls in the place of the calls."""
         graph = self._function.graph.copy()
-        inline(graph)
-        return Graph(graph)
+        inlining.inline(graph)
+        return graph_api.Graph(graph)
 
     @property
     def schema(self) -> FunctionSchema:
@@ -59,22 +68,22 @@ class ScriptFunction:
     @property
     def code(self) -> str:
         """Its graph as TorchScript's Python."""
-        return code_of(self._function)[0]
+        return class_printer.code_of(self._function)[0]
 
     @property
     def code_with_constants(self) -> tuple[str, ConstantMap]:
         """Its graph as TorchScript's Python, and the constants that the code names, as in `constants.c0`."""
-        text, constants = code_of(self._function)
-        return text, ConstantMap(constants)
+        text, constants = class_printer.code_of(self._function)
+        return text, class_printer.ConstantMap(constants)
 
     def graph_for(self, *args: object, **kwargs: object) -> Graph:
         """The optimised graph that runs for such arguments."""
         self(*args, **kwargs)
-        return Graph(executor_of(self._function).current_plan().graph)
+        return graph_api.Graph(executor_of(self._function).current_plan().graph)
 
     def get_debug_state(self) -> ExecutorState:
         """What its executor has made of it."""
-        return ExecutorState(executor_of(self._function))
+        return execution.ExecutorState(executor_of(self._function))
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         for function in self._rushlight_functions[:-1]:
@@ -138,13 +147,13 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
 
 def script_function(function: Callable, frame: Callable[[str], object]) -> ScriptFunction:
     """Script a Python function; names that its closure lacks are looked up by `frame`."""
-    closure = closure_lookup(function)
+    closure = compiler.closure_lookup(function)
 
     def lookup(name: str) -> object:
         found = closure(name)
         return frame(name) if found is None else found
 
-    compiled = compiler.compile_overloads(function, lookup)
+    compiled = compiler.compiler.compile_overloads(function, lookup)
     for each in compiled:
         each.ensure_defined()
     made = ScriptFunction(compiled[0], function)

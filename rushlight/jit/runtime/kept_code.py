@@ -1,0 +1,178 @@
+"""Code as plain data: what another process keeps of a graph's instructions, and the same instructions again.
+
+In: Code that was made of a graph, and what names the functions, classes and tensors that it refers to. Out: tuples of numbers
+and texts, and from these an equal Code, if all that they name is as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Protocol
+
+from rushlight.core.device import device
+from rushlight.core.tensor import Tensor
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.operators.registry import operator_at, operators_named
+from rushlight.jit.runtime.code import Code, with_results
+from rushlight.jit.runtime.primitives import PRIMITIVES
+from rushlight.jit.types.kinds import ClassType, Type
+from rushlight.jit.types.parser import Tokens, parse_type
+
+_PLAIN = (type(None), bool, int, float, complex, str)
+_ATTRIBUTES = {"prim::TupleSlice": ("beg", "end"), "prim::ConstantChunk": ("chunks", "dim")}
+"""Primitives that can be kept, with the attributes that their meaning depends on; others have none, or can't."""
+_WITHOUT_ATTRIBUTES = ("prim::TupleIndex", "prim::Uninitialized")
+_NAMESPACES = ("aten", "prim", "quantized", "torchvision")
+"""Whose operators the library defines, so that they are the same in another process."""
+
+
+class CannotKeep(Exception):
+    """Code refers to something that other processes can't find."""
+
+
+class Names(Protocol):
+    """What functions, classes and tensors are called."""
+
+    def name_of_function(self, function: Function) -> tuple[str, ...]:
+        """A function's name; CannotKeep for one that has none."""
+
+    def function(self, name: tuple[str, ...]) -> Function | None:
+        """The function of a name."""
+
+    def name_of_tensor(self, tensor: Tensor) -> int:
+        """The number of a tensor among the constants; CannotKeep for another."""
+
+    def tensor(self, number: int) -> Tensor | None:
+        """The constant of a number."""
+
+    def type(self, name: str) -> Type | None:
+        """The class of a name."""
+
+
+# To data
+
+
+def to_data(code: Code, names: Names) -> tuple:
+    """Code as data for `marshal`; CannotKeep where it has no such form."""
+    if code.codes or code.guards:
+        raise CannotKeep
+    sources = [node for (op, _, _), node in zip(code.instructions, code.nodes, strict=True) if op == "OPN"]
+    table: dict[tuple, int] = {}
+    operators = [table.setdefault(_operator_data(node), len(table)) for node in sources]
+    return (
+        [tuple(each) for each in code.instructions],
+        [_constant_data(value, names) for value in code.constants],
+        list(table), operators,
+        [names.name_of_function(each) for each in code.functions], list(code.names),
+        [_type_data(each) for each in code.types],
+        code.register_count, code.input_count, code.output_count,
+    )  # fmt: skip
+
+
+def _operator_data(node: Node) -> tuple:
+    kind, count = node.kind, len(node.outputs)
+    if kind in PRIMITIVES:
+        if kind not in _ATTRIBUTES and kind not in _WITHOUT_ATTRIBUTES:
+            raise CannotKeep
+        return (kind, count, None, *(node[name] for name in _ATTRIBUTES.get(kind, ())))
+    operator = operator_of(node)
+    if kind.partition("::")[0] not in _NAMESPACES or operator is None:
+        raise CannotKeep
+    return (kind, count, operators_named(kind).index(operator), operator.schema.overload)
+
+
+def _constant_data(value: object, names: Names) -> tuple:
+    if type(value) in _PLAIN:
+        return ("plain", value)
+    if isinstance(value, Tensor):
+        return ("tensor", names.name_of_tensor(value))
+    if isinstance(value, device):
+        return ("device", str(value))
+    if type(value) in (list, tuple):
+        return (type(value).__name__, [_constant_data(item, names) for item in value])
+    raise CannotKeep
+
+
+def _type_data(value: object) -> tuple:
+    if isinstance(value, ClassType):
+        return ("class", value.name)
+    if isinstance(value, list) and all(_is_nameless(each) for each in value):
+        return ("types", [each.ir_text for each in value])
+    raise CannotKeep
+
+
+def _is_nameless(kind: Type) -> bool:
+    """Whether a type's text says all of it: not where a class or NamedTuple is in it."""
+    named = kind.__class__.__name__ in ("ClassType", "EnumType", "InterfaceType", "UnionType") or getattr(kind, "fields", ())
+    return not named and all(map(_is_nameless, kind.contained()))
+
+
+# From data
+
+
+def fill(code: Code, data: tuple, names: Names, graph: Graph) -> bool:
+    """Give an empty Code what `to_data` made of another. Whether all that it refers to was found, and fits. `graph` tells those
+    who want to know where an instruction comes from."""
+    instructions, constants, table, operators, functions, variables, types, registers, inputs, outputs = data
+    found = [_operator(*each) for each in table]
+    called = [names.function(each) for each in functions]
+    code.constants = [_constant(each, names) for each in constants]
+    code.types = [_type(each, names) for each in types]
+    if None in found or None in called or None in code.types or registers > len(instructions):
+        return False
+    code.instructions = instructions
+    code.operators = [found[number][1] for number in operators]
+    code.operator_names = [found[number][0] for number in operators]
+    code.functions, code.names = called, variables
+    code.register_count, code.input_count, code.output_count = registers, inputs, outputs
+    code.nodes = LaterNodes(graph, code.name)
+    return True
+
+
+class LaterNodes(Sequence):
+    """The nodes that instructions were made of, found when somebody asks."""
+
+    def __init__(self, graph: Graph, name: str):
+        self._graph = graph
+        self._name = name
+
+    @cached_property
+    def _nodes(self) -> list[Node]:
+        return Code(self._graph.copy(), self._name).nodes
+
+    def __getitem__(self, index: int) -> Node:
+        return self._nodes[index]
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
+def _operator(kind: str, count: int, index: int | None, *rest: object) -> tuple[str, Callable] | None:
+    if index is not None:
+        operator = operator_at(kind, index)
+        if operator is None or operator.schema.overload != rest[0]:
+            return None
+        return kind, with_results(operator.function, count)
+    node = Graph().create(kind, (), 0)
+    node.attributes.update(zip(_ATTRIBUTES.get(kind, ()), rest, strict=True))
+    return kind, with_results(PRIMITIVES[kind](node), count)
+
+
+def _constant(data: tuple, names: Names) -> object:
+    kind, value = data
+    if kind == "plain":
+        return value
+    if kind == "tensor":
+        return names.tensor(value)
+    if kind == "device":
+        return device(value)
+    items = [_constant(each, names) for each in value]
+    return items if kind == "list" else tuple(items)
+
+
+def _type(data: tuple, names: Names) -> object:
+    kind, value = data
+    return names.type(value) if kind == "class" else [parse_type(Tokens(text)) for text in value]

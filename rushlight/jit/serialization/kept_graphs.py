@@ -1,0 +1,148 @@
+"""Kept graphs: what an archive's functions were compiled to, for other processes that load the same archive.
+
+In: an archive's code and constants, whose digest names the entries of the cache folder. Out: graphs that an executor runs,
+whose code is read from there; their nodes are made when somebody looks at them.
+
+Entries hold instructions as plain data: a forged one can name operators of the library and numbers of registers, as the
+archive's own code can, and nothing else. Stage: jit, loading.
+"""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor
+from rushlight.jit.function import Function
+from rushlight.jit.ir.graph import Block, Graph
+from rushlight.jit.runtime.code import Code
+from rushlight.jit.types.kinds import Type
+from rushlight.utils.native import cache
+
+if TYPE_CHECKING:
+    from rushlight.jit.serialization.importer import Importer
+
+kept_code = LazyModule("rushlight.jit.runtime.kept_code")
+_LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_WATCHED = ("RUSHLIGHT_JIT_LOG_LEVEL", "RUSHLIGHT_JIT_OPT_LIMIT", "PYTORCH_JIT_LOG_LEVEL", "PYTORCH_JIT_OPT_LIMIT")
+"""With these somebody looks at the passes, which therefore run."""
+_SOURCES = ("jit", "ops", "quantized")
+"""Folders of the library that decide about the code of a graph."""
+
+
+class KeptGraphs:
+    """The entries of one archive. `content` are the texts and bytes that its functions are compiled from."""
+
+    def __init__(self, importer: Importer, content: Callable[[], list[str | bytes]]):
+        self.importer = importer
+        self.content = content
+        self._key: str | None = None
+
+    def path(self, function: Function) -> Path | None:
+        """The entry of a function; None where nothing is kept."""
+        if any(map(os.environ.get, _WATCHED)):
+            return None
+        try:
+            folder = cache.open_folder(cache.default_folder())
+        except OSError:
+            return None
+        if self._key is None:
+            self._key = cache.digest(sys.version, cache.version_of(_LIBRARY, _SOURCES), *self.content())
+        return folder / f"{cache.digest(self._key, function.name)}.code"
+
+    def graph_of(self, function: Function, compile: Callable[[], Graph]) -> Graph:
+        """The graph of a function for an executor; `compile` makes it anew."""
+        path = self.path(function)
+        if path is None:
+            return compile()
+        content = cache.read(path)
+        graph = compile() if content is None else LaterGraph(compile)
+        graph.code_keeper = _Keeper(self, path, graph, content)
+        return graph
+
+    # What instructions refer to by name
+
+    def name_of_function(self, function: Function) -> tuple[str, ...]:
+        """The qualified name of one of the archive's functions."""
+        name = tuple(function.name.rpartition(".")[::2])
+        if self.function(name) is not function:
+            raise kept_code.CannotKeep
+        return name
+
+    def function(self, name: tuple[str, ...]) -> Function | None:
+        """The method of a class, or the function, of a qualified name."""
+        owner = self.type(name[0])
+        found = getattr(owner, "methods", {}).get(name[1])
+        return self.importer.find_function(".".join(name)) if owner is None else found
+
+    def name_of_tensor(self, tensor: Tensor) -> int:
+        """Its number among the archive's constants."""
+        for number, each in enumerate(self.importer.constants()):
+            if each is tensor:
+                return number
+        raise kept_code.CannotKeep
+
+    def tensor(self, number: int) -> Tensor | None:
+        """The constant of a number."""
+        constants = self.importer.constants()
+        return constants[number] if 0 <= number < len(constants) else None
+
+    def type(self, name: str) -> Type | None:
+        """One of the archive's classes."""
+        return self.importer.find_type(name) if name.startswith("__torch__.") else None
+
+
+class _Keeper:
+    """Keeps the code of one function in an entry of the cache folder; `content` is what was there."""
+
+    def __init__(self, names: KeptGraphs, path: Path, graph: Graph, content: bytes | None = None):
+        self.names = names
+        self.path = path
+        self.graph = graph
+        self.content = content
+
+    def fill(self, code: Code) -> bool:
+        """Give an empty code the instructions that were kept; whether there are some that fit."""
+        content, self.content = self.content, None
+        if content is None:
+            return False
+        try:
+            return kept_code.fill(code, marshal.loads(content), self.names, self.graph)
+        except (ValueError, TypeError, LookupError, AttributeError, EOFError, RuntimeError):  # it was forged
+            return False
+
+    def keep(self, code: Code) -> None:
+        """Keep the instructions of a code."""
+        try:
+            content = marshal.dumps(kept_code.to_data(code, self.names))
+        except (kept_code.CannotKeep, ValueError):  # the last one for an object that marshal does not know
+            return
+        cache.keep(self.path, content)
+
+
+class LaterGraph(Graph):
+    """A graph that `make` makes when somebody looks at it."""
+
+    def __init__(self, make: Callable[[], Graph]):
+        self._make = make
+
+    def __getattr__(self, name: str) -> object:
+        if name not in ("block", "names", "completed_runs", "current_range", "current_scope", "_unique", "_insert_before"):
+            raise AttributeError(f"a graph has no attribute {name!r}")
+        vars(self).update(vars(self._make()))
+        _take_over(self.block, self)
+        return vars(self)[name]
+
+
+def _take_over(block: Block, graph: Graph) -> None:
+    """Have a block and all in it belong to another graph."""
+    block.graph = graph
+    for node in (block.param, *block.nodes, block.result):
+        node.graph = graph
+        for inner in node.blocks:
+            _take_over(inner, graph)

@@ -1,0 +1,82 @@
+"""Types that Python's syntax trees say plainly: `Tensor`, `List[int]`, `__torch__.Net`. `jit/annotations.py` knows the others.
+
+In: a node of Python's `ast`, and what finds classes. Out: a type, or None for an expression that is to be read with care.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from rushlight.jit.types.kinds import (
+    ANY,
+    BOOL,
+    COMPLEX,
+    DEVICE,
+    FLOAT,
+    GENERATOR,
+    INT,
+    NONE,
+    NUMBER,
+    STORAGE,
+    STREAM,
+    STRING,
+    TENSOR,
+    DictType,
+    EnumType,
+    ListType,
+    TupleType,
+    Type,
+)
+from rushlight.jit.types.relations import optional
+
+NAMED = {
+    "Tensor": TENSOR, "int": INT, "float": FLOAT, "bool": BOOL, "complex": COMPLEX, "str": STRING, "NoneType": NONE,
+    "None": NONE, "Any": ANY, "Device": DEVICE, "device": DEVICE, "number": NUMBER, "Scalar": NUMBER, "Generator": GENERATOR,
+    "Stream": STREAM, "Storage": STORAGE, "dtype": INT, "layout": INT, "memory_format": INT, "Size": ListType(INT),
+}  # fmt: skip
+"""Types by the names that annotations have for them."""
+Find = Callable[[str], Type | None]
+
+
+def is_key_type(kind: Type) -> bool:
+    """Whether a dict may have keys of a type."""
+    return kind in (INT, FLOAT, COMPLEX, STRING, BOOL, DEVICE, TENSOR, ANY) or isinstance(kind, EnumType)
+
+
+def plain_type(node: ast.expr | None, find: Find) -> Type | None:
+    """The type that an expression says; None where it is not one of the plain kinds."""
+    if isinstance(node, ast.Name):
+        return NAMED.get(node.id)
+    if isinstance(node, ast.Attribute):
+        name = _dotted(node)
+        return find(name) if name is not None and name.startswith("__torch__.") else None
+    if isinstance(node, ast.Constant) and node.value is None:
+        return NONE
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        listed = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return _generic(node.value.id, [plain_type(each, find) for each in listed])
+    return None
+
+
+def _dotted(node: ast.expr) -> str | None:
+    """`a.b.c`; None for any other expression."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else None
+
+
+def _generic(name: str, parts: list[Type | None]) -> Type | None:
+    if not parts or None in parts:
+        return None
+    if name == "Tuple":
+        return TupleType(tuple(parts))
+    if name == "Dict" and len(parts) == 2 and is_key_type(parts[0]):
+        return DictType(*parts)
+    if len(parts) != 1:
+        return None
+    if name == "Final":
+        return parts[0]
+    return ListType(parts[0]) if name == "List" else optional(parts[0]) if name == "Optional" else None
