@@ -112,10 +112,3 @@ def _match(found: Sequence[int], expected: Sequence[Expr | int], values: dict[Va
     return len(found) == len(expected) and all(
         one == (other if type(other) is int else other.evaluate(values)) for one, other in zip(found, expected, strict=True)
     )
-
-
-def differing(before: Sequence[int], now: Sequence[int]) -> frozenset[int]:
-    """The dimensions in which two sizes differ; none where their number does."""
-    if len(before) != len(now):
-        return frozenset()
-    return frozenset(dim for dim, (one, other) in enumerate(zip(before, now, strict=True)) if one != other)

@@ -13,9 +13,10 @@ from typing import TypeVar
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Budget, TooManyRounds
 from rushlight.compiler.scripted.open_sizes import Dims
+from rushlight.compiler.scripted.program import UNFIT, WholeProgram
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.structured_program import NativeProgram, compile_structured
-from rushlight.compiler.scripted.whole import UNFIT, WholeProgram, Wish, compile_whole
+from rushlight.compiler.scripted.whole import Wish, compile_whole
 from rushlight.compiler.settings import Settings
 from rushlight.core.symbolic import UnguardedSizeError
 from rushlight.core.tensor import Tensor

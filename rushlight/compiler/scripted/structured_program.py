@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.graph import increment_version
 from rushlight.compiler.logs import StageLog
+from rushlight.compiler.scripted.checks import same_value
 from rushlight.compiler.scripted.constants import make_tuples
 from rushlight.compiler.scripted.plan import Source
+from rushlight.compiler.scripted.program import UNFIT, memory_of
 from rushlight.compiler.scripted.state import lift_state
 from rushlight.compiler.scripted.translate import Given, Optional, Translation, translate
 from rushlight.compiler.scripted.values import kind_of
-from rushlight.compiler.scripted.whole import UNFIT, memory_of
-from rushlight.compiler.scripted.world import same_value
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rushlight.compiler.scripted.checks import shape_of
 from rushlight.compiler.scripted.open_sizes import OpenSizes
 from rushlight.compiler.scripted.readers import (
     DTYPES,
@@ -212,7 +213,7 @@ class World:
         found = self._shadows.get(id(value))
         if found is not None:
             return found[1]
-        self.kinds.append((read, _shape_of(value)))
+        self.kinds.append((read, shape_of(value)))
         if isinstance(value, dict):
             made: object = {
                 key: self._element((*place, key), item, Item(read, key), is_state) for key, item in value.items()
@@ -331,10 +332,6 @@ class World:
         self._kept.append(symbol)
         return state.modes[-1].new_input(made, None, f"int{len(self.inputs)}")
 
-    def changed_sources(self, arguments: Arguments) -> set[tuple]:
-        """The sources of numbers that are others at a call than they were here."""
-        return {source for source, (read, value) in self.numbers.items() if not same_value(read(arguments), value)}
-
 
 def path_of(read: Reader) -> Path:
     """The path of an object that is reached by attributes from an argument."""
@@ -345,31 +342,5 @@ def path_of(read: Reader) -> Path:
     return (*path_of(read.owner), read.name if isinstance(read, Slot) else read.key)
 
 
-def same_value(one: object, other: object) -> bool:
-    """Whether plain values are equal and of one type: floats to the bit."""
-    if one is other:
-        return True
-    if type(one) is not type(other) or isinstance(one, Tensor):
-        return False
-    return one.hex() == other.hex() if isinstance(one, float) else one == other
-
-
-def entry_of(owner: ScriptObject, name: str) -> tuple[dict, str, object]:
-    """Where an attribute of an object lies: the dict, its name, and what is there."""
-    slots = owner.slots
-    return (slots, name, slots[name]) if isinstance(slots, dict) else slots.entry(name)
-
-
 def _tuple_like(value: tuple, items: list) -> tuple:
     return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-
-
-def _shape_of(value: list | dict | tuple) -> tuple:
-    return type(value), tuple(value) if isinstance(value, dict) else len(value)
-
-
-def has_kind(value: object, kind: object) -> bool:
-    """Whether a call's value is an object of a type, or a container of a shape."""
-    if isinstance(kind, tuple):
-        return type(value) is kind[0] and _shape_of(value) == kind
-    return isinstance(value, ScriptObject) and value.type is kind

@@ -1,0 +1,33 @@
+"""Checks of values that a program takes for granted."""
+
+from __future__ import annotations
+
+from rushlight.core.tensor import Tensor
+from rushlight.jit.runtime.objects import ScriptObject
+
+
+def same_value(one: object, other: object) -> bool:
+    """Whether plain values are equal and of one type: floats to the bit."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or isinstance(one, Tensor):
+        return False
+    return one.hex() == other.hex() if isinstance(one, float) else one == other
+
+
+def entry_of(owner: ScriptObject, name: str) -> tuple[dict, str, object]:
+    """Where an attribute of an object lies: the dict, its name, and what is there."""
+    slots = owner.slots
+    return (slots, name, slots[name]) if isinstance(slots, dict) else slots.entry(name)
+
+
+def shape_of(value: list | dict | tuple) -> tuple:
+    """A container's type, and its length, or the keys of a dict."""
+    return type(value), tuple(value) if isinstance(value, dict) else len(value)
+
+
+def has_kind(value: object, kind: object) -> bool:
+    """Whether a call's value is an object of a type, or a container of a shape."""
+    if isinstance(kind, tuple):
+        return type(value) is kind[0] and shape_of(value) == kind
+    return isinstance(value, ScriptObject) and value.type is kind

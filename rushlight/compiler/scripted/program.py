@@ -1,0 +1,242 @@
+"""A compiled graph as the executor calls it: checks, inputs, one native call, results and changes.
+
+In: native code, and what a capture has found about calls that it serves (`Form`). Out: results, or UNFIT.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import rushlight._C as _C
+from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.compiler.scripted.checks import entry_of, has_kind, same_value
+from rushlight.compiler.scripted.readers import Reader
+from rushlight.compiler.scripted.templates import Call, Items, Template, filler, maker
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.thread_state import state
+from rushlight.inductor.compiled import ConstantChanged
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.utils.pytree import LEAF, tree_flatten
+
+UNFIT = object()
+
+
+class Inputs:
+    """The tensors among a call's arguments, each once, in the order of the compiled graph's inputs."""
+
+    def __init__(self, arguments: Sequence[object], unread: frozenset[int]):
+        self.positions = [
+            index for index, value in enumerate(arguments) if not isinstance(value, ScriptObject) and index not in unread
+        ]  # fmt: skip
+        self.objects = [(index, value) for index, value in enumerate(arguments) if _is_module(value)]
+        self.given = tuple(arguments[index] for index in self.positions)
+        leaves, self.spec = tree_flatten(self.given)
+        self.is_flat = all(child is LEAF for child in self.spec.children)
+        first: dict[int, int] = {}
+        self.distinct = [
+            index for index, leaf in enumerate(leaves)
+            if isinstance(leaf, Tensor) and first.setdefault(id(leaf._impl), index) == index
+        ]  # fmt: skip
+        self.leaves = leaves
+        self.tensors = [index for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        numbers = _numbers_outside(self.given)
+        self.fixed = [
+            (index, leaf) for index, leaf in enumerate(leaves) if not isinstance(leaf, Tensor) and index not in numbers
+        ]  # fmt: skip
+
+    def read(self, arguments: Sequence[object]) -> list[Tensor] | None:
+        """The tensors of a call, None where its arguments have another structure."""
+        for index, value in self.objects:
+            if arguments[index] is not value:
+                return None
+        leaves = [arguments[index] for index in self.positions]
+        if not self.is_flat:
+            leaves, spec = tree_flatten(tuple(leaves))
+            if spec != self.spec:
+                return None
+        for index, value in self.fixed:
+            if not same_value(leaves[index], value):
+                return None
+        tensors = [leaves[index] for index in self.distinct]
+        if len(self.tensors) > 1 and not self._are_distinct(leaves):
+            return None
+        return tensors
+
+    def _are_distinct(self, leaves: list) -> bool:
+        return len(self.distinct) == len({id(leaf._impl) for leaf in leaves if isinstance(leaf, Tensor)})
+
+
+def _is_module(value: object) -> bool:
+    return isinstance(value, ScriptObject) and value.type.is_module
+
+
+def _numbers_outside(given: tuple) -> set[int]:
+    """The places among the leaves of numbers that are arguments themselves."""
+    places, place = set(), 0
+    for value in given:
+        if isinstance(value, bool | int | float):
+            places.add(place)
+        place += tree_flatten(value)[1].num_leaves
+    return places
+
+
+@dataclass
+class Form:
+    """What a program takes for granted, takes and gives. `reads` are attributes of objects that are always the same, with what
+    must be there; `late` reads the inputs behind the tensors among the arguments, whose names are `places`; `sizes` checks all
+    inputs. `asking` says which inputs and constants ask for gradients, None where none may."""
+
+    inputs: Inputs
+    reads: list[tuple[ScriptObject, str, object]]
+    conditions: list[tuple[Reader, object]]
+    kinds: list[tuple[Reader, object]]
+    aliases: list[tuple[Reader, Reader]]
+    late: list[Reader]
+    sizes: object
+    results: list[Template]
+    assignments: list[tuple[Reader, str, Template]]
+    changes: list[tuple[Reader, bool, Items]]
+    grad_mode: bool
+    written: list[int] = field(default_factory=list)
+    asking: list[bool] | None = None
+    numbers: dict[tuple, tuple[Reader, object]] = field(default_factory=dict)
+    places: dict[object, tuple[Reader, tuple]] = field(default_factory=dict)
+
+
+class WholeProgram:
+    """A compiled graph as the executor calls it."""
+
+    def __init__(self, native: Callable[..., tuple], form: Form):
+        self.native = native
+        self.form = form
+        self.inputs = form.inputs
+        self.checks = _C.AttributeChecks([entry_of(owner, name) for owner, name, _ in form.reads])
+        self.conditions, self.kinds, self.aliases = form.conditions, form.kinds, form.aliases
+        self.late, self.sizes, self.written, self.asking = form.late, form.sizes, form.written, form.asking
+        self.constants = constants_of(form)
+        self.makers = [maker(each) for each in form.results]
+        self.assignments = [(owner, name, maker(value)) for owner, name, value in form.assignments]
+        self.changes = [(read, grows, contents.kind, filler(contents)) for read, grows, contents in form.changes]
+        self.is_pure = not (self.assignments or self.changes)
+
+    def attempt(self, arguments: Sequence[object]) -> object:
+        """The results for a call's arguments, None where the interpreter has to run; UNFIT where the call is not one that the
+        program was made for."""
+        tensors = self._fitting(arguments)
+        if tensors is None:
+            return UNFIT
+        try:
+            outputs = self.native(*tensors)
+        except ConstantChanged:
+            return UNFIT
+        except (RuntimeError, IndexError):  # raised by the interpreter again, at its line and after the effects before it
+            if self.written:
+                raise
+            return None
+        call = Call(outputs, arguments)
+        results = [make(call) for make in self.makers]  # which may read what the effects change
+        if not self.is_pure:
+            self._change(call)
+        if self.form.grad_mode is not state.grad_enabled:
+            set_grad_enabled(self.form.grad_mode)
+        return results
+
+    def _change(self, call: Call) -> None:
+        """Put values into objects, lists and dicts: all are made before anything is changed."""
+        contents = []
+        for read, grows, kind, fill in self.changes:
+            content = kind()
+            fill(call, content)
+            contents.append((read(call.arguments), grows, content))
+        values = [(owner(call.arguments), name, make(call)) for owner, name, make in self.assignments]
+        for target, grows, content in contents:
+            if isinstance(target, list):
+                target[len(target) if grows else 0 :] = content
+            else:
+                target.clear()
+                target.update(content)
+        for owner, name, value in values:
+            owner.slots[name] = value
+
+    def _fitting(self, arguments: Sequence[object]) -> list[Tensor] | None:
+        """The tensors that native code takes, if the program is right for a call; else None."""
+        tensors = self.inputs.read(arguments)
+        if tensors is None or not self.checks.hold():
+            return None
+        for read, kind in self.kinds:
+            if not has_kind(read(arguments), kind):
+                return None
+        for one, other in self.aliases:
+            if one(arguments) is not other(arguments):
+                return None
+        for read, value in self.conditions:
+            if not same_value(read(arguments), value):
+                return None
+        tensors += [read(arguments) for read in self.late]
+        if not self.sizes.hold(tensors):
+            return None
+        if state.grad_enabled and not self._asks_as_before(tensors):
+            return None
+        return tensors if self._may_write(tensors) else None
+
+    def _asks_as_before(self, tensors: list[Tensor]) -> bool:
+        """Whether the gradients that are needed are those which the program gives."""
+        asking = asking_of((*tensors, *self.constants))
+        return not any(asking) if self.asking is None else asking == self.asking
+
+    def _may_write(self, tensors: list[Tensor]) -> bool:
+        """Whether what is written to shares memory with nothing else, and may be written to."""
+        if not self.written:
+            return True
+        impls = [each._impl if isinstance(each, Tensor) else None for each in (*tensors, *self.constants)]
+        for place in self.written:
+            impl = impls[place]
+            first, last = memory_of(impl)
+            if impl.inference and not state.inference:
+                return False
+            for other, each in enumerate(impls):
+                if other == place or each is None:
+                    continue
+                low, high = memory_of(each)
+                if low < last and first < high:
+                    return False
+        return True
+
+    def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
+        """The sources of numbers that a call has otherwise than the one that the program was made for."""
+        numbers = self.form.numbers.items()
+        return {source for source, (read, value) in numbers if not same_value(read(arguments), value)}
+
+    def changed_dims(self, arguments: Sequence[object]) -> dict[object, frozenset[int]]:
+        """The dimensions in which a call's state has other sizes than the program was made for."""
+        found = {}
+        for place, (read, sizes) in self.form.places.items():
+            value = read(arguments)
+            if isinstance(value, Tensor):
+                found[place] = differing(sizes, value._impl.sizes)
+        return {place: dims for place, dims in found.items() if dims}
+
+
+def differing(before: Sequence[int], now: Sequence[int]) -> frozenset[int]:
+    """The dimensions in which two sizes differ; none where their number does."""
+    if len(before) != len(now):
+        return frozenset()
+    return frozenset(dim for dim, (one, other) in enumerate(zip(before, now, strict=True)) if one != other)
+
+
+def constants_of(form: Form) -> list[Tensor]:
+    """The tensors that a program takes for granted, each once."""
+    held = [value for _, _, value in form.reads] + [value for _, value in form.conditions]
+    return list({id(value): value for value in held if isinstance(value, Tensor)}.values())
+
+
+def asking_of(values: Iterable[object]) -> list[bool]:
+    return [isinstance(value, Tensor) and value.requires_grad for value in values]
+
+
+def memory_of(impl: TensorImpl) -> tuple[int, int]:
+    """The addresses between which a tensor's elements lie."""
+    reach = sum((size - 1) * step for size, step in zip(impl.sizes, impl.strides, strict=True)) + 1 if impl.numel else 0
+    return impl.data_ptr, impl.data_ptr + reach * impl.dtype.itemsize

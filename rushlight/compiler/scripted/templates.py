@@ -1,0 +1,154 @@
+"""Values of a call, as data: which of native code's outputs they are, what is read anew, what is put together of both.
+
+In: made by `results.py` at the end of a capture. Out: `maker` gives a function that makes the value for a call. Lists, dicts
+and objects have numbers: where a value holds one twice, a call's value does as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rushlight.compiler.scripted.readers import Arguments, CannotTell, Reader, from_data, plain
+from rushlight.core.tensor import Tensor
+from rushlight.jit.runtime.objects import ScriptObject
+
+
+@dataclass(slots=True)
+class Call:
+    """One call: what native code gave, the arguments, and the containers and objects that were made for it so far."""
+
+    outputs: Sequence[Tensor]
+    arguments: Arguments
+    made: dict[int, object] = field(default_factory=dict)
+
+
+Maker = Callable[[Call], object]
+
+
+@dataclass(frozen=True, eq=False)
+class Output:
+    """An output of native code."""
+
+    place: int
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """What a reader gives before anything is changed."""
+
+    reader: Reader
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """A value that is the same for all calls."""
+
+    value: object
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """A container, or an object of a class by its attributes. `keys` are None for lists and tuples."""
+
+    kind: object
+    number: int
+    keys: list | None
+    items: list[Template]
+
+
+Template = Output | Read | Value | Items
+
+
+def maker(template: Template) -> Maker:
+    """What makes a value."""
+    return _maker(template, {})
+
+
+def _maker(template: Template, known: dict[int, Maker]) -> Maker:
+    if isinstance(template, Output):
+        place = template.place
+        return lambda call: call.outputs[place]
+    if isinstance(template, Read):
+        reader = template.reader
+        return lambda call: reader(call.arguments)
+    if isinstance(template, Value):
+        value = template.value
+        return lambda call: value
+    if isinstance(template.kind, type) and issubclass(template.kind, tuple):
+        return _tuple_maker(template, known)
+    return known.get(template.number) or _shared_maker(template, known)
+
+
+def _tuple_maker(template: Items, known: dict[int, Maker]) -> Maker:
+    kind, makers = template.kind, [_maker(item, known) for item in template.items]
+    if hasattr(kind, "_fields"):
+        return lambda call: kind(*[make(call) for make in makers])
+    return lambda call: tuple([make(call) for make in makers])
+
+
+def _shared_maker(template: Items, known: dict[int, Maker]) -> Maker:
+    """A maker of what has an identity. It is there before it is filled, since it may hold itself."""
+    number, kind = template.number, template.kind
+    parts: list[Callable] = []
+
+    def make(call: Call) -> object:
+        found = call.made.get(number)
+        if found is None:
+            found = call.made[number] = kind() if isinstance(kind, type) else ScriptObject(kind)
+            parts[0](call, found if isinstance(kind, type) else found.slots)
+        return found
+
+    known[number] = make
+    parts.append(_filler(template, known))
+    return make
+
+
+def filler(template: Items) -> Callable[[Call, list | dict], None]:
+    """What puts the items of a container into another."""
+    return _filler(template, {})
+
+
+def _filler(template: Items, known: dict[int, Maker]) -> Callable[[Call, list | dict], None]:
+    makers = [_maker(item, known) for item in template.items]
+    if template.keys is None:
+        return lambda call, target: target.extend([make(call) for make in makers])
+    pairs = list(zip(template.keys, makers, strict=True))
+    return lambda call, target: target.update([(key, make(call)) for key, make in pairs])
+
+
+_KINDS = {"list": list, "dict": dict, "tuple": tuple}
+
+
+def to_data(template: Template) -> tuple:
+    """Nested tuples of plain values. CannotTell where there are none, as for objects."""
+    if isinstance(template, Output):
+        return "output", template.place
+    if isinstance(template, Read):
+        return "read", template.reader.to_data()
+    if isinstance(template, Value):
+        return "value", plain(template.value)
+    if template.kind not in _KINDS.values() or template.number < 0:
+        raise CannotTell(str(template.kind))
+    keys = None if template.keys is None else tuple(map(plain, template.keys))
+    object.__setattr__(template, "number", -1 - template.number)  # a container that holds itself is met again
+    try:
+        items = tuple(map(to_data, template.items))
+    finally:
+        object.__setattr__(template, "number", -1 - template.number)
+    return "items", template.kind.__name__, template.number, keys, items
+
+
+def template_of(data: tuple, find: Callable) -> Template:
+    """The template for what `to_data` gave; LookupError, TypeError or ValueError for what it did not."""
+    kind, *parts = data
+    if kind == "output":
+        return Output(int(parts[0]))
+    if kind == "read":
+        return Read(from_data(parts[0], find))
+    if kind == "value":
+        return Value(plain(parts[0]))
+    if kind == "items":
+        keys = None if parts[2] is None else list(map(plain, parts[2]))
+        return Items(_KINDS[parts[0]], int(parts[1]), keys, [template_of(item, find) for item in parts[3]])
+    raise LookupError(f"no template is called {kind!r}")
