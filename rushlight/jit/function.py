@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from rushlight.core.garbage import making_objects_that_stay
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.schema import Argument, FunctionSchema
 from rushlight.jit.types.relations import unshaped
+
+if TYPE_CHECKING:
+    from rushlight.jit.runtime.native import KeptPrograms
 
 preparation = LazyModule("rushlight.jit.runtime.preparation")  # the passes, which work on functions
 _compiling = threading.RLock()
@@ -31,6 +35,8 @@ class Function:
         self.schema_ = None if graph is None else schema_of_graph(name, graph)
         self._executor = None
         self.doc: str | None = None
+        self.kept: KeptPrograms | None = None
+        """Where native programs of it are kept for other processes; None: nowhere."""
         self.depth: int | None = None
         """How many plans for what was seen its executor may make, each for what the last does not fit; None: as set."""
 

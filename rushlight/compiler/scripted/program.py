@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 import rushlight._C as _C
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler.scripted.checks import entry_of, has_kind, same_value
-from rushlight.compiler.scripted.readers import Reader
+from rushlight.compiler.scripted.readers import Path, Reader
 from rushlight.compiler.scripted.templates import Call, Items, Template, filler, maker
+from rushlight.core.device import CPU
+from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
@@ -85,8 +87,8 @@ def _numbers_outside(given: tuple) -> set[int]:
 @dataclass
 class Form:
     """What a program takes for granted, takes and gives. `reads` are attributes of objects that are always the same, with what
-    must be there; `late` reads the inputs behind the tensors among the arguments, whose names are `places`; `sizes` checks all
-    inputs. `asking` says which inputs and constants ask for gradients, None where none may."""
+    must be there, `paths` where these objects are; `late` reads the inputs behind the tensors among the arguments, whose names
+    are `places`; `sizes` checks all inputs. `asking` says which inputs and constants ask for gradients, None where none may."""
 
     inputs: Inputs
     reads: list[tuple[ScriptObject, str, object]]
@@ -103,13 +105,35 @@ class Form:
     asking: list[bool] | None = None
     numbers: dict[tuple, tuple[Reader, object]] = field(default_factory=dict)
     places: dict[object, tuple[Reader, tuple]] = field(default_factory=dict)
+    paths: list[Path] = field(default_factory=list)
+
+
+class KnownSizes:
+    """Whether a call's tensors have the dtypes, sizes and strides that a program takes."""
+
+    def __init__(self, expected: Sequence[tuple]):
+        self._expected = expected
+
+    def hold(self, given: Sequence[object]) -> bool:
+        """Whether they have."""
+        if len(given) != len(self._expected):
+            return False
+        for value, (kind, sizes, strides) in zip(given, self._expected, strict=True):
+            impl = value._impl if isinstance(value, Tensor) else None
+            if impl is None or impl.dtype is not kind or impl.sizes != sizes or impl.strides != strides:
+                return False
+            if impl.key_set != CPU_KEYS or impl.device is not CPU or impl.fake:
+                return False
+        return True
 
 
 class WholeProgram:
     """A compiled graph as the executor calls it."""
 
-    def __init__(self, native: Callable[..., tuple], form: Form):
+    def __init__(self, native: Callable[..., tuple], form: Form, describe: Callable[[], tuple[str | None, dict]] | None = None):
         self.native = native
+        self.describe = describe
+        """The name of the graph's plan, and its constants: for an entry of the cache, until somebody has asked."""
         self.form = form
         self.inputs = form.inputs
         self.checks = _C.AttributeChecks([entry_of(owner, name) for owner, name, _ in form.reads])

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from rushlight.compiler.logs import StageLog
+from rushlight.compiler.scripted import kept_programs
 from rushlight.compiler.scripted.execution import Budget, TooManyRounds
+from rushlight.compiler.scripted.kept_programs import Constants
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.program import UNFIT, WholeProgram
 from rushlight.compiler.scripted.regions import Unsupported
@@ -76,6 +78,15 @@ class Programs:
             return None
         results = made.attempt(arguments)
         return None if results is UNFIT else results
+
+    def entry(self, constants: Constants | None) -> bytes | None:
+        """What is kept of the first program for other processes; None where that can't be, or `constants` are None."""
+        program = self.programs[0]
+        describe, program.describe = getattr(program, "describe", None), None
+        if describe is None or constants is None or self.settings.logs or self.settings.dump:
+            return None
+        key, held = describe()
+        return None if key is None else kept_programs.to_bytes(program.form, key, held, constants)
 
     def watch(self, seconds: dict[object, float] | None) -> None:
         """Nothing: a program is one part."""

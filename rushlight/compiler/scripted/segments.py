@@ -190,6 +190,9 @@ class Segmented:
         self.seconds[segment] = self.seconds.get(segment, 0.0) + time.perf_counter() - start
         return results
 
+    def entry(self, constants: object) -> None:
+        """Nothing: segments find out where to be cut by running."""
+
     def watch(self, seconds: dict[object, float] | None) -> None:
         """Add up the time of each segment in a dict, or stop doing so."""
         self.seconds = seconds

@@ -16,13 +16,13 @@ from rushlight.compiler.passes import for_fusion
 from rushlight.compiler.scripted.execution import Budget, Execution
 from rushlight.compiler.scripted.extraction import append_only
 from rushlight.compiler.scripted.open_sizes import Dims, OpenSizes, SizeChecks
-from rushlight.compiler.scripted.program import Form, Inputs, WholeProgram, asking_of, constants_of
+from rushlight.compiler.scripted.program import Form, Inputs, KnownSizes, WholeProgram, asking_of, constants_of
 from rushlight.compiler.scripted.readers import Argument
 from rushlight.compiler.scripted.recorder import Recorder
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.results import Results
 from rushlight.compiler.scripted.training import compile_training
-from rushlight.compiler.scripted.world import World, Written
+from rushlight.compiler.scripted.world import World, Written, path_of
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
@@ -30,6 +30,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import Geometry
+from rushlight.inductor import plan_cache
 from rushlight.inductor.compile_fx import Options, compile_fx
 from rushlight.inductor.late_inputs import as_last_inputs
 from rushlight.jit.function import Function
@@ -125,17 +126,25 @@ class Captured:
         inputs = self.sizes.inputs
         form = Form(
             self.inputs, [(each.owner, each.name, value) for each, value in world.reads], world.conditions, world.kinds,
-            world.aliases, list(world.inputs.values()), SizeChecks(self.sizes, self.order), self.results,
+            world.aliases, list(world.inputs.values()), self._size_checks(), self.results,
             [(each.owner, each.name, each.value) for each in self.assignments],
             [(each.reader, each.grows, each.contents) for each in self.changes], self.execution.grad_enabled,
             numbers=world.numbers,
             places={place: (read, inputs[place][0]._impl.sizes) for place, read in world.inputs.items() if place in inputs},
         )  # fmt: skip
+        form.paths = [path_of(each.read_owner) for each, _ in world.reads]
         constants = constants_of(form)
         form.written = _written(self.module, constants)
         if self.recorder is not None:
             form.asking = asking_of((*self.first_inputs(arguments), *constants))
         return form
+
+    def _size_checks(self) -> SizeChecks | KnownSizes:
+        """What is checked of the inputs' sizes; the shorter way where none is open."""
+        if self.sizes.environment.bindings:
+            return SizeChecks(self.sizes, self.order)
+        impls = [self.sizes.inputs[place][0]._impl for place in self.order]
+        return KnownSizes([(impl.dtype, impl.sizes, impl.strides) for impl in impls])
 
 
 @dataclass(frozen=True)
@@ -166,8 +175,14 @@ def compile_whole(
     if captured.module.meta.get("keep_eager"):
         raise Unsupported(captured.module.meta["keep_eager"])
     log("graph", lambda: captured.module.print_readable(print_output=False))
-    native = compile_fx(captured.module, Options(settings.threads or get_num_threads(), settings.debug_cpp), log)
-    return WholeProgram(native, captured.form(arguments))
+    options = Options(settings.threads or get_num_threads(), settings.debug_cpp)
+    native = compile_fx(captured.module, options, log)
+    return WholeProgram(native, captured.form(arguments), lambda: _described(captured.module, options))
+
+
+def _described(module: GraphModule, options: Options) -> tuple[str | None, dict[str, Tensor]]:
+    targets = [node.target for node in module.graph.nodes if node.op == "get_attr"]
+    return plan_cache.key_of(module, options), {target: getattr(module, target) for target in targets}
 
 
 def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:

@@ -51,7 +51,9 @@ class SimpleExecutor:
             with _lock:
                 if self._plan is None:
                     graph = self._prepared()
-                    self._specialized = Specialized(graph, self.function.short_name, only_whole=self.only_whole)
+                    self._specialized = Specialized(
+                        graph, self.function.short_name, only_whole=self.only_whole, kept=self.function.kept
+                    )
                     self._plan = ExecutionPlan(graph, Code(graph, self.function.name))
         return self._plan
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rushlight.amp.autocast_mode import is_autocast_enabled
 from rushlight.core.device import CPU
@@ -20,9 +21,10 @@ from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Graph
-from rushlight.jit.runtime.native import Native, NativeCompiler, native_compiler
+from rushlight.jit.runtime.native import KeptPrograms, Native, NativeCompiler, native_compiler, resumer
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.settings import native_seconds
+from rushlight.utils.native import cache
 
 _MOST_KINDS = 16  # of one family, each with sizes of its own
 _SIZES_BEFORE_OPEN = 2  # code for further sizes leaves open what differs
@@ -83,6 +85,8 @@ class _Kind:
     native: Native | None = None
     misses: int = 0
     family: _Family | None = None
+    entry: Path | None = None
+    """Where a program for this kind is kept for other processes."""
 
 
 @dataclass
@@ -142,13 +146,14 @@ class Specialized:
 
     def __init__(
         self, graph: Graph, name: str, compile: NativeCompiler | None = None, unread: frozenset[int] = frozenset(),
-        only_whole: bool = False,
+        only_whole: bool = False, kept: KeptPrograms | None = None,
     ):  # fmt: skip
         self.graph = graph
         self.name = name
         self._compiler = compile
         self._unread = unread
         self._only_whole = only_whole
+        self._kept = kept
         self._kinds = _Kinds()
         self._lock = threading.Lock()
 
@@ -177,7 +182,7 @@ class Specialized:
             if len(family.met) >= _MOST_KINDS:
                 return None
             family.met.append(_sizes_in(arguments, self._unread))
-            found = kinds.by_spec[spec] = _Kind()
+            found = kinds.by_spec[spec] = _Kind(entry=None if self._kept is None else self._kept.path(spec))
             return found
 
     def _kinds_for(self, arguments: Sequence[object]) -> _Kinds:
@@ -195,6 +200,8 @@ class Specialized:
     def run(self, kind: _Kind, arguments: Sequence[object]) -> list | None:
         """The results of native code, if there is some and it serves. It is made here, by the call after the one that makes it
         worth while: a program that calls once does not wait for it."""
+        if kind.entry is not None and not kind.runs and not kind.tried:
+            self._resume(kind, arguments)
         if not kind.tried and kind.runs and kind.seconds >= native_seconds():
             self._compile(kind, arguments)
         native = kind.native
@@ -208,6 +215,18 @@ class Specialized:
         else:
             kind.misses = 0
         return results
+
+    def _resume(self, kind: _Kind, arguments: Sequence[object]) -> None:
+        """Take the program that another process has made for such arguments, if there is one."""
+        content = cache.read(kind.entry)
+        make = None if content is None or native_seconds() == float("inf") else resumer()
+        if make is not None:
+            kind.native = make(content, arguments, self._kept, lambda: self._made(arguments))
+            kind.tried = kind.native is not None
+
+    def _made(self, arguments: Sequence[object]) -> Native | None:
+        compiler = self._compiler or native_compiler()
+        return None if compiler is None else compiler(self.graph, arguments, self.name, {})
 
     def note(self, kind: _Kind, seconds: float) -> None:
         """The interpreter took this long for such arguments; native code is made once that has added up to enough."""
@@ -224,5 +243,9 @@ class Specialized:
             dims = kind.family.dims() if kind.family is not None else {}
             made = compiler(self.graph, arguments, self.name, dims)
             kind.native = None if made is None or (self._only_whole and not made.is_whole) else made
+            if kind.native is not None:
+                content = kind.native.entry(None if kind.entry is None else self._kept)
+                if content is not None:
+                    cache.keep(kind.entry, content)
             if kind.native is None and kind.family is not None:
                 kind.family.is_open = False

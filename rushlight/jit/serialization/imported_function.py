@@ -14,6 +14,7 @@ from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.schema import NO_DEFAULT, Argument, FunctionSchema
+from rushlight.jit.serialization.kept_graphs import KeptPrograms
 from rushlight.jit.serialization.literals import literal_value
 from rushlight.jit.types.kinds import BOOL, FLOAT, INT, STRING, TENSOR, ClassType, OptionalType, Type
 from rushlight.jit.types.plain import plain_type
@@ -40,6 +41,8 @@ class ImportedFunction(Function):
         self.node = node
         self.context = context
         self.owner = owner
+        if importer.kept_graphs is not None:
+            self.kept = KeptPrograms(importer.kept_graphs, self)
 
     @property
     def schema(self) -> FunctionSchema:

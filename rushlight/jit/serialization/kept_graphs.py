@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Block, Graph
@@ -31,6 +32,7 @@ kept_code = LazyModule("rushlight.jit.runtime.kept_code")
 _LIBRARY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _WATCHED = ("RUSHLIGHT_JIT_LOG_LEVEL", "RUSHLIGHT_JIT_OPT_LIMIT", "PYTORCH_JIT_LOG_LEVEL", "PYTORCH_JIT_OPT_LIMIT")
 """With these somebody looks at the passes, which therefore run."""
+_COMPILER = ("compiler", "aot", "fx", "inductor", "core")
 _SOURCES = ("jit", "ops", "quantized")
 """Folders of the library that decide about the code of a graph."""
 
@@ -43,8 +45,8 @@ class KeptGraphs:
         self.content = content
         self._key: str | None = None
 
-    def path(self, function: Function) -> Path | None:
-        """The entry of a function; None where nothing is kept."""
+    def path(self, function: Function, *about: str, kind: str = "code") -> Path | None:
+        """An entry of a function, of a kind, which may depend on more; None where nothing is kept."""
         if any(map(os.environ.get, _WATCHED)):
             return None
         try:
@@ -53,7 +55,7 @@ class KeptGraphs:
             return None
         if self._key is None:
             self._key = cache.digest(sys.version, cache.version_of(_LIBRARY, _SOURCES), *self.content())
-        return folder / f"{cache.digest(self._key, function.name)}.code"
+        return folder / f"{cache.digest(self._key, function.name, *about)}.{kind}"
 
     def graph_of(self, function: Function, compile: Callable[[], Graph]) -> Graph:
         """The graph of a function for an executor; `compile` makes it anew."""
@@ -95,6 +97,27 @@ class KeptGraphs:
     def type(self, name: str) -> Type | None:
         """One of the archive's classes."""
         return self.importer.find_type(name) if name.startswith("__torch__.") else None
+
+
+class KeptPrograms:
+    """Where native programs of one of an archive's functions are kept."""
+
+    def __init__(self, names: KeptGraphs, function: Function):
+        self.names = names
+        self.function = function
+        self.tensor = names.tensor
+
+    def path(self, spec: tuple) -> Path | None:
+        """The entry for a kind of arguments, on as many threads as are set."""
+        compiler = cache.version_of(_LIBRARY, _COMPILER)
+        return self.names.path(self.function, compiler, str(get_num_threads()), repr(spec), kind="program")
+
+    def name_of_tensor(self, tensor: Tensor) -> int:
+        """The number of a constant; ValueError for a tensor that is none."""
+        try:
+            return self.names.name_of_tensor(tensor)
+        except kept_code.CannotKeep as error:
+            raise ValueError("a tensor that is no constant of the archive") from error
 
 
 class _Keeper:

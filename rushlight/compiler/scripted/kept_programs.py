@@ -1,0 +1,211 @@
+"""Programs of an archive's methods, for other processes that load the same archive.
+
+In: a program and the graph that it was compiled from, or the bytes of an entry of the cache folder. Out: bytes, or a program.
+An entry names a plan of the cache, attributes by their paths, operators on numbers, and plain values: a forged one can ask for
+nothing else, and what it says of attributes and sizes is checked against the module and the plan.
+"""
+
+from __future__ import annotations
+
+import marshal
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from rushlight.compiler.scripted.program import UNFIT, Form, Inputs, KnownSizes, WholeProgram
+from rushlight.compiler.scripted.readers import CannotTell, Held, Path, Reader, from_data, plain
+from rushlight.compiler.scripted.templates import Output, template_of, to_data
+from rushlight.core.tensor import Tensor
+from rushlight.inductor import plan_cache
+from rushlight.inductor.compiled import CompiledGraph
+from rushlight.jit.runtime.native import Native, Part, set_resumer
+from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.source import NO_SOURCE
+from rushlight.utils.native import cache
+
+_VERSION = 1
+_DIGEST = len(cache.digest(b""))
+_MISSES_BEFORE_OTHERS = 3
+_CONTAINERS = {"list": list, "dict": dict, "tuple": tuple}
+
+
+class Constants(Protocol):
+    """The constants of an archive's code, by number."""
+
+    def name_of_tensor(self, tensor: Tensor) -> int:
+        """The number of a tensor; ValueError for one that is none of them."""
+
+    def tensor(self, number: int) -> Tensor | None:
+        """The tensor of a number."""
+
+
+def to_bytes(form: Form, plan_key: str, held: dict[str, Tensor], constants: Constants) -> bytes | None:
+    """An entry for a program; None where another process would not understand it. `held` are the graph's constants."""
+    if form.written or form.asking is not None or not isinstance(form.sizes, KnownSizes):
+        return None
+    try:
+        content = marshal.dumps((_VERSION, plan_key, *_described(form, held, constants)))
+    except (CannotTell, ValueError):
+        return None
+    return cache.digest(content).encode() + content
+
+
+def _described(form: Form, held: dict[str, Tensor], constants: Constants) -> tuple:
+    readers = {id(value): ("slot", ("held", path), name) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)}
+    readers |= {id(value): read.to_data() for read, value in form.conditions if isinstance(value, Tensor)}
+    return (
+        tuple((target, readers.get(id(value)) or ("constant", constants.name_of_tensor(value)))
+              for target, value in held.items()),
+        tuple((path, name, _expected(value)) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)),
+        tuple((read.to_data(), _expected(value)) for read, value in form.conditions),
+        tuple((read.to_data(), _kind_data(kind)) for read, kind in form.kinds),
+        tuple((one.to_data(), other.to_data()) for one, other in form.aliases),
+        tuple(read.to_data() for read in form.late),
+        tuple(map(to_data, form.results)),
+        tuple((owner.to_data(), name, to_data(value)) for owner, name, value in form.assignments),
+        tuple((read.to_data(), grows, to_data(contents)) for read, grows, contents in form.changes),
+        form.grad_mode,
+    )  # fmt: skip
+
+
+def _expected(value: object) -> tuple:
+    if isinstance(value, Tensor):
+        return ("tensor",)
+    return ("object", value.type.name) if isinstance(value, ScriptObject) else ("value", plain(value))
+
+
+def _kind_data(kind: object) -> tuple:
+    if isinstance(kind, tuple):
+        container, shape = kind
+        return container.__name__, tuple(map(plain, shape)) if isinstance(shape, tuple) else shape
+    return "object", kind.name
+
+
+def from_bytes(content: bytes, arguments: Sequence[object], constants: Constants) -> WholeProgram | None:
+    """The program of an entry for a module and arguments like these; None where it does not fit them, or was forged."""
+    try:
+        told, content = content[:_DIGEST], content[_DIGEST:]
+        if told != cache.digest(content).encode():
+            return None
+        version, key, *parts = marshal.loads(content)
+        found = plan_cache.load(key) if version == _VERSION and isinstance(key, str) else None
+        return None if found is None else _program(*found, parts, arguments, constants)
+    except (ValueError, TypeError, LookupError, AttributeError, EOFError, RuntimeError, StopIteration):
+        return None
+
+
+class _NotThere(LookupError):
+    """What an entry expects is not in the module."""
+
+
+def _program(plan, library, parts: list, arguments: Sequence[object], constants: Constants) -> WholeProgram:
+    held, reads, conditions, kinds, aliases, late, results, assignments, changes, grad_mode = parts
+
+    def at(path: Path) -> object:
+        value: object = arguments[path[0]]
+        for name in path[1:]:
+            value = value.slots[name]
+        return value
+
+    def reader(data: tuple) -> Reader:
+        return Held(constants.tensor(data[1]), ("a constant",)) if data[0] == "constant" else from_data(data, at)
+
+    inputs = Inputs(arguments, frozenset())
+    form = Form(
+        inputs, [(at(path), name, _found(at(path).slots[name], expected)) for path, name, expected in reads],
+        [(read, _found(read(arguments), expected)) for read, expected in ((reader(data), each) for data, each in conditions)],
+        [(reader(data), _kind(reader(data)(arguments), kind)) for data, kind in kinds],
+        [(reader(one), reader(other)) for one, other in aliases], [reader(data) for data in late],
+        KnownSizes([(each.dtype, each.size, each.stride) for each in plan.inputs]),
+        [template_of(data, at) for data in results],
+        [(reader(owner), str(name), template_of(value, at)) for owner, name, value in assignments],
+        [(reader(data), bool(grows), template_of(contents, at)) for data, grows, contents in changes], bool(grad_mode),
+    )  # fmt: skip
+    _check_outputs(form, len(plan.views))
+    by_target = {target: reader(data)(arguments) for target, data in held}
+    given = {each.target: by_target[each.target] for each in plan.constants}
+    if not all(isinstance(each, Tensor) for each in given.values()) or plan.written:
+        raise _NotThere
+    return WholeProgram(CompiledGraph(plan, library, given, _give_up, _no_details).callable(), form)
+
+
+def _check_outputs(form: Form, count: int) -> None:
+    """Templates may only name outputs that there are."""
+    pending = [*form.results, *(value for *_, value in form.assignments), *(contents for *_, contents in form.changes)]
+    while pending:
+        template = pending.pop()
+        if isinstance(template, Output) and not 0 <= template.place < count:
+            raise _NotThere
+        pending += getattr(template, "items", ())
+
+
+def _give_up(*tensors: Tensor) -> tuple:
+    raise RuntimeError("native code met an index out of range")  # and the interpreter runs the call
+
+
+def _no_details() -> tuple:
+    raise RuntimeError("the graph of a kept program is not there")
+
+
+def _found(value: object, expected: tuple) -> object:
+    """What is there now, if it is what an entry expects."""
+    kind, *rest = expected
+    fits = {
+        "tensor": lambda: isinstance(value, Tensor),
+        "object": lambda: isinstance(value, ScriptObject) and value.type.name == rest[0],
+        "value": lambda: type(value) is type(rest[0]) and value == rest[0],
+    }[kind]
+    if not fits():
+        raise _NotThere
+    return value
+
+
+def _kind(value: object, kind: tuple) -> object:
+    name, rest = kind
+    if name == "object":
+        return _found(value, ("object", rest)).type
+    container = _CONTAINERS[name]
+    return container, tuple(rest) if isinstance(rest, tuple) else int(rest)
+
+
+class Resumed:
+    """A program that was kept, and those that are made beside it where it does not fit: `others` makes them when the first is
+    wanted."""
+
+    is_whole = True
+
+    def __init__(self, program: WholeProgram, others: Callable[[], Native | None]):
+        self.program = program
+        self._make_others = others
+        self._others: Native | None = None
+        self._misses = 0
+
+    def __call__(self, arguments: Sequence[object]) -> list | None:
+        """The results; None where the interpreter has to run."""
+        results = self.program.attempt(arguments)
+        if results is not UNFIT:
+            return results
+        self._misses += 1
+        if self._misses == _MISSES_BEFORE_OTHERS:
+            self._others = self._make_others()
+        return None if self._others is None else self._others(arguments)
+
+    def entry(self, constants: object) -> None:
+        """Nothing: it is there."""
+
+    def watch(self, seconds: dict[object, float] | None) -> None:
+        """Nothing: it is one part."""
+
+    def parts(self, depth: int = 0) -> list[Part]:
+        """It is one part."""
+        return [Part(depth, "native", len(self.program.form.reads), NO_SOURCE, "", None)]
+
+
+def resume(
+    content: bytes, arguments: Sequence[object], constants: Constants, others: Callable[[], Native | None]
+) -> Resumed | None:  # fmt: skip
+    """The native form of an entry."""
+    program = from_bytes(content, arguments, constants)
+    return None if program is None else Resumed(program, others)
+
+
+set_resumer(resume)
