@@ -61,7 +61,7 @@ class ProxyMode(DispatchMode):
         fake = value if type(value) is SymInt else self.fakes.from_tensor(value, geometry)
         node = self.graph.placeholder(name)
         node.meta["val"] = fake
-        if fake is not value:
+        if isinstance(fake, Tensor):
             self.track(fake, node)
         self.symbols.bind(fake, node)
         return fake

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.ir.block import Block
 from rushlight.jit.ir.names import ValueNames
 from rushlight.jit.ir.node import Node, Use, Value
@@ -22,6 +23,8 @@ from rushlight.jit.source import NO_SOURCE, SourceRange
 from rushlight.jit.types.kinds import TENSOR, Type
 
 __all__ = ["Block", "Graph", "Node", "Use", "Value"]
+
+printer = LazyModule("rushlight.jit.ir.printer")  # it prints graphs, and few programs do
 
 
 class CodeKeeper(Protocol):
@@ -50,6 +53,9 @@ class Graph:
         self._insert_before = self.block.result
         self.completed_runs = 0
         """How many runs came to the end, where a `prim::profile` node counts them."""
+
+    def __str__(self) -> str:
+        return printer.graph_text(self)
 
     def next_unique(self) -> int:
         """A number that no value has."""

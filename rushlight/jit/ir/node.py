@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import TENSOR, Type
 
 if TYPE_CHECKING:
     from rushlight.jit.ir.block import Block
     from rushlight.jit.ir.graph import Graph
+
+printer = LazyModule("rushlight.jit.ir.printer")
 
 
 class Use(NamedTuple):
@@ -131,6 +134,9 @@ class Node:
             self.add_output()
 
     # Inputs
+
+    def __str__(self) -> str:
+        return printer.node_text(self)
 
     @property
     def inputs(self) -> tuple[Value, ...]:

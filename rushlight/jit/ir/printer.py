@@ -207,6 +207,3 @@ _ESCAPES = {
     '"': '\\"', "'": "\\'", "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f",
     "\v": "\\v",
 }  # fmt: skip
-
-Graph.__str__ = graph_text
-Node.__str__ = node_text
