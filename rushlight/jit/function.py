@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from rushlight._C import machine_forget_callees
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.schema import Argument, FunctionSchema
 from rushlight.jit.types.relations import unshaped
@@ -58,6 +59,7 @@ class Function:
         """Give it its body and signature."""
         self._graph, self.schema_ = graph, schema
         self._executor = None
+        machine_forget_callees()
 
     @property
     def graph(self) -> Graph:

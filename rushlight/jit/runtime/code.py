@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from rushlight._C import MachineCode
 from rushlight.jit.function import Function, schema_of_graph
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
@@ -41,16 +42,26 @@ class Instruction(NamedTuple):
     n: int = 0
 
 
-class Code:
-    """The instructions of a graph, and what they refer to by number."""
+class OperatorCall(NamedTuple):
+    """An operator as the machine calls it: its name with its overload, and what computes it, as in `Operator`."""
 
-    def __init__(self, graph: Graph, name: str, bailout_depth: int = 0):
+    name: str
+    function: Callable
+    plain: tuple[Callable, tuple] | None = None
+
+
+class Code:
+    """The instructions of a graph, and what they refer to by number. `is_final`: the function always runs by this code."""
+
+    def __init__(self, graph: Graph, name: str, bailout_depth: int = 0, is_final: bool = False):
         self.name = name
         self.bailout_depth = bailout_depth
+        self.is_final = is_final
+        self.machine_code: MachineCode | None = None
         self.instructions: list[Instruction] = []
         self.nodes: list[Node] = []
         self.constants: list[object] = []
-        self.operators: list[Callable] = []
+        self.operators: list[OperatorCall] = []
         self.operator_names: list[str] = []
         self.functions: list[Function] = []
         self.names: list[str] = []
@@ -188,16 +199,17 @@ class _CodeEmitter:
         self._emit("OPN", self._operator_number(node), node.input_count)
 
     def _operator_number(self, node: Node) -> int:
-        function = PRIMITIVES[node.kind](node) if node.kind in PRIMITIVES else None
-        if function is None:
+        if node.kind in PRIMITIVES:
+            call = OperatorCall(node.kind, PRIMITIVES[node.kind](node))
+        else:
             operator = operator_of(node)
             if operator is None:
                 kinds = ", ".join(value.type.ir_text for value in node.inputs)
                 raise RuntimeError(
                     f"unknown operator {node.kind} for arguments of types ({kinds}); see operators_named for those that exist"
                 )
-            function = operator.function
-        self.code.operators.append(_with_results(function, len(node.outputs)))
+            call = OperatorCall(operator.full_name, operator.function, operator.plain)
+        self.code.operators.append(call)
         self.code.operator_names.append(node.kind)
         return len(self.code.operators) - 1
 
@@ -359,16 +371,3 @@ _SPECIAL: dict[str, Callable] = {
 
 def _define_rest(function: Function, graph: Graph) -> None:
     function.set_graph(graph, schema_of_graph(function.name, graph))
-
-
-def _with_results(function: Callable, count: int) -> Callable:
-    """`function` as the machine calls it: arguments in a list, results in a tuple or list."""
-    if count == 1:
-        return lambda arguments: (function(*arguments),)
-    if count == 0:
-        return lambda arguments: _nothing(function(*arguments))
-    return lambda arguments: function(*arguments)
-
-
-def _nothing(result: object) -> tuple:
-    return ()

@@ -53,7 +53,7 @@ class SimpleExecutor:
                 if self._plan is None:
                     graph = self._prepared()
                     self._specialized = Specialized(graph, self.function.short_name)
-                    self._plan = ExecutionPlan(graph, Code(graph, self.function.name))
+                    self._plan = ExecutionPlan(graph, Code(graph, self.function.name, is_final=type(self) is SimpleExecutor))
         return self._plan
 
     def _prepared(self) -> Graph:

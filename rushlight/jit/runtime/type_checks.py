@@ -41,6 +41,11 @@ _SIMPLE = {INT: int, FLOAT: float, BOOL: bool, COMPLEX: complex, STRING: str, DE
 _FAMILIES = {ANY_LIST: list, ANY_TUPLE: tuple}
 
 
+def exact_class(kind: Type) -> type | None:
+    """The Python class whose values, and no others, are of a type; None where there is no such class."""
+    return type(None) if kind is NONE else _SIMPLE.get(kind)
+
+
 def is_instance(value: object, kind: Type) -> bool:
     """Whether a value is of a type, exactly: a bool is no int."""
     if kind is ANY:
