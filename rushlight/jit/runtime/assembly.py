@@ -63,8 +63,8 @@ class _Assembler:
         return OPERATIONS["CALL"], x, taken, len(node.outputs)
 
     def _tail_call(self, x: int, n: int, node: Node) -> Step:
-        """The template and the index are not passed on."""
-        return OPERATIONS["TAIL_CALL"], x, node.input_count - 2, 0
+        """All inputs of the bailout but its template are passed on."""
+        return OPERATIONS["TAIL_CALL"], x, node.input_count - 1, 0
 
     def _get_attribute(self, x: int, n: int, node: Node) -> Step:
         return OPERATIONS["GET_ATTR"], x, 1, 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rushlight.jit.function import Function
@@ -20,12 +21,14 @@ from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.modes import modes
 from rushlight.jit.runtime.objects import set_runner
 from rushlight.jit.runtime.profiling import instrumented, profiling_insensitive, specialized
-from rushlight.jit.runtime.specialized import Specialized
+from rushlight.jit.runtime.restarts import has_loop, may_restart
+from rushlight.jit.runtime.specialized import Kind, Specialized
 from rushlight.jit.tracing.numbers import plain
 from rushlight.jit.tracing.scripted_calls import record_call
 from rushlight.jit.tracing.state import TracingState, suspended, tracing_state
 
 _lock = threading.RLock()
+PATIENCE = 25  # times as long as for native code before a later call, a run waits in a loop: making the code takes half a second
 LAST_GRAPHS = threading.local()
 """The optimised graph that each thread ran last (`last_executed_optimized_graph`)."""
 
@@ -45,6 +48,7 @@ class SimpleExecutor:
         self.function = function
         self._plan: ExecutionPlan | None = None
         self._specialized: Specialized | None = None
+        self._has_loop = False
 
     def plan(self) -> ExecutionPlan:
         """The plan that assumes nothing, made at the first call."""
@@ -53,6 +57,7 @@ class SimpleExecutor:
                 if self._plan is None:
                     graph = self._prepared()
                     self._specialized = Specialized(graph, self.function.short_name)
+                    self._has_loop = has_loop(graph)
                     self._plan = ExecutionPlan(graph, Code(graph, self.function.name, is_final=type(self) is SimpleExecutor))
         return self._plan
 
@@ -78,16 +83,31 @@ class SimpleExecutor:
         results = self._specialized.run(kind, arguments)
         if results is None:
             start = time.perf_counter()
-            results = self._interpret(arguments)
+            results = self._interpret_unless_slow(kind, arguments)
             self._specialized.note(kind, time.perf_counter() - start)
         else:
             LAST_GRAPHS.graph = self._plan.graph
         return results
 
-    def _interpret(self, arguments: list) -> list:
+    def _interpret_unless_slow(self, kind: Kind, arguments: list) -> list:
+        """The results by the interpreter; by native code where a loop takes so long that waiting for that pays, and it has left no
+        trace so far."""
+        if kind.tried or not self._has_loop:
+            return self._interpret(arguments)
+
+        def gives_up() -> bool:
+            return may_restart(self._plan.graph) and self._specialized.compile_now(kind, arguments)
+
+        results = self._interpret(arguments, gives_up, max(PATIENCE * kind.limit - kind.seconds, 0.0))
+        if results is None:
+            results = self._specialized.run(kind, arguments)
+        return self._interpret(arguments) if results is None else results
+
+    def _interpret(self, arguments: list, gives_up: Callable[[], bool] | None = None, seconds: float = 0.0) -> list | None:
+        """The results; None where the interpreter asked `gives_up` after so many seconds in a loop, and it said so."""
         plan = self.current_plan()
         try:
-            return _INTERPRETER.run(plan.code, arguments)
+            return _INTERPRETER.run(plan.code, arguments, gives_up, seconds)
         finally:  # after the groups of the plan, which are functions with graphs of their own
             LAST_GRAPHS.graph = plan.graph
 

@@ -32,13 +32,15 @@ class Interpreter:
         self.code_of = code_of
         self._machine = Machine(self._machine_code, self._method_code, self._rarely, self._failed, ScriptObject)
 
-    def run(self, code: Code, arguments: list) -> list:
-        """The results of a code for arguments."""
-        return self._machine.run(code.machine_code or assembled(code), arguments)
-
-    def run_unless(self, code: Code, arguments: list, slow: Callable[[], bool], seconds: float) -> list | None:
-        """The same; but once a loop has taken so many seconds, `slow` is asked whether to stop: then there are no results."""
-        return self._machine.run(assembled(code), arguments, slow, seconds)
+    def run(
+        self, code: Code, arguments: list, gives_up: Callable[[], bool] | None = None, seconds: float = 0.0
+    ) -> list | None:
+        """The results of a code for arguments. Once a loop has taken so many seconds, `gives_up` is asked whether to stop: then
+        there are none."""
+        machine_code = code.machine_code or assembled(code)
+        if gives_up is None:
+            return self._machine.run(machine_code, arguments)
+        return self._machine.run(machine_code, arguments, gives_up, seconds)
 
     def _machine_code(self, function: object) -> MachineCode:
         return assembled(self.code_of(function))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rushlight.amp.autocast_mode import is_autocast_enabled
 from rushlight.core.device import CPU
@@ -67,9 +67,11 @@ def _spec_of_items(values: Sequence[object]) -> tuple | None:
 
 
 @dataclass
-class _Kind:
+class Kind:
     """What is known for one kind of arguments."""
 
+    limit: float = field(default_factory=native_seconds)
+    """How many seconds of the interpreter's native code is made after; reading the environment takes as long as a short run."""
     seconds: float = 0.0
     runs: int = 0
     tried: bool = False
@@ -83,23 +85,23 @@ class Specialized:
     def __init__(self, graph: Graph, name: str):
         self.graph = graph
         self.name = name
-        self._kinds: dict[tuple, _Kind] = {}
+        self._kinds: dict[tuple, Kind] = {}
         self._lock = threading.Lock()
 
-    def kind_of(self, arguments: Sequence[object]) -> _Kind | None:
+    def kind_of(self, arguments: Sequence[object]) -> Kind | None:
         """The record for such arguments; None where no native code is to be made for them."""
         spec = spec_of(arguments)
         if spec is None:
             return None
         found = self._kinds.get(spec)
         if found is None and len(self._kinds) < _MOST_KINDS:
-            found = self._kinds.setdefault(spec, _Kind())
+            found = self._kinds.setdefault(spec, Kind())
         return found
 
-    def run(self, kind: _Kind, arguments: Sequence[object]) -> list | None:
+    def run(self, kind: Kind, arguments: Sequence[object]) -> list | None:
         """The results of native code, if there is some and it serves. It is made here, by the call after the one that makes it
         worth while: a program that calls once does not wait for it."""
-        if not kind.tried and kind.runs and kind.seconds >= native_seconds():
+        if not kind.tried and kind.runs and kind.seconds >= kind.limit:
             self._compile(kind, arguments)
         native = kind.native
         if native is None:
@@ -113,12 +115,18 @@ class Specialized:
             kind.misses = 0
         return results
 
-    def note(self, kind: _Kind, seconds: float) -> None:
+    def compile_now(self, kind: Kind, arguments: Sequence[object]) -> bool:
+        """Make native code for such arguments, unless that was tried; whether there is some."""
+        if not kind.tried:
+            self._compile(kind, arguments)
+        return kind.native is not None
+
+    def note(self, kind: Kind, seconds: float) -> None:
         """The interpreter took this long for such arguments; native code is made once that has added up to enough."""
         kind.seconds += seconds
         kind.runs += 1
 
-    def _compile(self, kind: _Kind, arguments: Sequence[object]) -> None:
+    def _compile(self, kind: Kind, arguments: Sequence[object]) -> None:
         with self._lock:
             if kind.tried:
                 return
