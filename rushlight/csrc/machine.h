@@ -134,4 +134,7 @@ int machine_unpack(PyObject *value, Py_ssize_t count, PyObject **results);
 MachineCode *machine_callee(const Machine *machine, Callee *callee);
 MachineCode *machine_method(const Machine *machine, PyObject *object, PyObject *name);
 
+/* machine_bind_exactly(forms, values) -> list | None: arguments that need no conversion. */
+PyObject *machine_bind_exactly(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
+
 #endif

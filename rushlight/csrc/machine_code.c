@@ -253,5 +253,8 @@ PyMethodDef machine_methods[] = {
      "machine_has_fast_path(name: str, /) -> bool\n\nWhether an operator such as 'aten::add.int' runs in C for usual arguments."},
     {"machine_forget_callees", forget_callees, METH_NOARGS,
      "machine_forget_callees() -> None\n\nA function got another graph: calls look for the code of their callees anew."},
+    {"machine_bind_exactly", (PyCFunction)(void (*)(void))machine_bind_exactly, METH_FASTCALL,
+     "machine_bind_exactly(forms: tuple, values: tuple, /) -> list | None\n\nThe values as a function's arguments, lists and dicts "
+     "copied; None where one is not just of its form."},
     {NULL, NULL, 0, NULL},
 };

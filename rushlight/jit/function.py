@@ -28,6 +28,9 @@ class Function:
         self._is_defining = False
         self.schema_ = None if graph is None else schema_of_graph(name, graph)
         self._executor = None
+        self.binding: object = None
+        """What calls from Python keep of its schema; `method_binding`: what calls of a method with its object do."""
+        self.method_binding: object = None
         self.doc: str | None = None
         self.depth: int | None = None
         """How many plans for what was seen its executor may make, each for what the last does not fit; None: as set."""

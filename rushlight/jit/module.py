@@ -27,7 +27,7 @@ from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
-from rushlight.jit.script import ScriptFunction, bind_arguments
+from rushlight.jit.script import Binding, ScriptFunction
 from rushlight.nn import Module
 
 
@@ -211,9 +211,12 @@ class ScriptMethod(ScriptFunction):
         self.owner = owner
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        schema = self._function.schema
-        bound = bind_arguments(schema.without_self(), args, kwargs)
-        return from_script(run_function(self._function, [self.owner._c, *bound]), schema.return_type)
+        function = self._function
+        binding = function.method_binding
+        if binding is None or binding.schema is not function.schema_:
+            binding = function.method_binding = Binding(function.schema, of_method=True)
+        result = run_function(function, [self.owner._c, *binding.bind(args, kwargs)])
+        return from_script(result, binding.result_type) if binding.converts_result else result
 
 
 def script_module(module: Module) -> ScriptModule:

@@ -81,6 +81,19 @@ _EXACT = {id(kind): python_type for kind, python_type in ((INT, int), (FLOAT, fl
 """The Python types whose values need no conversion, by the identity of the types that the library makes."""
 
 
+def exact_form(kind: Type) -> type | tuple | None:
+    """The values that need no conversion to a type, as `csrc/machine_arguments.c` checks them; None where all values do."""
+    if isinstance(kind, TensorType):
+        return Tensor
+    if isinstance(kind, ListType | OptionalType):
+        inner = exact_form(kind.element)
+        return ("list" if isinstance(kind, ListType) else "optional", inner) if inner else None
+    if isinstance(kind, DictType):
+        key, value = exact_form(kind.key), exact_form(kind.value)
+        return ("dict", key, value) if key and value and key is not Tensor else None  # hashing a tensor may run any code
+    return _EXACT.get(id(kind))
+
+
 class CannotConvert(TypeError):
     """A Python value does not fit a type."""
 
