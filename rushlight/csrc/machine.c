@@ -296,7 +296,7 @@ PyObject *machine_make_dict(PyObject **items, Py_ssize_t count)
 
 int machine_unpack(PyObject *value, Py_ssize_t count, PyObject **results)
 {
-    PyObject *items = PySequence_Fast(value, "a list or tuple is unpacked");
+    PyObject *items = PyTuple_Check(value) ? Py_NewRef(value) : PySequence_Fast(value, "a list or tuple is unpacked");
     if (!items)
         return -1;
     Py_ssize_t found = PySequence_Fast_GET_SIZE(items);

@@ -34,7 +34,7 @@ typedef struct {
 } FastOperator;
 
 extern const FastOperator machine_number_operators[], machine_math_operators[], machine_string_operators[],
-    machine_list_operators[], machine_dict_operators[], machine_value_operators[];
+    machine_list_operators[], machine_dict_operators[], machine_value_operators[], machine_tensor_operators[];
 
 typedef struct {
     PyObject *function;       /* owned */

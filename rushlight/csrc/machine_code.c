@@ -11,7 +11,8 @@ unsigned long machine_generation;
 const FastOperator *machine_fast_operator(const char *name)
 {
     static const FastOperator *const tables[] = {machine_number_operators, machine_math_operators, machine_string_operators,
-                                                 machine_list_operators,   machine_dict_operators, machine_value_operators};
+                                                 machine_list_operators,   machine_dict_operators, machine_value_operators,
+                                                 machine_tensor_operators};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const FastOperator *each = tables[i]; each->name; each++)
             if (strcmp(each->name, name) == 0)

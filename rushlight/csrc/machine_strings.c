@@ -158,23 +158,21 @@ static FastStatus replace(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyO
     return give(result, PyUnicode_Replace(arguments[0], arguments[1], arguments[2], (Py_ssize_t)most));
 }
 
-/* Calls a method of str with the rest of the arguments. */
-static FastStatus call_method(PyObject **arguments, Py_ssize_t count, PyObject **result, const char *name)
+/* Calls a method of str, found once. */
+static FastStatus call_method(PyObject **arguments, Py_ssize_t count, PyObject **result, PyObject **method, const char *name)
 {
     if (!PyUnicode_CheckExact(arguments[0]))
         return FAST_UNUSUAL;
-    PyObject *method = PyUnicode_InternFromString(name);
-    if (!method)
+    if (!*method && !(*method = PyObject_GetAttrString((PyObject *)&PyUnicode_Type, name)))
         return FAST_FAILED;
-    *result = PyObject_VectorcallMethod(method, arguments, (size_t)count, NULL);
-    Py_DECREF(method);
-    return *result ? FAST_DONE : FAST_FAILED;
+    return give(result, PyObject_Vectorcall(*method, arguments, (size_t)count, NULL));
 }
 
 #define METHOD(name)                                                                                                     \
     static FastStatus fast_##name(PyObject **arguments, Py_ssize_t count, PyObject **result)                             \
     {                                                                                                                    \
-        return call_method(arguments, count, result, #name);                                                             \
+        static PyObject *method;                                                                                         \
+        return call_method(arguments, count, result, &method, #name);                                                    \
     }
 METHOD(strip)
 METHOD(lstrip)

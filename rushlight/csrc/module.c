@@ -15,6 +15,7 @@ static PyTypeObject *const types[] = {
     &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
     &SavedTensorBase_Type, &AccumulateNode_Type, &GuardTree_Type, &GraphLaunch_Type, &PreparedConstants_Type, &CacheEntry_Type, &FrameView_Type, &TailCall_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
     &MersenneTwister_Type, &CreationKernel_Type, &MachineCode_Type, &Machine_Type,
+    &ModuleSlotsBase_Type,
 };
 
 static int execute(PyObject *module)

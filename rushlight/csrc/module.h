@@ -69,5 +69,6 @@ extern PyTypeObject FrameView_Type;
 extern PyTypeObject TailCall_Type;
 extern PyTypeObject MachineCode_Type;
 extern PyTypeObject Machine_Type;
+extern PyTypeObject ModuleSlotsBase_Type;
 
 #endif

@@ -14,6 +14,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, MutableMapping
 
+from rushlight._C import ModuleSlotsBase
 from rushlight.jit.compiler import compiler, frame_lookup
 from rushlight.jit.decorators import is_exported, is_ignored
 from rushlight.jit.emit.module_values import ModuleResolver
@@ -31,21 +32,10 @@ from rushlight.jit.script import Binding, ScriptFunction
 from rushlight.nn import Module
 
 
-class ModuleSlots(MutableMapping):
-    """A module's parameters, buffers, submodules and attributes, by name, as scripted code sees them."""
+class ModuleSlots(ModuleSlotsBase, MutableMapping):
+    """A module's parameters, buffers, submodules and attributes, by name, as scripted code sees them. They are read in C."""
 
-    def __init__(self, module: ScriptModule):
-        self._module = module
-
-    def __getitem__(self, name: str) -> object:
-        module = self._module
-        for table in (module._parameters, module._buffers):
-            if name in table:
-                return table[name]
-        child = module._modules.get(name)
-        if child is not None:
-            return child._c
-        return module.__dict__[name]
+    __slots__ = ()
 
     def __setitem__(self, name: str, value: object) -> None:
         module = self._module
