@@ -262,7 +262,9 @@ PyObject *machine_get_attribute(const Machine *machine, PyObject *object, PyObje
     PyObject *slots = slots_of(machine, object);
     if (!slots)
         return NULL;
-    PyObject *value = PyObject_GetItem(slots, name);
+    PyObject *value = PyDict_CheckExact(slots) ? Py_XNewRef(PyDict_GetItemWithError(slots, name)) : NULL;
+    if (!value && !PyErr_Occurred())
+        value = PyObject_GetItem(slots, name);
     Py_DECREF(slots);
     return value;
 }

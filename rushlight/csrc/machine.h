@@ -14,7 +14,10 @@
     X(GET_ATTR) X(SET_ATTR) X(LIST_CONSTRUCT) X(TUPLE_CONSTRUCT) X(NAMED_TUPLE_CONSTRUCT) X(DICT_CONSTRUCT)              \
     X(LIST_UNPACK) X(ISINSTANCE) X(RARE)
 #define MACHINE_ENUMERATOR(name) MACHINE_##name,
-enum { MACHINE_OPERATIONS(MACHINE_ENUMERATOR) MACHINE_OPERATION_COUNT };
+enum {
+    MACHINE_OPERATIONS(MACHINE_ENUMERATOR) MACHINE_OPERATION_COUNT,
+    MACHINE_KEEP = MACHINE_OPERATION_COUNT /* STORE x and MOVE x behind it in one: made of verified code, never given */
+};
 
 /* `taken` values are popped and `given` pushed, where the operation leaves these open. */
 typedef struct {
@@ -37,10 +40,10 @@ extern const FastOperator machine_number_operators[], machine_math_operators[], 
     machine_list_operators[], machine_dict_operators[], machine_value_operators[], machine_tensor_operators[];
 
 typedef struct {
-    PyObject *function;       /* owned */
-    const FastOperator *fast; /* NULL where there is none */
-    PyObject *plain;          /* owned: called without the last arguments where these are `defaults`; or NULL */
-    PyObject *defaults;       /* owned tuple, or NULL */
+    PyObject *function; /* owned */
+    FastFunction fast;  /* NULL where there is none */
+    PyObject *plain;    /* owned: called without the last arguments where these are `defaults`; or NULL */
+    PyObject *defaults; /* owned tuple, or NULL */
 } Operation;
 
 typedef struct MachineCode MachineCode;

@@ -54,7 +54,8 @@ static int set_operation(Operation *operation, PyObject *given)
     if (!PyArg_ParseTuple(given, "sOO", &name, &function, &plain))
         return -1;
     operation->function = Py_NewRef(function);
-    operation->fast = machine_fast_operator(name);
+    const FastOperator *fast = machine_fast_operator(name);
+    operation->fast = fast ? fast->function : NULL;
     if (plain == Py_None)
         return 0;
     if (!PyTuple_Check(plain) || !PyArg_ParseTuple(plain, "OO!", &callable, &PyTuple_Type, &defaults)) {
@@ -97,19 +98,29 @@ static int set_callees(MachineCode *self, PyObject *functions)
 }
 
 /* A node that has not the arguments and results of the operator that its fast path is for goes to the Python function. */
-static void drop_unfit_fast_paths(MachineCode *self)
+static void drop_unfit_fast_paths(MachineCode *self, PyObject *operators)
 {
     for (Py_ssize_t i = 0; i < self->step_count; i++) {
         const Step *step = &self->steps[i];
         if (step->operation != MACHINE_OPN)
             continue;
         Operation *operation = &self->operations[step->x];
-        const FastOperator *fast = operation->fast;
+        PyObject *name = PyTuple_GET_ITEM(PyTuple_GET_ITEM(operators, step->x), 0);
+        const FastOperator *fast = operation->fast ? machine_fast_operator(PyUnicode_AsUTF8(name)) : NULL;
         if (fast && ((fast->arity >= 0 && fast->arity != step->taken) || fast->results != step->given))
             operation->fast = NULL;
         if (operation->plain && PyTuple_GET_SIZE(operation->defaults) > step->taken)
             Py_CLEAR(operation->plain);
     }
+}
+
+/* Most results are stored and at once moved back. The MOVE stays where it is, for jumps that lead there. */
+static void fuse(MachineCode *self)
+{
+    for (Py_ssize_t i = 0; i + 1 < self->step_count; i++)
+        if (self->steps[i].operation == MACHINE_STORE && self->steps[i + 1].operation == MACHINE_MOVE &&
+            self->steps[i].x == self->steps[i + 1].x)
+            self->steps[i].operation = MACHINE_KEEP;
 }
 
 static int names_are_strings(PyObject *names)
@@ -149,7 +160,8 @@ static PyObject *code_new(PyTypeObject *type, PyObject *arguments, PyObject *key
         Py_DECREF(self);
         return NULL;
     }
-    drop_unfit_fast_paths(self);
+    drop_unfit_fast_paths(self, operators);
+    fuse(self);
     return (PyObject *)self;
 }
 

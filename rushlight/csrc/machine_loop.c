@@ -117,6 +117,13 @@ RunStatus machine_loop(Run *run)
             Py_XDECREF(before);
             NEXT();
         }
+        case MACHINE_KEEP: {
+            PyObject *before = registers[step->x];
+            registers[step->x] = NULL;
+            Py_XDECREF(before);
+            step += 2;
+            continue;
+        }
         case MACHINE_DROP:
             top--;
             Py_DECREF(*top);
@@ -124,7 +131,7 @@ RunStatus machine_loop(Run *run)
         case MACHINE_OPN: {
             const Operation *operation = &code->operations[step->x];
             PyObject **arguments = top - step->taken, *result = NULL;
-            FastStatus status = operation->fast ? operation->fast->function(arguments, step->taken, &result) : FAST_UNUSUAL;
+            FastStatus status = operation->fast ? operation->fast(arguments, step->taken, &result) : FAST_UNUSUAL;
             if (status == FAST_DONE) {
                 top = release(arguments, top);
                 if (step->given)

@@ -76,7 +76,8 @@ static int operands_are_sound(const MachineCode *code, const Step *step)
     case MACHINE_LIST_UNPACK: return fits(step, 1, -1);
     case MACHINE_NAMED_TUPLE_CONSTRUCT: return fits(step, -1, 1) && (type = type_at(code, step->x)) && is_tuple_class(type);
     case MACHINE_ISINSTANCE: return fits(step, 1, 1) && (type = type_at(code, step->x)) && is_class_tuple(type);
-    case MACHINE_LOOP: return step->taken >= 3;
+    case MACHINE_JF: return step->x > 0; /* only JMP goes back: it lets signals and other threads have their turn */
+    case MACHINE_LOOP: return step->x > 0 && step->taken >= 3;
     default: return 1;
     }
 }

@@ -15,6 +15,7 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.constant_pooling import constant_pooling
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
+from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.runtime import subgraphs  # noqa: F401 (differentiable graphs and fusion groups can run)
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.interpreter import Interpreter
@@ -65,6 +66,7 @@ class SimpleExecutor:
         """The function's graph, optimized without any assumption."""
         graph = self.function.graph.copy()
         inline(graph)
+        lower_simple_tuples(graph)
         eliminate_dead_code(graph)
         constant_pooling(graph)
         return graph

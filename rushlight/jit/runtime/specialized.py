@@ -20,6 +20,7 @@ from rushlight.jit.runtime.native import Native, native_compiler
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.settings import native_seconds
 
+_PLAIN = (bool, int, float, str, type(None))
 _MOST_KINDS = 16
 _MOST_MISSES = 8
 
@@ -38,7 +39,7 @@ def spec_of(arguments: Sequence[object]) -> tuple | None:
             if needs_grad:
                 return None
             parts.append((impl.dtype, impl.sizes, impl.strides))
-        elif isinstance(value, bool | int | float | str | type(None)):
+        elif isinstance(value, _PLAIN):
             parts.append(type(value))
         elif isinstance(value, list | tuple):
             part = _spec_of_items(value)
@@ -62,6 +63,8 @@ def _spec_of_items(values: Sequence[object]) -> tuple | None:
     kinds = set(map(type, values))
     if isinstance(values, list) and len(kinds) == 1 and kinds <= {bool, int, float}:
         return (list, *kinds)
+    if kinds == {str}:
+        return (type(values), str, len(values))
     inner = spec_of(values)
     return None if inner is None else (type(values), inner)
 
