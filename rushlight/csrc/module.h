@@ -34,6 +34,7 @@ extern PyMethodDef accumulate_methods[];
 extern PyMethodDef engine_methods[];
 extern PyMethodDef dispatch_methods[];
 extern PyMethodDef compiled_history_methods[];
+extern PyMethodDef machine_methods[];
 
 /* Asks CPython for the slot in which code objects keep what the frame hook knows of them; -1 with an exception set. */
 int slots_initialize(void);
@@ -67,5 +68,8 @@ extern PyTypeObject PreparedConstants_Type;
 extern PyTypeObject CacheEntry_Type;
 extern PyTypeObject FrameView_Type;
 extern PyTypeObject TailCall_Type;
+extern PyTypeObject MachineCode_Type;
+extern PyTypeObject Machine_Type;
+extern PyTypeObject ModuleSlotsBase_Type;
 
 #endif

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from rushlight._C import machine_forget_callees
 from rushlight.core.garbage import making_objects_that_stay
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.ir.graph import Graph
@@ -34,6 +35,9 @@ class Function:
         self._is_defining = False
         self.schema_ = None if graph is None else schema_of_graph(name, graph)
         self._executor = None
+        self.binding: object = None
+        """What calls from Python keep of its schema; `method_binding`: what calls of a method with its object do."""
+        self.method_binding: object = None
         self.doc: str | None = None
         self.kept: KeptPrograms | None = None
         """Where native programs of it are kept for other processes; None: nowhere."""
@@ -68,6 +72,7 @@ class Function:
         """Give it its body and signature."""
         self._graph, self.schema_ = graph, schema
         self._executor = None
+        machine_forget_callees()
 
     @property
     def graph(self) -> Graph:

@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable, Iterator, MutableMapping
 from typing import TYPE_CHECKING
 
+from rushlight._C import ModuleSlotsBase
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.decorators import is_exported, is_ignored
@@ -24,7 +25,7 @@ from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
 from rushlight.jit.savable import Savable
-from rushlight.jit.script_function import ScriptFunction, bind_arguments
+from rushlight.jit.script_function import Binding, ScriptFunction
 from rushlight.nn import Module
 
 if TYPE_CHECKING:
@@ -37,21 +38,10 @@ compiler, definitions, language, module_types, module_values, overloads = map(La
 ))  # fmt: skip
 
 
-class ModuleSlots(MutableMapping):
-    """A module's parameters, buffers, submodules and attributes, by name, as scripted code sees them."""
+class ModuleSlots(ModuleSlotsBase, MutableMapping):
+    """A module's parameters, buffers, submodules and attributes, by name, as scripted code sees them. They are read in C."""
 
-    def __init__(self, module: ScriptModule):
-        self._module = module
-
-    def __getitem__(self, name: str) -> object:
-        module = self._module
-        for table in (module._parameters, module._buffers):
-            if name in table:
-                return table[name]
-        child = module._modules.get(name)
-        if child is not None:
-            return child._c
-        return module.__dict__[name]
+    __slots__ = ()
 
     def entry(self, name: str) -> tuple[dict, str, object]:
         """Where an attribute lies: the module's dict, its name there, and what it holds, a module for a submodule."""
@@ -224,9 +214,12 @@ class ScriptMethod(ScriptFunction):
         self.owner = owner
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        schema = self._function.schema
-        bound = bind_arguments(schema.without_self(), args, kwargs)
-        return from_script(run_function(self._function, [self.owner._c, *bound]), schema.return_type)
+        function = self._function
+        binding = function.method_binding
+        if binding is None or binding.schema is not function.schema_:
+            binding = function.method_binding = Binding(function.schema, of_method=True)
+        result = run_function(function, [self.owner._c, *binding.bind(args, kwargs)])
+        return from_script(result, binding.result_type) if binding.converts_result else result
 
 
 def script_module(module: Module) -> ScriptModule:

@@ -9,11 +9,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from rushlight._C import machine_bind_exactly
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.function import Function
-from rushlight.jit.runtime.conversions import from_script
+from rushlight.jit.runtime.conversions import from_script, may_hold_objects
 from rushlight.jit.runtime.executor import executor_of, run_function
-from rushlight.jit.runtime.type_checks import CannotConvert, to_script
+from rushlight.jit.runtime.type_checks import CannotConvert, exact_form, to_script
 from rushlight.jit.savable import Savable
 
 if TYPE_CHECKING:
@@ -88,14 +89,16 @@ class ScriptFunction(Savable):
     def __call__(self, *args: object, **kwargs: object) -> object:
         for function in self._rushlight_functions[:-1]:
             try:
-                return self._run(function, bind_arguments(function.schema, args, kwargs))
+                bound = bind_arguments(function.schema, args, kwargs)
+                return from_script(run_function(function, bound), function.schema.return_type)
             except CannotBind:
                 continue  # the next declared signature may fit
         function = self._rushlight_functions[-1]
-        return self._run(function, bind_arguments(function.schema, args, kwargs))
-
-    def _run(self, function: Function, bound: list) -> object:
-        return from_script(run_function(function, bound), function.schema.return_type)
+        binding = function.binding
+        if binding is None or binding.schema is not function.schema_:
+            binding = function.binding = Binding(function.schema)
+        result = run_function(function, binding.bind(args, kwargs))
+        return from_script(result, binding.result_type) if binding.converts_result else result
 
     def __repr__(self) -> str:
         return f"<ScriptFunction {self._function.name}>"
@@ -103,6 +106,27 @@ class ScriptFunction(Savable):
 
 class CannotBind(RuntimeError):
     """Arguments of Python that do not fit a signature."""
+
+
+class Binding:
+    """What each call from Python needs to know of a signature. `of_method`: the first argument is not Python's."""
+
+    def __init__(self, schema: FunctionSchema, of_method: bool = False):
+        self.schema = schema
+        self.result_type = schema.return_type
+        self.converts_result = may_hold_objects(self.result_type)
+        self._python_schema = schema.without_self() if of_method else schema
+        arguments = self._python_schema.arguments
+        forms = tuple(exact_form(argument.type) for argument in arguments)
+        self._forms = None if None in forms or any(argument.kwarg_only for argument in arguments) else forms
+
+    def bind(self, args: tuple, kwargs: dict[str, object]) -> list:
+        """Python's arguments in the schema's order, converted; CannotBind says which does not fit."""
+        if not kwargs and self._forms is not None:
+            bound = machine_bind_exactly(self._forms, args)
+            if bound is not None:
+                return bound
+        return bind_arguments(self._python_schema, args, kwargs)
 
 
 def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[str, object]) -> list:

@@ -31,13 +31,19 @@ RANDOM = frozenset(
 class Operator:
     """An overload: its schema, and what computes it. `function` takes the arguments in the schema's order, by position; it
     gives the result, or a tuple of several. `has_side_effects`: it can't be dropped, repeated or moved. `is_missing`: torch has
-    it and the library does not, so that it raises."""
+    it and the library does not, so that it raises. `plain`: (what computes it without the last arguments, their defaults)."""
 
     schema: FunctionSchema
     function: Callable
     has_side_effects: bool = False
     op: OpOverload | None = None
     is_missing: bool = False
+    plain: tuple[Callable, tuple] | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The name with the overload's: `aten::add.int`."""
+        return f"{self.schema.name}.{self.schema.overload}" if self.schema.overload else self.schema.name
 
     @property
     def is_pure(self) -> bool:
@@ -187,11 +193,20 @@ def _wrap(op: OpOverload) -> Operator:
     count = op._schema.positional_count
     keywords = [argument.name for argument in op._schema.arguments[count:]]
     function = op if not keywords and not converters else _adapted(op, count, keywords, converters)
+    plain = None if function is op else _plain(op, count, converters)
     if len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType):
-        function = _giving_list(function)
+        function, plain = _giving_list(function), None
     if gives_objects(op._schema):
-        function = giving_objects(function)
-    return Operator(schema, function, not schema.returns, op)
+        function, plain = giving_objects(function), None
+    return Operator(schema, function, not schema.returns, op, plain=plain)
+
+
+def _plain(op: OpOverload, count: int, converters: Sequence[tuple[int, Callable]]) -> tuple[Callable, tuple] | None:
+    """The operator itself, for calls that leave its keyword arguments as they are."""
+    keywords = op._schema.arguments[count:]
+    if any(index < count for index, _ in converters) or not all(argument.has_default for argument in keywords):
+        return None
+    return op, tuple(argument.default for argument in keywords)
 
 
 def _giving_list(function: Callable) -> Callable:

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from rushlight._C import MachineCode
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.function import Function, schema_of_graph
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
@@ -43,16 +44,28 @@ class Instruction(NamedTuple):
     n: int = 0
 
 
-class Code:
-    """The instructions of a graph, and what they refer to by number."""
+class OperatorCall(NamedTuple):
+    """An operator as the machine calls it: its name with its overload, and what computes it, as in `Operator`."""
 
-    def __init__(self, graph: Graph, name: str, bailout_depth: int = 0):
+    name: str
+    function: Callable
+    plain: tuple[Callable, tuple] | None = None
+
+
+class Code:
+    """The instructions of a graph, and what they refer to by number. `is_final`: the function always runs by this code."""
+
+    def __init__(self, graph: Graph, name: str, bailout_depth: int = 0, is_final: bool = False):
         self.name = name
         self.bailout_depth = bailout_depth
+        self.is_final = is_final
+        self.machine_code: MachineCode | None = None
         self.instructions: list[tuple[str, int, int]] = []
+        self.counts: list[tuple[int, int]] = []
+        """How many values the node of each instruction takes and gives."""
         self.nodes: Sequence[Node] = []
         self.constants: list[object] = []
-        self.operators: list[Callable] = []
+        self.operators: list[OperatorCall] = []
         self.operator_names: list[str] = []
         self.functions: list[Function] = []
         self.names: list[str] = []
@@ -147,6 +160,8 @@ class _CodeEmitter:
     def _emit(self, op: str, x: int = 0, n: int = 0) -> int:
         self.code.instructions.append(Instruction(op, x, n))
         self.code.nodes.append(self.node)
+        taken = self.node.input_count - (self.node.kind == "prim::CallFunction")  # the function is not on the stack
+        self.code.counts.append((taken, len(self.node.outputs)))
         return len(self.code.instructions) - 1
 
     def _patch(self, index: int) -> None:
@@ -194,16 +209,17 @@ class _CodeEmitter:
         self._emit("OPN", self._operator_number(node), node.input_count)
 
     def _operator_number(self, node: Node) -> int:
-        function = PRIMITIVES[node.kind](node) if node.kind in PRIMITIVES else None
-        if function is None:
+        if node.kind in PRIMITIVES:
+            call = OperatorCall(node.kind, PRIMITIVES[node.kind](node))
+        else:
             operator = operator_of(node)
             if operator is None:
                 kinds = ", ".join(value.type.ir_text for value in node.inputs)
                 raise RuntimeError(
                     f"unknown operator {node.kind} for arguments of types ({kinds}); see operators_named for those that exist"
                 )
-            function = operator.function
-        self.code.operators.append(with_results(function, len(node.outputs)))
+            call = OperatorCall(operator.full_name, operator.function, operator.plain)
+        self.code.operators.append(call)
         self.code.operator_names.append(node.kind)
         return len(self.code.operators) - 1
 
@@ -365,16 +381,3 @@ _SPECIAL: dict[str, Callable] = {
 
 def _define_rest(function: Function, graph: Graph) -> None:
     function.set_graph(graph, schema_of_graph(function.name, graph))
-
-
-def with_results(function: Callable, count: int) -> Callable:
-    """`function` as the machine calls it: arguments in a list, results in a tuple or list."""
-    if count == 1:
-        return lambda arguments: (function(*arguments),)
-    if count == 0:
-        return lambda arguments: _nothing(function(*arguments))
-    return lambda arguments: function(*arguments)
-
-
-def _nothing(result: object) -> tuple:
-    return ()

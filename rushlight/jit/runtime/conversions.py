@@ -24,15 +24,16 @@ from rushlight.jit.types.kinds import (
 
 def from_script(value: object, kind: Type) -> object:
     """A value of scripted code as Python's code takes it."""
-    return _convert(value) if _may_hold_objects(kind) else value
+    return _convert(value) if may_hold_objects(kind) else value
 
 
 @lru_cache(maxsize=4096)
-def _may_hold_objects(kind: Type) -> bool:
+def may_hold_objects(kind: Type) -> bool:
+    """Whether `from_script` may make other values of those of a type."""
     if kind is ANY or isinstance(kind, ClassType | InterfaceType):
         return True
     holders = ListType | DictType | TupleType | OptionalType | UnionType
-    return isinstance(kind, holders) and any(map(_may_hold_objects, kind.contained()))
+    return isinstance(kind, holders) and any(map(may_hold_objects, kind.contained()))
 
 
 def _convert(value: object) -> object:

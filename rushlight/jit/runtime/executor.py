@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from rushlight.core.lazy_module import LazyModule
@@ -17,12 +18,14 @@ from rushlight.jit.runtime.interpreter import Interpreter
 from rushlight.jit.runtime.modes import modes
 from rushlight.jit.runtime.native import Native
 from rushlight.jit.runtime.objects import set_runner
-from rushlight.jit.runtime.specialized import Specialized
+from rushlight.jit.runtime.restarts import may_restart
+from rushlight.jit.runtime.specialized import Kind, Specialized
 from rushlight.jit.tracing.state import TracingState, suspended, tracing_state
 
 profiling = LazyModule("rushlight.jit.runtime.profiling")  # it imports the passes of profiled graphs
 numbers, scripted_calls = map(LazyModule, ("rushlight.jit.tracing.numbers", "rushlight.jit.tracing.scripted_calls"))
 _lock = threading.RLock()
+PATIENCE = 25  # a run stays in a loop so many times longer than it would take for a later call to be native
 LAST_GRAPHS = threading.local()
 """The optimised graph that each thread ran last (`last_executed_optimized_graph`)."""
 
@@ -44,6 +47,7 @@ class SimpleExecutor:
         self.function = function
         self._plan: ExecutionPlan | None = None
         self._specialized: Specialized | None = None
+        self._has_loop = False
 
     def plan(self) -> ExecutionPlan:
         """The plan that assumes nothing, made at the first call."""
@@ -54,7 +58,9 @@ class SimpleExecutor:
                     self._specialized = Specialized(
                         graph, self.function.short_name, only_whole=self.only_whole, kept=self.function.kept
                     )
-                    self._plan = ExecutionPlan(graph, Code(graph, self.function.name))
+                    code = Code(graph, self.function.name, is_final=type(self) is SimpleExecutor)
+                    self._has_loop = any(op == "LOOP" for op, _, _ in code.instructions)
+                    self._plan = ExecutionPlan(graph, code)
         return self._plan
 
     def _prepared(self) -> Graph:
@@ -75,7 +81,7 @@ class SimpleExecutor:
         results = self._specialized.run(kind, arguments)
         if results is None:
             start = time.perf_counter()
-            results = self._interpret(arguments)
+            results = self._interpret_unless_slow(kind, arguments)
             self._specialized.note(kind, time.perf_counter() - start)
         else:
             LAST_GRAPHS.graph = self._plan.graph
@@ -86,10 +92,25 @@ class SimpleExecutor:
         self.plan()
         return self._specialized.natives(arguments)
 
-    def _interpret(self, arguments: list) -> list:
+    def _interpret_unless_slow(self, kind: Kind, arguments: list) -> list:
+        """The results by the interpreter; by native code where a loop takes so long that waiting for that pays, and it has left
+        no trace so far."""
+        if kind.tried or not self._has_loop:
+            return self._interpret(arguments)
+
+        def gives_up() -> bool:
+            return may_restart(self._plan.graph) and self._specialized.compile_now(kind, arguments)
+
+        results = self._interpret(arguments, gives_up, max(PATIENCE * kind.limit - kind.seconds, 0.0))
+        if results is None:
+            results = self._specialized.run(kind, arguments)
+        return self._interpret(arguments) if results is None else results
+
+    def _interpret(self, arguments: list, gives_up: Callable[[], bool] | None = None, seconds: float = 0.0) -> list | None:
+        """The results; None where the interpreter asked `gives_up` after so many seconds in a loop, and it said so."""
         plan = self.current_plan()
         try:
-            return _INTERPRETER.run(plan.code, arguments)
+            return _INTERPRETER.run(plan.code, arguments, gives_up, seconds)
         finally:  # after the groups of the plan, which are functions with graphs of their own
             LAST_GRAPHS.graph = plan.graph
 

@@ -6,13 +6,15 @@ A wait for work that has not begun runs it in the waiting thread, so that forks 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
+from rushlight.core.dispatch_key import DispatchKey, bit
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.parallel import get_num_threads
+from rushlight.core.thread_state import state
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -117,12 +119,37 @@ def _pool() -> ThreadPoolExecutor:
     return threads.ThreadPoolExecutor(max(2, get_num_threads()), thread_name_prefix="rushlight-fork")
 
 
+_CARRIED = ("include", "exclude", "grad_enabled", "inference", "modes", "saved_tensor_hooks", "anomaly", "autocast",
+            "batch_levels")  # fmt: skip
+"""The parts of a thread's state that forked code keeps."""
+_TRACER = bit(DispatchKey.Tracer)
+
+
+def _ambient() -> dict[str, object]:
+    """This thread's state, for another one: a trace belongs to its thread alone, and each thread has its stack of modes."""
+    carried = {name: getattr(state, name) for name in _CARRIED}
+    return {**carried, "include": state.include & ~_TRACER, "modes": list(state.modes)}
+
+
+@contextmanager
+def _having(ambient: dict[str, object]) -> Iterator[None]:
+    """A context in which this thread has that state."""
+    before = {name: getattr(state, name) for name in _CARRIED}
+    try:
+        for name, value in ambient.items():
+            setattr(state, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(state, name, value)
+
+
 def submit(work: Callable[[], object]) -> Future:
-    """Have a pool's thread do some work, in this thread's grad mode."""
-    grad = is_grad_enabled()
+    """Have a pool's thread do some work, in this thread's grad mode and other modes."""
+    ambient = _ambient()
 
     def run() -> object:
-        with set_grad_enabled(grad):
+        with _having(ambient):
             return work()
 
     future = Future(run)

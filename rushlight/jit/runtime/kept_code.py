@@ -6,7 +6,7 @@ and texts, and from these an equal Code, if all that they name is as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -16,11 +16,12 @@ from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.operators.lookup import operator_of
 from rushlight.jit.operators.registry import operator_at, operators_named
-from rushlight.jit.runtime.code import Code, with_results
+from rushlight.jit.runtime.code import Code, OperatorCall
 from rushlight.jit.runtime.primitives import PRIMITIVES
 from rushlight.jit.types.kinds import ClassType, Type
 from rushlight.jit.types.parser import Tokens, parse_type
 
+_MOST_VALUES = 1 << 16  # that one instruction takes or gives
 _PLAIN = (type(None), bool, int, float, complex, str)
 _ATTRIBUTES = {"prim::TupleSlice": ("beg", "end"), "prim::ConstantChunk": ("chunks", "dim")}
 """Primitives that can be kept, with the attributes that their meaning depends on; others have none, or can't."""
@@ -63,7 +64,7 @@ def to_data(code: Code, names: Names) -> tuple:
     table: dict[tuple, int] = {}
     operators = [table.setdefault(_operator_data(node), len(table)) for node in sources]
     return (
-        [tuple(each) for each in code.instructions],
+        [tuple(each) for each in code.instructions], [tuple(each) for each in code.counts],
         [_constant_data(value, names) for value in code.constants],
         list(table), operators,
         [names.name_of_function(each) for each in code.functions], list(code.names),
@@ -116,20 +117,26 @@ def _is_nameless(kind: Type) -> bool:
 def fill(code: Code, data: tuple, names: Names, graph: Graph) -> bool:
     """Give an empty Code what `to_data` made of another. Whether all that it refers to was found, and fits. `graph` tells those
     who want to know where an instruction comes from."""
-    instructions, constants, table, operators, functions, variables, types, registers, inputs, outputs = data
+    instructions, counts, constants, table, operators, functions, variables, types, registers, inputs, outputs = data
     found = [_operator(*each) for each in table]
     called = [names.function(each) for each in functions]
     code.constants = [_constant(each, names) for each in constants]
     code.types = [_type(each, names) for each in types]
+    if len(counts) != len(instructions) or not all(_are_small(*each) for each in counts):
+        return False
     if None in found or None in called or None in code.types or registers > len(instructions):
         return False
-    code.instructions = instructions
+    code.instructions, code.counts = instructions, counts
     code.operators = [found[number][1] for number in operators]
     code.operator_names = [found[number][0] for number in operators]
     code.functions, code.names = called, variables
     code.register_count, code.input_count, code.output_count = registers, inputs, outputs
     code.nodes = LaterNodes(graph, code.name)
     return True
+
+
+def _are_small(taken: object, given: object) -> bool:
+    return all(isinstance(each, int) and 0 <= each <= _MOST_VALUES for each in (taken, given))
 
 
 class LaterNodes(Sequence):
@@ -150,15 +157,15 @@ class LaterNodes(Sequence):
         return len(self._nodes)
 
 
-def _operator(kind: str, count: int, index: int | None, *rest: object) -> tuple[str, Callable] | None:
+def _operator(kind: str, count: int, index: int | None, *rest: object) -> tuple[str, OperatorCall] | None:
     if index is not None:
         operator = operator_at(kind, index)
         if operator is None or operator.schema.overload != rest[0]:
             return None
-        return kind, with_results(operator.function, count)
+        return kind, OperatorCall(operator.full_name, operator.function, operator.plain)
     node = Graph().create(kind, (), 0)
     node.attributes.update(zip(_ATTRIBUTES.get(kind, ()), rest, strict=True))
-    return kind, with_results(PRIMITIVES[kind](node), count)
+    return kind, OperatorCall(kind, PRIMITIVES[kind](node))
 
 
 def _constant(data: tuple, names: Names) -> object:

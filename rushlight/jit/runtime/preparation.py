@@ -10,12 +10,14 @@ from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.constant_pooling import constant_pooling
 from rushlight.jit.passes.dead_code_elimination import eliminate_dead_code
 from rushlight.jit.passes.inline import inline
+from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 
 
 def prepared(graph: Graph) -> Graph:
     """A copy of a graph as an executor runs it."""
     made = graph.copy()
     inline(made)
+    lower_simple_tuples(made)
     eliminate_dead_code(made)
     constant_pooling(made)
     return made

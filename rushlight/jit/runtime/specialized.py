@@ -26,6 +26,7 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.settings import native_seconds
 from rushlight.utils.native import cache
 
+_PLAIN = (bool, int, float, str, type(None))
 _MOST_KINDS = 16  # of one family, each with sizes of its own
 _SIZES_BEFORE_OPEN = 2  # code for further sizes leaves open what differs
 _MOST_REMEMBERED = 256
@@ -47,7 +48,7 @@ def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -
                 return None
             asks = state.grad_enabled and impl.requires_grad
             parts.append((impl.dtype, impl.sizes, impl.strides, asks) if asks else (impl.dtype, impl.sizes, impl.strides))
-        elif isinstance(value, bool | int | float | str | type(None)):
+        elif isinstance(value, _PLAIN):
             parts.append(type(value))
         elif isinstance(value, list | tuple):
             part = _spec_of_items(value)
@@ -71,14 +72,18 @@ def _spec_of_items(values: Sequence[object]) -> tuple | None:
     kinds = set(map(type, values))
     if isinstance(values, list) and len(kinds) == 1 and kinds <= {bool, int, float}:
         return (list, *kinds)
+    if kinds == {str}:
+        return (type(values), str, len(values))
     inner = spec_of(values)
     return None if inner is None else (type(values), inner)
 
 
 @dataclass
-class _Kind:
+class Kind:
     """What is known for one kind of arguments. `family`: it stands for all sizes that arguments of a family have."""
 
+    limit: float = field(default_factory=native_seconds)
+    """How many seconds of the interpreter's native code is made after; reading the environment takes as long as a short run."""
     seconds: float = 0.0
     runs: int = 0
     tried: bool = False
@@ -95,7 +100,7 @@ class _Family:
     code for open sizes could not be made."""
 
     met: list[list[tuple]] = field(default_factory=list)
-    kind: _Kind | None = None
+    kind: Kind | None = None
     is_open: bool = True
 
     def dims(self) -> dict[object, frozenset[int]]:
@@ -107,7 +112,7 @@ class _Family:
 class _Kinds:
     """All kinds that were met, by spec, and the families that they belong to."""
 
-    by_spec: dict[tuple, _Kind] = field(default_factory=dict)
+    by_spec: dict[tuple, Kind] = field(default_factory=dict)
     families: dict[object, _Family] = field(default_factory=dict)
 
 
@@ -157,7 +162,7 @@ class Specialized:
         self._kinds = _Kinds()
         self._lock = threading.Lock()
 
-    def kind_of(self, arguments: Sequence[object]) -> _Kind | None:
+    def kind_of(self, arguments: Sequence[object]) -> Kind | None:
         """The record for such arguments; None where no native code is to be made for them."""
         spec = spec_of(arguments, self._unread)
         if spec is None:
@@ -168,21 +173,21 @@ class Specialized:
             found = self._new_kind(kinds, spec, arguments)
         return found
 
-    def _new_kind(self, kinds: _Kinds, spec: tuple, arguments: Sequence[object]) -> _Kind | None:
+    def _new_kind(self, kinds: _Kinds, spec: tuple, arguments: Sequence[object]) -> Kind | None:
         """The kind for arguments that were not met before: one of their own, or that of their family."""
         with self._lock:
             family = kinds.families.setdefault(_without_sizes(spec), _Family())
             if family.is_open and len(family.met) >= _SIZES_BEFORE_OPEN:
                 if family.kind is None:
                     family.met.append(_sizes_in(arguments, self._unread))
-                    family.kind = _Kind(family=family)
+                    family.kind = Kind(family=family)
                 if len(kinds.by_spec) < _MOST_REMEMBERED:
                     kinds.by_spec[spec] = family.kind
                 return family.kind
             if len(family.met) >= _MOST_KINDS:
                 return None
             family.met.append(_sizes_in(arguments, self._unread))
-            found = kinds.by_spec[spec] = _Kind(entry=None if self._kept is None else self._kept.path(spec))
+            found = kinds.by_spec[spec] = Kind(entry=None if self._kept is None else self._kept.path(spec))
             return found
 
     def _kinds_for(self, arguments: Sequence[object]) -> _Kinds:
@@ -197,12 +202,12 @@ class Specialized:
         kinds = self._kinds_for(arguments).by_spec.values()
         return list(dict.fromkeys(kind.native for kind in kinds if kind.native is not None))
 
-    def run(self, kind: _Kind, arguments: Sequence[object]) -> list | None:
+    def run(self, kind: Kind, arguments: Sequence[object]) -> list | None:
         """The results of native code, if there is some and it serves. It is made here, by the call after the one that makes it
         worth while: a program that calls once does not wait for it."""
         if kind.entry is not None and not kind.runs and not kind.tried:
             self._resume(kind, arguments)
-        if not kind.tried and kind.runs and kind.seconds >= native_seconds():
+        if not kind.tried and kind.runs and kind.seconds >= kind.limit:
             self._compile(kind, arguments)
         native = kind.native
         if native is None:
@@ -216,10 +221,16 @@ class Specialized:
             kind.misses = 0
         return results
 
-    def _resume(self, kind: _Kind, arguments: Sequence[object]) -> None:
+    def compile_now(self, kind: Kind, arguments: Sequence[object]) -> bool:
+        """Make native code for such arguments, unless that was tried; whether there is some."""
+        if not kind.tried:
+            self._compile(kind, arguments)
+        return kind.native is not None
+
+    def _resume(self, kind: Kind, arguments: Sequence[object]) -> None:
         """Take the program that another process has made for such arguments, if there is one."""
         content = cache.read(kind.entry)
-        make = None if content is None or native_seconds() == float("inf") else resumer()
+        make = None if content is None or kind.limit == float("inf") else resumer()
         if make is not None:
             kind.native = make(content, arguments, self._kept, lambda: self._made(arguments))
             kind.tried = kind.native is not None
@@ -228,12 +239,12 @@ class Specialized:
         compiler = self._compiler or native_compiler()
         return None if compiler is None else compiler(self.graph, arguments, self.name, {})
 
-    def note(self, kind: _Kind, seconds: float) -> None:
+    def note(self, kind: Kind, seconds: float) -> None:
         """The interpreter took this long for such arguments; native code is made once that has added up to enough."""
         kind.seconds += seconds
         kind.runs += 1
 
-    def _compile(self, kind: _Kind, arguments: Sequence[object]) -> None:
+    def _compile(self, kind: Kind, arguments: Sequence[object]) -> None:
         with self._lock:
             if kind.tried:
                 return

@@ -41,6 +41,11 @@ _SIMPLE = {INT: int, FLOAT: float, BOOL: bool, COMPLEX: complex, STRING: str, DE
 _FAMILIES = {ANY_LIST: list, ANY_TUPLE: tuple}
 
 
+def exact_class(kind: Type) -> type | None:
+    """The Python class whose values, and no others, are of a type; None where there is no such class."""
+    return type(None) if kind is NONE else _SIMPLE.get(kind)
+
+
 def is_instance(value: object, kind: Type) -> bool:
     """Whether a value is of a type, exactly: a bool is no int."""
     if kind is ANY:
@@ -74,6 +79,19 @@ def is_instance(value: object, kind: Type) -> bool:
 
 _EXACT = {id(kind): python_type for kind, python_type in ((INT, int), (FLOAT, float), (BOOL, bool), (STRING, str))}
 """The Python types whose values need no conversion, by the identity of the types that the library makes."""
+
+
+def exact_form(kind: Type) -> type | tuple | None:
+    """The values that need no conversion to a type, as `csrc/machine_arguments.c` checks them; None where all values do."""
+    if isinstance(kind, TensorType):
+        return Tensor
+    if isinstance(kind, ListType | OptionalType):
+        inner = exact_form(kind.element)
+        return ("list" if isinstance(kind, ListType) else "optional", inner) if inner else None
+    if isinstance(kind, DictType):
+        key, value = exact_form(kind.key), exact_form(kind.value)
+        return ("dict", key, value) if key and value and key is not Tensor else None  # hashing a tensor may run any code
+    return _EXACT.get(id(kind))
 
 
 class CannotConvert(TypeError):

@@ -166,7 +166,7 @@ def test_training_gives_eagers_losses(profiled, monkeypatch):
                 losses[-1].append(loss.item())
     finally:
         set_profiling(before)
-    assert losses[1] == pytest.approx(losses[0], rel=1e-6) and losses[0][-1] < losses[0][0]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5) and losses[0][-1] < losses[0][0]
 
 
 def test_optimized_execution_can_be_turned_off(profiling):

@@ -1,0 +1,120 @@
+"""MachineCode of Code: its instructions in the form that the machine in C runs.
+
+In: Code. Out: MachineCode, made once and kept with it. Each instruction becomes four numbers: operation, x, how many values it
+takes from the stack and how many it gives. What has no operation of its own is RARE: the machine hands its position and its
+values to `interpreter.py`. ValueError for code that the verifier in `csrc/machine_verify.c` refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rushlight._C import MachineCode, machine_operations
+from rushlight.jit.runtime.code import Code, Instruction
+from rushlight.jit.runtime.type_checks import exact_class
+from rushlight.jit.types.kinds import TupleType
+
+OPERATIONS: dict[str, int] = machine_operations()
+Counts = tuple[int, int]
+Step = tuple[int, int, int, int]
+
+
+def assembled(code: Code) -> MachineCode:
+    """The machine's form of a code."""
+    if code.machine_code is None:
+        code.machine_code = _Assembler(code).run()
+    return code.machine_code
+
+
+class _Assembler:
+    def __init__(self, code: Code):
+        self.code = code
+        self.types: list[object] = []
+
+    def run(self) -> MachineCode:
+        """Assemble the whole code."""
+        code = self.code
+        steps = tuple(map(self._step, code.instructions, code.counts))
+        return MachineCode(
+            code, steps, tuple(code.constants), tuple(map(tuple, code.operators)), tuple(code.functions), tuple(code.names),
+            tuple(self.types), code.input_count, code.output_count, code.register_count, code.is_final,
+        )  # fmt: skip
+
+    def _step(self, instruction: Instruction, counts: Counts) -> Step:
+        op, x, n = instruction
+        if op in _WITHOUT_COUNTS:
+            return OPERATIONS[op], x, 0, 0
+        special = _SPECIAL.get(op)
+        if special is not None:
+            return special(self, x, n, counts)
+        if op in OPERATIONS:
+            return OPERATIONS[op], x, n, counts[1]
+        return OPERATIONS["RARE"], 0, n, counts[1]
+
+    def _loop(self, x: int, n: int, counts: Counts) -> Step:
+        """Below its inputs stands the count of rounds."""
+        return OPERATIONS["LOOP"], x, n + 1, 0
+
+    def _operator(self, x: int, n: int, counts: Counts) -> Step:
+        return OPERATIONS["OPN"], x, n, counts[1]
+
+    def _call(self, x: int, n: int, counts: Counts) -> Step:
+        return OPERATIONS["CALL"], x, *counts
+
+    def _tail_call(self, x: int, n: int, counts: Counts) -> Step:
+        """All inputs of the bailout but its template are passed on."""
+        return OPERATIONS["TAIL_CALL"], x, counts[0] - 1, 0
+
+    def _get_attribute(self, x: int, n: int, counts: Counts) -> Step:
+        return OPERATIONS["GET_ATTR"], x, 1, 1
+
+    def _set_attribute(self, x: int, n: int, counts: Counts) -> Step:
+        return OPERATIONS["SET_ATTR"], x, 2, 0
+
+    def _tuple(self, x: int, n: int, counts: Counts) -> Step:
+        return OPERATIONS["TUPLE_CONSTRUCT"], 0, x, 1
+
+    def _named_tuple(self, x: int, n: int, counts: Counts) -> Step:
+        kind: TupleType = self.code.types[x]
+        if kind.python_class is None:
+            return OPERATIONS["TUPLE_CONSTRUCT"], 0, n, 1
+        if is_plain_named_tuple(kind.python_class, n):
+            return OPERATIONS["NAMED_TUPLE_CONSTRUCT"], self._type(kind.python_class), n, 1
+        return OPERATIONS["RARE"], 0, n, 1
+
+    def _unpack(self, x: int, n: int, counts: Counts) -> Step:
+        return OPERATIONS["LIST_UNPACK"], 0, 1, x
+
+    def _isinstance(self, x: int, n: int, counts: Counts) -> Step:
+        classes = tuple(map(exact_class, self.code.types[x]))
+        if None in classes:
+            return OPERATIONS["RARE"], 0, 1, 1
+        return OPERATIONS["ISINSTANCE"], self._type(classes), 1, 1
+
+    def _create(self, x: int, n: int, counts: Counts) -> Step:
+        return OPERATIONS["RARE"], 0, 0, 1
+
+    def _guard(self, x: int, n: int, counts: Counts) -> Step:
+        """The value stays below the answer."""
+        return OPERATIONS["RARE"], 0, 1, 2
+
+    def _type(self, found: object) -> int:
+        self.types.append(found)
+        return len(self.types) - 1
+
+
+_WITHOUT_COUNTS = frozenset(("LOAD", "MOVE", "LOADC", "STORE", "DROP", "JF", "JMP", "RET"))
+_SPECIAL: dict[str, Callable[[_Assembler, int, int, Counts], Step]] = {
+    "LOOP": _Assembler._loop, "TYPECHECK": _Assembler._operator, "PROFILE_OP": _Assembler._operator,
+    "CALL": _Assembler._call, "TAIL_CALL": _Assembler._tail_call, "GET_ATTR": _Assembler._get_attribute,
+    "SET_ATTR": _Assembler._set_attribute, "TUPLE_CONSTRUCT": _Assembler._tuple,
+    "NAMED_TUPLE_CONSTRUCT": _Assembler._named_tuple, "LIST_UNPACK": _Assembler._unpack,
+    "ISINSTANCE": _Assembler._isinstance, "CREATE_OBJECT": _Assembler._create, "GUARD": _Assembler._guard,
+    "FAIL_GUARD": _Assembler._guard,
+}  # fmt: skip
+
+
+def is_plain_named_tuple(python_class: type, count: int) -> bool:
+    """Whether a class is as `NamedTuple` makes them, so that an instance is a tuple of its fields and nothing else runs."""
+    made = getattr(python_class.__new__, "__module__", None) or ""
+    return python_class.__bases__ == (tuple,) and made.startswith("namedtuple_") and len(python_class._fields) == count

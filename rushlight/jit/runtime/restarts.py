@@ -1,0 +1,35 @@
+"""Whether a run of a graph may be given up and begun again by other code: nothing can have been seen of it before its end.
+
+In: a graph. Out: a bool, decided from its nodes alone. Arguments are not written to, nothing is printed or drawn at random, no
+attribute is set, no function is called whose body is not here.
+"""
+
+from __future__ import annotations
+
+from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.operators.lookup import has_side_effects, operator_of
+from rushlight.jit.operators.registry import RANDOM, Operator
+from rushlight.jit.passes.alias_analysis import AliasDb
+
+_RANDOM_ARGUMENTS = ("dropout", "dropout_p", "generator")
+
+
+def may_restart(graph: Graph) -> bool:
+    """Whether running a part of the graph, and then the whole graph, is as running it once."""
+    memory = AliasDb(graph)
+    return all(_leaves_no_trace(node, memory) for node in graph.all_nodes())
+
+
+def _leaves_no_trace(node: Node, memory: AliasDb) -> bool:
+    if node.kind == "prim::RaiseException":  # a run that ends by itself is not given up
+        return True
+    if not node.kind.startswith(("aten::", "prim::")) or has_side_effects(node) or memory.writes_to_wildcard(node):
+        return False
+    operator = operator_of(node) if node.kind.startswith("aten::") else None
+    return operator is None or not _may_draw(operator)
+
+
+def _may_draw(operator: Operator) -> bool:
+    """Whether an operator may draw random numbers."""
+    name = operator.schema.name.removeprefix("aten::").removesuffix("_")
+    return name in RANDOM or any(argument.name in _RANDOM_ARGUMENTS for argument in operator.schema.arguments)
