@@ -1,8 +1,8 @@
-"""Archives beside `torch.jit`: `python -m benchmarks.archives DIR [--threads 1,2] [--only TEXT] [--write]`.
+"""Archives beside `torch.jit`: `python -m benchmarks.archives DIR [--threads 1,2] [--only TEXT]`.
 
 DIR is what `benchmarks.make_archives` wrote. Each package runs each archive in a process of its own, one after the other:
-medians of calls without gradients, after a warm-up that lets both compile. Results are compared. `--write` puts the table into
-benchmarks/archives.md.
+medians of calls without gradients, after a warm-up that lets both compile. Results are compared. `--json ROWS.json`
+keeps the rows, of which `benchmarks.archives_report` makes a document.
 """
 
 from __future__ import annotations
@@ -78,10 +78,14 @@ def compare(path: Path, threads: int, arguments: argparse.Namespace) -> dict:
     row = {"name": path.stem, "threads": threads, "ours": ours, "torch": theirs}
     if "error" not in ours and "error" not in theirs:
         row["ratio"] = ours["median"] / theirs["median"]
-        pairs = zip(ours["sums"], theirs["sums"], strict=False)
-        agree = all(one == other or abs(one - other) <= 2e-3 * max(abs(one), abs(other), 1e-3) or one != one != other for one, other in pairs)
-        row["agrees"] = agree and len(ours["sums"]) == len(theirs["sums"])
+        alike = map(_alike, ours["sums"], theirs["sums"])
+        row["agrees"] = all(alike) and len(ours["sums"]) == len(theirs["sums"])
     return row
+
+
+def _alike(one: float, other: float) -> bool:
+    """Whether two means are equal but for rounding."""
+    return one == other or abs(one - other) <= 2e-3 * max(abs(one), abs(other), 1e-3) or (one != one and other != other)
 
 
 def line(row: dict) -> str:
@@ -103,7 +107,6 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--torch-python", default=sys.executable, help="a Python with torch (and torchvision for detectors)")
     parser.add_argument("--json", type=Path, help="where to keep the rows")
-    parser.add_argument("--write", action="store_true", help="write benchmarks/archives.md")
     arguments = parser.parse_args()
     paths = sorted(path for path in arguments.folder.glob("*.pt") if ".inputs" not in path.name and arguments.only in path.name)
     rows = []
@@ -115,11 +118,8 @@ def main() -> None:
                 arguments.json.write_text(json.dumps(rows, indent=1))
     ratios = [row["ratio"] for row in rows if "ratio" in row]
     if ratios:
-        print(f"{len(ratios)} measured, median {statistics.median(ratios):.2f}, highest {max(ratios):.2f}, above 0.9: {sum(r > 0.9 for r in ratios)}")
-    if arguments.write:
-        from benchmarks.archives_report import write
-
-        write(rows)
+        above = sum(ratio > 0.9 for ratio in ratios)
+        print(f"{len(ratios)} measured, median {statistics.median(ratios):.2f}, highest {max(ratios):.2f}, above 0.9: {above}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from typing import Dict, List, NamedTuple, Optional, Union
+from typing import Dict, List, NamedTuple
 
 torch = importlib.import_module(os.environ.get("INTERPRETED_LIBRARY", "rushlight"))
 PROCESSES = 3
@@ -56,7 +56,7 @@ def formatting(n: int) -> str:
     """A text that grows by formatted numbers."""
     s = ""
     for i in range(n):
-        s = s + "{}:{};".format(i, i * 2)
+        s = s + f"{i}:{i * 2};"
     return s
 
 
@@ -262,7 +262,7 @@ def anys(xs: List[int]) -> int:
     """Values of either of two types, told apart."""
     t = 0
     for x in xs:
-        y: Union[int, str] = x
+        y: int | str = x
         if x % 2 == 0:
             y = "s"
         if isinstance(y, int):
@@ -274,7 +274,7 @@ def anys(xs: List[int]) -> int:
 
 def optionals(n: int) -> int:
     """A number that may be missing."""
-    last: Optional[int] = None
+    last: int | None = None
     t = 0
     for i in range(n):
         if last is not None:

@@ -58,11 +58,11 @@ def traced_timm(name: str) -> Callable[[], tuple]:
 
 
 _SMALL = {
-    "hidden_size": 256, "d_model": 256, "n_embd": 256, "dim": 256, "emb_dim": 256, "embedding_size": 128, "num_hidden_layers": 4,
-    "num_layers": 4, "n_layers": 4, "n_layer": 4, "encoder_layers": 3, "decoder_layers": 3, "num_decoder_layers": 3,
+    "hidden_size": 256, "d_model": 256, "n_embd": 256, "dim": 256, "emb_dim": 256, "embedding_size": 128,
+    "num_hidden_layers": 4, "num_layers": 4, "n_layers": 4, "n_layer": 4, "encoder_layers": 3, "decoder_layers": 3, "num_decoder_layers": 3,
     "num_attention_heads": 4, "num_heads": 4, "n_heads": 4, "n_head": 4, "encoder_attention_heads": 4, "num_key_value_heads": 4,
-    "decoder_attention_heads": 4, "intermediate_size": 1024, "encoder_ffn_dim": 1024, "decoder_ffn_dim": 1024, "vocab_size": 8000,
-    "d_kv": 64, "d_ff": 1024, "hidden_dim": 1024, "d_inner": 1024, "n_inner": 1024, "max_position_embeddings": 512,
+    "decoder_attention_heads": 4, "intermediate_size": 1024, "encoder_ffn_dim": 1024, "decoder_ffn_dim": 1024,
+    "vocab_size": 8000, "d_kv": 64, "d_ff": 1024, "hidden_dim": 1024, "d_inner": 1024, "n_inner": 1024, "max_position_embeddings": 512,
 }  # fmt: skip
 
 
@@ -72,8 +72,9 @@ def traced_transformer(name: str) -> Callable[[], tuple]:
         from transformers import AutoConfig, AutoModel
 
         known = AutoConfig.for_model(name)
-        chosen = {key: value for key, value in _SMALL.items() if hasattr(known, key) and name not in ("segformer", "swin", "clip")}
-        config = AutoConfig.for_model(name, **chosen, return_dict=False, use_cache=False, torchscript=True, attn_implementation="eager")
+        chosen = {} if name in ("segformer", "swin", "clip") else {key: _SMALL[key] for key in _SMALL if hasattr(known, key)}
+        chosen |= {"return_dict": False, "use_cache": False, "torchscript": True, "attn_implementation": "eager"}
+        config = AutoConfig.for_model(name, **chosen)
         for key in ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id"):
             if (getattr(config, key, None) or 0) >= 8000:
                 setattr(config, key, 2)
@@ -127,7 +128,7 @@ def detector(name: str) -> Callable[[], tuple]:
     def make() -> tuple:
         import torchvision
 
-        options = {"fasterrcnn_mobilenet_v3_large_320_fpn": {}, "ssdlite320_mobilenet_v3_large": {}}.get(name, {"min_size": 256, "max_size": 320})
+        options = {} if "320" in name else {"min_size": 256, "max_size": 320}
         model = getattr(torchvision.models.detection, name)(weights=None, weights_backbone=None, **options).eval()
         return torch.jit.script(model), ([torch.rand(3, 240, 320)],)
     return make
@@ -195,13 +196,18 @@ def translator() -> tuple:
     return torch.jit.script(Translator().eval()), (torch.randint(3, 4000, (1, 20)), 30)
 
 
+def _encoder() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True)
+    return nn.TransformerEncoder(layer, 4, enable_nested_tensor=False)
+
+
 def quantized(layers: str) -> Callable[[], tuple]:
     """A maker of a dynamically quantized model."""
     def make() -> tuple:
         models = {
             "mlp": (nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 256)), (torch.randn(16, 256),)),
             "lstm": (nn.LSTM(128, 256, 2), (torch.randn(50, 1, 128),)),
-            "encoder": (nn.TransformerEncoder(nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True), 4, enable_nested_tensor=False), (torch.randn(1, 64, 256),)),
+            "encoder": (_encoder(), (torch.randn(1, 64, 256),)),
         }  # fmt: skip
         model, inputs = models[layers]
         made = torch.ao.quantization.quantize_dynamic(model.eval(), {nn.Linear, nn.LSTM}, dtype=torch.qint8)
@@ -220,18 +226,23 @@ def quantized_vision(name: str) -> Callable[[], tuple]:
     return make
 
 
+_DETECTORS = (
+    "fasterrcnn_resnet50_fpn fasterrcnn_mobilenet_v3_large_320_fpn retinanet_resnet50_fpn maskrcnn_resnet50_fpn "
+    "ssdlite320_mobilenet_v3_large keypointrcnn_resnet50_fpn"
+).split()
+_SEGMENTERS = "deeplabv3_mobilenet_v3_large lraspp_mobilenet_v3_large fcn_resnet50".split()
+_QUANTIZED = "resnet18 mobilenet_v2 mobilenet_v3_large googlenet shufflenet_v2_x1_0 resnet50 inception_v3".split()
 MAKERS: dict[str, Callable[[], tuple]] = {
     "translator": translator,
     **{f"scripted_{name}": scripted_timm(name) for name in TIMM},
     **{f"traced_{name}": traced_timm(name) for name in TIMM},
     **{f"traced_tf_{name}": traced_transformer(name) for name in TRANSFORMERS},
-    **{f"detector_{name}": detector(name) for name in ("fasterrcnn_resnet50_fpn", "fasterrcnn_mobilenet_v3_large_320_fpn",
-       "retinanet_resnet50_fpn", "maskrcnn_resnet50_fpn", "ssdlite320_mobilenet_v3_large", "keypointrcnn_resnet50_fpn")},
+    **{f"detector_{name}": detector(name) for name in _DETECTORS},
     **{f"video_{name}": video(name) for name in ("r3d_18", "mc3_18", "r2plus1d_18")},
-    **{f"segmentation_{name}": segmentation(name) for name in ("deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large", "fcn_resnet50")},
+    **{f"segmentation_{name}": segmentation(name) for name in _SEGMENTERS},
     **{f"quantized_{name}": quantized(name) for name in ("mlp", "lstm", "encoder")},
-    **{f"quantized_{name}": quantized_vision(name) for name in ("resnet18", "mobilenet_v2", "mobilenet_v3_large", "googlenet", "shufflenet_v2_x1_0", "resnet50", "inception_v3")},
-}  # fmt: skip
+    **{f"quantized_{name}": quantized_vision(name) for name in _QUANTIZED},
+}
 
 
 def main() -> None:
