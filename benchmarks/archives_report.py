@@ -1,4 +1,4 @@
-"""The table of `benchmarks.archives` as a document: `python -m benchmarks.archives_report ROWS.json > benchmarks/archives.md`."""
+"""The rows of `benchmarks.archives` as a document: `python -m benchmarks.archives_report ROWS.json > archives.md`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def report(rows: list[dict]) -> str:
     measured = [row for row in rows if "ratio" in row]
     lines = [
         "# TorchScript archives beside torch.jit", "",
-        f"{processor()}, {datetime.date.today()}. Archives that PyTorch wrote (`python -m benchmarks.make_archives`), random",
-        "weights, float32, batch 1, without gradients; each package in a process of its own, medians of calls after a warm-up (`python -m benchmarks.archives`).", "",
+        f"{processor()}, {datetime.date.today()}.",
+        "Archives that PyTorch wrote (`python -m benchmarks.make_archives`), random weights, float32, batch 1, without gradients.",
+        "Each package runs in a process of its own: medians of calls after a warm-up (`python -m benchmarks.archives`).", "",
     ]  # fmt: skip
     for threads in sorted({row["threads"] for row in measured}):
         lines += [*_summary([row for row in measured if row["threads"] == threads], threads), ""]

@@ -59,10 +59,12 @@ def traced_timm(name: str) -> Callable[[], tuple]:
 
 _SMALL = {
     "hidden_size": 256, "d_model": 256, "n_embd": 256, "dim": 256, "emb_dim": 256, "embedding_size": 128,
-    "num_hidden_layers": 4, "num_layers": 4, "n_layers": 4, "n_layer": 4, "encoder_layers": 3, "decoder_layers": 3, "num_decoder_layers": 3,
+    "num_hidden_layers": 4, "num_layers": 4, "n_layers": 4, "n_layer": 4, "encoder_layers": 3, "decoder_layers": 3,
+    "num_decoder_layers": 3,
     "num_attention_heads": 4, "num_heads": 4, "n_heads": 4, "n_head": 4, "encoder_attention_heads": 4, "num_key_value_heads": 4,
     "decoder_attention_heads": 4, "intermediate_size": 1024, "encoder_ffn_dim": 1024, "decoder_ffn_dim": 1024,
-    "vocab_size": 8000, "d_kv": 64, "d_ff": 1024, "hidden_dim": 1024, "d_inner": 1024, "n_inner": 1024, "max_position_embeddings": 512,
+    "vocab_size": 8000, "d_kv": 64, "d_ff": 1024, "hidden_dim": 1024, "d_inner": 1024, "n_inner": 1024,
+    "max_position_embeddings": 512,
 }  # fmt: skip
 
 
