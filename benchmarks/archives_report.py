@@ -17,7 +17,7 @@ def report(rows: list[dict]) -> str:
     lines = [
         "# TorchScript archives beside torch.jit", "",
         f"{processor()}, {datetime.date.today()}.",
-        "Archives that PyTorch wrote (`python -m benchmarks.make_archives`), random weights, float32, batch 1, without gradients.",
+        "Archives that PyTorch wrote (`python -m benchmarks.make_archives`), random weights, float32, batch 1, no gradients.",
         "Each package runs in a process of its own: medians of calls after a warm-up (`python -m benchmarks.archives`).", "",
     ]  # fmt: skip
     for threads in sorted({row["threads"] for row in measured}):
