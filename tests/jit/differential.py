@@ -67,8 +67,9 @@ def load(path: Path, library: str, folder: Path):
     return module
 
 
-def outcomes(module, program: Program, library) -> tuple[str | None, list]:
-    """(the graph, without numbers and places, or None) and what each call gave: (result, arguments) or the error."""
+def outcomes(module, program: Program, library, keep=lambda scripted: None) -> tuple[str | None, list]:
+    """(the graph, without numbers and places, or None) and what each call gave: (result, arguments) or the error. `keep` is
+    given what was scripted."""
     library.manual_seed(0)
     target = getattr(module, program.name)
     try:
@@ -76,6 +77,7 @@ def outcomes(module, program: Program, library) -> tuple[str | None, list]:
             target = target().eval()
         scripted = library.jit.script(target)
         graph = plain_graph(str(scripted.graph))
+        keep(scripted)
     except Exception as error:
         return None, [("does not compile", first_line(error))]
     return graph, [_outcome(scripted, call, module, library) for call in program.calls]
