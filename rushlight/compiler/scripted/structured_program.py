@@ -15,7 +15,7 @@ from rushlight.compiler.scripted.constants import make_tuples
 from rushlight.compiler.scripted.plan import Source
 from rushlight.compiler.scripted.program import UNFIT, memory_of
 from rushlight.compiler.scripted.state import lift_state
-from rushlight.compiler.scripted.translate import Given, Optional, Translation, translate
+from rushlight.compiler.scripted.translate import Given, Named, Optional, Translation, translate
 from rushlight.compiler.scripted.values import kind_of
 from rushlight.compiler.settings import Settings
 from rushlight.core.parallel import get_num_threads
@@ -26,6 +26,7 @@ from rushlight.inductor.structured_call import Stopped, StructuredCall
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.passes.lower_tuples import lower_simple_tuples
 from rushlight.jit.passes.remove_mutation import remove_tensor_mutation
+from rushlight.jit.runtime.interpreter import make_named_tuple
 from rushlight.random import get_rng_state, set_rng_state
 
 
@@ -136,6 +137,8 @@ def _all_tensors(values: Sequence[object]) -> list[Tensor]:
 def _built(structure: object, results: list, arguments: Sequence[object]) -> object:
     if isinstance(structure, int):
         return results[structure]
+    if isinstance(structure, Named):
+        return make_named_tuple(structure.type, [_built(each, results, arguments) for each in structure.parts])
     if isinstance(structure, tuple):
         return tuple(_built(each, results, arguments) for each in structure)
     if isinstance(structure, Given):

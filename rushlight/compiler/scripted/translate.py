@@ -74,6 +74,14 @@ class Optional:
     value: int
 
 
+@dataclass(frozen=True)
+class Named:
+    """An output that is a NamedTuple of others."""
+
+    type: types.TupleType
+    parts: tuple
+
+
 @dataclass
 class Translation:
     """A program, the sources of its inputs, what it takes for granted, the sources of what it writes to, how its outputs make
@@ -122,7 +130,8 @@ class _Translator(ControlFlow):
 
     def _output(self, value: Value, outputs: list[Operand], body: list[Statement]) -> object:
         if value.node.kind == "prim::TupleConstruct":
-            return tuple(self._output(each, outputs, body) for each in value.node.inputs)
+            parts = tuple(self._output(each, outputs, body) for each in value.node.inputs)
+            return Named(value.type, parts) if value.type.name is not None else parts
         found = None if self._is_open(value) else self._value(value)
         if isinstance(found, Maybe):
             if found.value is None:

@@ -76,7 +76,8 @@ class Interpreter:
         if op == "ENTER":
             entered.append(manager)
             return self.run(self.code_of(manager.type.find_method("__enter__")), [manager])
-        entered.remove(manager)
+        if manager in entered:  # or code that was cut has entered it in a part before
+            entered.remove(manager)
         return self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
 
     def _failed(self, error: BaseException, places: list[Place], entered: list) -> None:
