@@ -1,4 +1,4 @@
-// Two-dimensional convolution, forward, and the weight's gradient of depthwise ones.
+// Convolution, the gradient of its input, and the weight's gradient of depthwise ones over images.
 #include <rushlight/conv.h>
 #include <rushlight/reduce.h>
 
@@ -12,7 +12,8 @@ static conv_shape shape_of_convolution(const Convolution& c) {
 }
 
 int64_t convolution_scratch(const Convolution* c, int threads) {
-  return goes_directly(*c) ? direct_scratch(*c) : conv2d_scratch_bytes(shape_of_convolution(*c)) * threads;
+  if (goes_directly(*c)) return direct_scratch(*c);
+  return is_image(*c) ? conv2d_scratch_bytes(shape_of_convolution(*c)) * threads : 0;
 }
 
 void convolution(const Convolution* given) {
@@ -25,6 +26,12 @@ void convolution(const Convolution* given) {
   };
   conv2d(c.x, c.weight, shape_of_convolution(c), c.scratch, batched_epilogue(emit, c.outputs));
 }
+
+int64_t convolution_input_scratch(const Convolution* c) {
+  return gradient_goes_directly(*c) ? direct_gradient_scratch(*c) : 0;
+}
+
+void convolution_input(const Convolution* c, const float* grad, float* to_x) { direct_gradient(*c, grad, to_x); }
 
 // The output columns whose tap lies inside a row of the input: [low, high).
 static void inside(const Convolution& c, int64_t tap, int64_t* low, int64_t* high) {

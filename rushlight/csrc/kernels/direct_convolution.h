@@ -1,8 +1,13 @@
-// Convolution with stride 1 without gathering: the product of tile.h whose right operand is read where it lies.
+// Convolution without gathering windows: the product of tile.h whose right operand is read where it lies.
 //
-// Planes get their zero border first. Then the values that one kernel tap meets at 32 positions in a row of the padded
-// plane lie side by side, wherever those begin, so a tile needs only the offset of each tap of each channel. Positions run
-// over whole padded rows; the few that hang over a row's end are computed and dropped.
+// Volumes get their border of zeros first. Where windows step by more than one, each volume is taken apart into phases: the
+// elements whose coordinates have the same remainder by the step (Shi et al. 2016 call the inverse a pixel shuffle). Then the
+// values that one tap of the kernel meets at 32 positions in a row of a padded plane lie side by side, wherever those begin,
+// so a tile needs only the offset of each tap of each channel. Positions run over whole padded rows; the few that hang over
+// a row's end are computed and dropped.
+//
+// The gradient of the input (a transposed convolution) is calculated by the same passes: results whose coordinates have the
+// same remainder by the step read the same taps of the result's gradient, so each such phase of the results is one pass.
 #pragma once
 
 #include <rushlight/conv.h>
@@ -12,41 +17,115 @@
 namespace rl {
 
 constexpr int64_t padded_floats = 4 << 20;  // of images that are padded at a time, so that they stay in the caches
+constexpr double least_direct_use = 0.6;    // of the calculated positions; with fewer of them, windows are gathered
+constexpr int64_t gathered_floats = 1 << 24;  // of the windows of an image, at most
 constexpr int small_tile_rows = tile_rows == 12 ? 8 : 4;
 
-struct direct_shape {
-  int64_t width, plane, positions, panels, depth, inputs, outputs, images_at_once;
+// One dimension of a convolution.
+struct conv_axis {
+  int64_t size, kernel, stride, pad, dilation, out;
+
+  RL_INLINE int64_t reach() const { return dilation * (kernel - 1) + 1; }
+};
+struct conv_axes {
+  conv_axis depth, height, width;
+};
+static conv_axes axes_of(const Convolution& c) {
+  return {{c.depth, c.kernel_depth, c.stride_depth, c.pad_depth, c.dilation_depth, c.out_depth},
+          {c.height, c.kernel_height, c.stride_height, c.pad_height, c.dilation_height, c.out_height},
+          {c.width, c.kernel_width, c.stride_width, c.pad_width, c.dilation_width, c.out_width}};
+}
+
+// How one dimension of what is read lies in scratch memory: element i of phase p is element i * step + p - before of `size`,
+// or zero.
+struct padded_axis {
+  int64_t size, before, length, step, phases;
+
+  RL_INLINE bool is_whole() const { return step == 1 && length == size; }
+};
+static padded_axis padded_forward(const conv_axis& a) {
+  return {a.size, a.pad, a.out + (a.reach() - 1) / a.stride, a.stride, a.stride < a.reach() ? a.stride : a.reach()};
+}
+static padded_axis padded_backward(const conv_axis& a) {
+  const int64_t low = (a.reach() - 1) / a.stride - a.pad / a.stride, before = low > 0 ? low : 0;
+  const int64_t last = (a.size - 1 + a.pad) / a.stride, after = last >= a.out ? last - a.out + 1 : 0;
+  return {a.out, before, before + a.out + after, 1, 1};
+}
+
+// What a convolution reads, [images, channels, phases, depth, height, width] after padding.
+struct padded_volumes {
+  const float* x;
+  int64_t images, channels;
+  padded_axis depth, height, width;
+
+  RL_INLINE int64_t plane() const { return height.length * width.length; }
+  RL_INLINE int64_t volume() const { return depth.length * plane(); }
+  RL_INLINE int64_t phases() const { return depth.phases * height.phases * width.phases; }
+  RL_INLINE int64_t channel() const { return phases() * volume(); }
+  // Whether it can be read where it lies.
+  RL_INLINE bool is_whole() const { return depth.is_whole() && height.is_whole() && width.is_whole(); }
+  RL_INLINE int64_t images_at_once() const {
+    const int64_t fit = padded_floats / (channels * channel());
+    return fit < 1 ? 1 : fit < images ? fit : images;
+  }
+  RL_INLINE int64_t floats() const { return images_at_once() * channels * channel() + tile_columns; }
+  // Where a tap finds the value for position 0 along each axis, `tap` being its distance from the window's first.
+  RL_INLINE int64_t offset(int64_t down, int64_t along, int64_t across) const {
+    const int64_t phase = (down % depth.step * height.phases + along % height.step) * width.phases + across % width.step;
+    return phase * volume() + down / depth.step * plane() + along / height.step * width.length + across / width.step;
+  }
 };
 
-static bool is_flat(const Convolution& c) {
-  return c.kernel_height == 1 && c.kernel_width == 1 && !c.pad_height && !c.pad_width;
+static padded_volumes volumes_forward(const Convolution& c) {
+  const conv_axes a = axes_of(c);
+  return {c.x, c.images, c.channels, padded_forward(a.depth), padded_forward(a.height), padded_forward(a.width)};
+}
+static padded_volumes volumes_backward(const Convolution& c, const float* grad) {
+  const conv_axes a = axes_of(c);
+  return {grad, c.images, c.outputs, padded_backward(a.depth), padded_backward(a.height), padded_backward(a.width)};
 }
 
-static direct_shape direct_shape_of(const Convolution& c) {
-  direct_shape s;
-  s.width = c.width + 2 * c.pad_width;
-  s.plane = s.width * (c.height + 2 * c.pad_height);
-  s.positions = (c.out_height - 1) * s.width + c.out_width;
-  s.panels = (s.positions + tile_columns - 1) / tile_columns;
-  s.inputs = c.channels / c.groups;
-  s.outputs = c.outputs / c.groups;
-  s.depth = s.inputs * c.kernel_height * c.kernel_width;
-  s.images_at_once = padded_floats / (c.channels * s.plane);
-  s.images_at_once = s.images_at_once < 1 ? 1 : s.images_at_once < c.images ? s.images_at_once : c.images;
-  return s;
+// One row of a padded volume.
+static void pad_row(const padded_axis& w, const float* from, int64_t phase, float* to) {
+  const int64_t low = ceil_div(w.before - phase, w.step), high = ceil_div(w.size + w.before - phase, w.step);
+  const int64_t first = low < 0 ? 0 : low < w.length ? low : w.length;
+  const int64_t last = high < first ? first : high < w.length ? high : w.length;
+  __builtin_memset(to, 0, first * sizeof(float));
+  const float* source = from + first * w.step + phase - w.before;
+  if (w.step == 1) __builtin_memcpy(to + first, source, (last - first) * sizeof(float));
+  else copy_span(source, w.step, to + first, (int)(last - first));
+  __builtin_memset(to + last, 0, (w.length - last) * sizeof(float));
 }
 
-static bool goes_directly(const Convolution& c) {
-  if (c.stride_height != 1 || c.stride_width != 1 || (c.groups > 1 && c.channels == c.groups)) return false;
-  const direct_shape s = direct_shape_of(c);
-  return s.positions >= tile_columns && 4 * c.out_width >= 3 * s.width && s.outputs >= small_tile_rows &&
-         s.inputs * s.plane < 1 << 30;
+// `images` images from number `image` on, taken apart and padded. Shared by all threads; ends with a barrier.
+static void pad_volumes(const padded_volumes& v, int64_t image, int64_t images, float* out) {
+  const int64_t size = v.depth.size * v.height.size * v.width.size;
+  for (const long task : shared(images * v.channels * v.phases() * v.depth.length)) {
+    const int64_t layer = task % v.depth.length, part = task / v.depth.length, phase = part % v.phases();
+    const int64_t across = phase % v.width.phases, along = phase / v.width.phases % v.height.phases;
+    const int64_t z = layer * v.depth.step + phase / v.width.phases / v.height.phases - v.depth.before;
+    const float* from = v.x + (image * v.channels + part / v.phases()) * size + z * v.height.size * v.width.size;
+    float* to = out + task * v.plane();
+    for (int64_t row = 0; row < v.height.length; ++row, to += v.width.length) {
+      const int64_t y = row * v.height.step + along - v.height.before;
+      if (z < 0 || z >= v.depth.size || y < 0 || y >= v.height.size) __builtin_memset(to, 0, v.width.length * sizeof(float));
+      else pad_row(v.width, from + y * v.width.size, across, to);
+    }
+  }
 }
 
-static int64_t direct_scratch(const Convolution& c) {
-  const direct_shape s = direct_shape_of(c);
-  return (s.depth + (is_flat(c) ? 0 : s.images_at_once * c.channels * s.plane)) * (int64_t)sizeof(float) + 128;
-}
+// ---- passes --------------------------------------------------------------------------------------------------------
+
+// Results that read the same taps. Weights are [groups, outputs, depth]; position 0 reads element offsets[k] of its group's
+// channels for k < depth. Steps are those of the results, of which `out` is the first.
+struct direct_pass {
+  int64_t groups, inputs, outputs, depth;  // channels of a group, and taps of all that it reads
+  const float *weight, *bias;
+  const int32_t* offsets;
+  int64_t layers, rows, columns;
+  float* out;
+  int64_t channel_step, layer_step, row_step, column_step;
+};
 
 // Row k of B lies at b + offsets[k].
 struct rows_by_offset {
@@ -67,101 +146,280 @@ __attribute__((noinline)) static void offset_tile(const float* a, long a_row, ro
   write_sums(sum, c, accumulate);
 }
 
-// Where parts of a panel go: `count` values from `from` on to pixel `to` of the result.
+// Where parts of a panel go: `count` values from `from` on to the results from `to` on.
 struct panel_segment {
   int64_t from, to, count;
 };
 
-static int find_segments(const Convolution& c, const direct_shape& s, int64_t first, panel_segment* segments) {
+static int find_segments(const direct_pass& p, int64_t width, int64_t first, panel_segment* segments) {
   int used = 0;
   for (int64_t j = 0; j < tile_columns;) {
-    const int64_t row = (first + j) / s.width, column = (first + j) % s.width, left = tile_columns - j;
-    const int64_t run = s.width - column < left ? s.width - column : left;
-    const int64_t valid = c.out_width - column < run ? c.out_width - column : run;
-    if (valid > 0 && row < c.out_height) segments[used++] = {j, row * c.out_width + column, valid};
+    const int64_t row = (first + j) / width, column = (first + j) % width, left = tile_columns - j;
+    const int64_t run = width - column < left ? width - column : left;
+    const int64_t valid = p.columns - column < run ? p.columns - column : run;
+    if (valid > 0 && row < p.rows) segments[used++] = {j, row * p.row_step + column * p.column_step, valid};
     j += run;
   }
   return used;
 }
 
 template <int Rows>
-static void direct_block(const Convolution& c, const direct_shape& s, const float* weight, const float* b,
-                         const int32_t* offsets, const float* bias, const panel_segment* segments, int count, float* out) {
+static void direct_block(const direct_pass& p, const float* weight, const float* b, const float* bias,
+                         const panel_segment* segments, int count, float* out) {
   alignas(64) float sums[Rows * tile_columns];
-  const long parts = (s.depth + depth_block - 1) / depth_block;
+  const long parts = p.depth > depth_block ? (p.depth + depth_block - 1) / depth_block : 1;
   for (long part = 0; part < parts; ++part) {
-    const long k = s.depth * part / parts, end = s.depth * (part + 1) / parts;
-    offset_tile<Rows>(weight + k, s.depth, {b, offsets + k}, end - k, sums, part > 0);
+    const long k = p.depth * part / parts, end = p.depth * (part + 1) / parts;
+    offset_tile<Rows>(weight + k, p.depth, {b, p.offsets + k}, end - k, sums, part > 0);
   }
-  const int64_t pixels = c.out_height * c.out_width;
-  for (int r = 0; r < Rows; ++r) {
+  for (int r = 0; r < Rows; ++r, out += p.channel_step) {
     float* row = sums + r * tile_columns;
     if (bias)
       for (int j = 0; j < tile_columns; ++j) row[j] += bias[r];
-    for (int i = 0; i < count; ++i)
-      __builtin_memcpy(out + r * pixels + segments[i].to, row + segments[i].from, segments[i].count * sizeof(float));
+    for (int i = 0; i < count; ++i) {
+      const panel_segment& s = segments[i];
+      if (p.column_step == 1) __builtin_memcpy(out + s.to, row + s.from, s.count * sizeof(float));
+      else
+        for (int64_t j = 0; j < s.count; ++j) out[s.to + j * p.column_step] = row[s.from + j];
+    }
   }
 }
 
 // One panel of positions, and the outputs [first, last) of a group; full blocks, the last overlapping the one before.
 template <int Rows>
-static void direct_panel(const Convolution& c, const direct_shape& s, int64_t image, int64_t group, int64_t panel,
-                         int64_t first, int64_t last, const float* planes, const int32_t* offsets) {
+static void direct_panel(const direct_pass& p, int64_t width, int64_t group, int64_t start, int64_t first, int64_t last,
+                         const float* plane, float* out) {
   panel_segment segments[tile_columns];
-  const int64_t wanted = panel * tile_columns, end = s.positions - tile_columns, start = wanted < end ? wanted : end;
-  const int count = find_segments(c, s, start, segments);
+  const int count = find_segments(p, width, start, segments);
   for (int64_t output = first; output < last; output += Rows) {
-    const int64_t at = (output + Rows <= s.outputs ? output : s.outputs - Rows) + group * s.outputs;
-    direct_block<Rows>(c, s, c.weight + at * s.depth, planes + start, offsets, c.bias ? c.bias + at : nullptr, segments,
-                       count, c.out + (image * c.outputs + at) * c.out_height * c.out_width);
+    const int64_t own = output + Rows <= p.outputs ? output : p.outputs - Rows, at = own + group * p.outputs;
+    direct_block<Rows>(p, p.weight + at * p.depth, plane + start, p.bias ? p.bias + at : nullptr, segments, count,
+                       out + own * p.channel_step);
   }
 }
 
-static void fill_offsets(const Convolution& c, const direct_shape& s, int32_t* offsets) {
-  for (int64_t channel = 0; channel < s.inputs; ++channel)
-    for (int64_t ky = 0; ky < c.kernel_height; ++ky)
-      for (int64_t kx = 0; kx < c.kernel_width; ++kx)
-        *offsets++ = (int32_t)(channel * s.plane + ky * c.dilation_height * s.width + kx * c.dilation_width);
-}
-
-template <int Rows> static void direct_images(const Convolution& c, const direct_shape& s, int64_t image, int64_t images,
-                                              const float* planes, const int32_t* offsets) {
-  const int64_t packs = images * c.groups * s.panels, blocks = (s.outputs + Rows - 1) / Rows;
+// `images` images whose padded volumes begin at `planes`.
+template <int Rows>
+static void direct_images(const direct_pass& p, const padded_volumes& v, int64_t image, int64_t images, const float* planes) {
+  const int64_t width = v.width.length, positions = (p.rows - 1) * width + p.columns;
+  const int64_t panels = (positions + tile_columns - 1) / tile_columns, packs = images * p.layers * p.groups * panels;
+  const int64_t blocks = (p.outputs + Rows - 1) / Rows;
   // Outputs are split only as far as the threads need it: those of one panel read the same values.
   const int64_t wanted = 1 + 4L * thread_count() / packs, share = (blocks + wanted - 1) / wanted;
   const int64_t splits = (blocks + share - 1) / share;
   for (const long task : shared(packs * splits)) {
-    const int64_t split = task % splits, pack = task / splits, panel = pack % s.panels;
-    const int64_t group = pack / s.panels % c.groups, local = pack / s.panels / c.groups;
-    const int64_t first = split * share * Rows, end = (split + 1) * share * Rows;
-    direct_panel<Rows>(c, s, image + local, group, panel, first, end < s.outputs ? end : s.outputs,
-                       planes + (local * c.channels + group * s.inputs) * s.plane, offsets);
+    const int64_t split = task % splits, pack = task / splits, panel = pack % panels, layer = pack / panels % p.layers;
+    const int64_t group = pack / panels / p.layers % p.groups, local = pack / panels / p.layers / p.groups;
+    const int64_t first = split * share * Rows, end = first + share * Rows, last = positions - tile_columns;
+    const int64_t start = panel * tile_columns < last || last < 0 ? panel * tile_columns : last;
+    direct_panel<Rows>(p, width, group, start, first, end < p.outputs ? end : p.outputs,
+                       planes + (local * v.channels + group * p.inputs) * v.channel() + layer * v.plane(),
+                       p.out + ((image + local) * p.groups + group) * p.outputs * p.channel_step + layer * p.layer_step);
   }
 }
 
-static void direct_convolution(Convolution c) {
-  if (is_flat(c)) {  // the rows of an image are one
-    c.width *= c.height, c.out_width *= c.out_height;
-    c.height = c.out_height = 1;
+static void run_pass(const direct_pass& p, const padded_volumes& v, int64_t image, int64_t images, const float* planes) {
+  if (p.layers <= 0 || p.rows <= 0 || p.columns <= 0) return;
+  const bool fits = p.outputs % tile_rows == 0 || p.outputs % small_tile_rows != 0;
+  const auto run = fits && p.outputs >= tile_rows       ? direct_images<tile_rows>
+                   : p.outputs >= small_tile_rows ? direct_images<small_tile_rows>
+                   : p.outputs >= 4               ? direct_images<4>
+                   : p.outputs >= 2               ? direct_images<2>
+                                                  : direct_images<1>;
+  run(p, v, image, images, planes);
+}
+
+// Runs passes over all images; those that need it are padded a few at a time, into `padded`.
+template <class F> static void each_padded(const padded_volumes& v, bool pads, float* padded, const F& run) {
+  const int64_t at_once = pads ? v.images_at_once() : v.images;
+  for (int64_t image = 0; image < v.images; image += at_once) {
+    const int64_t left = v.images - image, images = left < at_once ? left : at_once;
+    if (pads) pad_volumes(v, image, images, padded);
+    run(image, images, pads ? padded : v.x + image * v.channels * v.channel());
   }
-  const direct_shape s = direct_shape_of(c);
-  const conv_shape padding = {c.images, c.channels, c.height, c.width, 0, 0, 0, 1, 1, c.pad_height, c.pad_width, 1, 1, 1};
+}
+
+// The part of the calculated positions that are results.
+static double direct_use(int64_t rows, int64_t columns, int64_t width) {
+  const int64_t positions = (rows - 1) * width + columns, panels = (positions + tile_columns - 1) / tile_columns;
+  return rows <= 0 || columns <= 0 ? 1 : (double)(rows * columns) / (double)(panels * tile_columns);
+}
+
+constexpr int64_t in_whole_units(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// ---- the convolution -----------------------------------------------------------------------------------------------
+
+static bool is_flat(const Convolution& c) {
+  return c.kernel_depth == 1 && c.kernel_height == 1 && c.kernel_width == 1 && c.stride_depth == 1 && c.stride_height == 1 &&
+         c.stride_width == 1 && !c.pad_depth && !c.pad_height && !c.pad_width;
+}
+
+// With a kernel of one tap the rows of a volume are one.
+static Convolution flattened(Convolution c) {
+  if (!is_flat(c)) return c;
+  c.width *= c.height * c.depth, c.out_width *= c.out_height * c.out_depth;
+  c.depth = c.height = c.out_depth = c.out_height = 1;
+  return c;
+}
+
+static bool is_image(const Convolution& c) { return c.depth == 1 && c.kernel_depth == 1 && !c.pad_depth; }
+
+static bool goes_directly(const Convolution& given) {
+  const Convolution c = flattened(given);
+  const padded_volumes v = volumes_forward(c);
+  const int64_t taps = c.kernel_depth * c.kernel_height * c.kernel_width;
+  if (c.channels / c.groups * v.channel() >= 1 << 30) return false;
+  if (is_image(c) && ((c.groups > 1 && c.channels == c.groups) || c.outputs / c.groups < small_tile_rows)) return false;
+  if (!is_image(c) && c.channels * taps * c.out_depth * c.out_height * c.out_width > gathered_floats) return true;
+  return direct_use(c.out_height, c.out_width, v.width.length) >= least_direct_use;
+}
+
+static bool pads_forward(const Convolution& c, const padded_volumes& v) {
+  return !v.is_whole() || (c.out_height - 1) * v.width.length + c.out_width < tile_columns;
+}
+
+static int64_t direct_scratch(const Convolution& given) {
+  const Convolution c = flattened(given);
+  const padded_volumes v = volumes_forward(c);
+  const int64_t depth = c.channels / c.groups * c.kernel_depth * c.kernel_height * c.kernel_width;
+  return in_whole_units(depth * (int64_t)sizeof(int32_t)) + (pads_forward(c, v) ? v.floats() * (int64_t)sizeof(float) : 0);
+}
+
+static void fill_offsets(const Convolution& c, const padded_volumes& v, int32_t* offsets) {
+  for (int64_t channel = 0; channel < c.channels / c.groups; ++channel)
+    for (int64_t kz = 0; kz < c.kernel_depth; ++kz)
+      for (int64_t ky = 0; ky < c.kernel_height; ++ky)
+        for (int64_t kx = 0; kx < c.kernel_width; ++kx)
+          *offsets++ = (int32_t)(channel * v.channel() + v.offset(kz * c.dilation_depth, ky * c.dilation_height,
+                                                                   kx * c.dilation_width));
+}
+
+static void direct_convolution(const Convolution& given) {
+  const Convolution c = flattened(given);
+  const padded_volumes v = volumes_forward(c);
+  const int64_t inputs = c.channels / c.groups, depth = inputs * c.kernel_depth * c.kernel_height * c.kernel_width;
   int32_t* offsets = (int32_t*)c.scratch;
-  float* padded = (float*)((char*)c.scratch + (s.depth * sizeof(int32_t) + 63) / 64 * 64);
+  float* padded = (float*)((char*)c.scratch + in_whole_units(depth * (int64_t)sizeof(int32_t)));
+  const int64_t layer = c.out_height * c.out_width;
+  const direct_pass pass = {c.groups, inputs, c.outputs / c.groups, depth, c.weight, c.bias, offsets, c.out_depth,
+                            c.out_height, c.out_width, c.out, c.out_depth * layer, layer, c.out_width, 1};
 #pragma omp single
-  fill_offsets(c, s, offsets);
-  const bool fits = s.outputs % tile_rows == 0 || s.outputs % small_tile_rows != 0;
-  for (int64_t image = 0; image < c.images; image += s.images_at_once) {
-    const int64_t left = c.images - image, images = left < s.images_at_once ? left : s.images_at_once;
-    const float* planes = c.x + image * c.channels * s.plane;
-    if (!is_flat(c)) {
-      planes = padded;
-      for (const long plane : shared(images * c.channels))
-        pad_plane(padding, c.x + (image * c.channels + plane) * c.height * c.width, padded + plane * s.plane);
+  fill_offsets(c, v, offsets);
+  each_padded(v, pads_forward(c, v), padded, [&](int64_t image, int64_t images, const float* planes) {
+    run_pass(pass, v, image, images, planes);
+  });
+}
+
+// ---- the gradient of the input -------------------------------------------------------------------------------------
+
+// Results of one remainder along an axis: `count` of them, the first at `first`, which is position `start` of the padded
+// gradient before taps' distances are taken off. Taps are numbers `tap`, `tap` + `tap_step`, ...; the first is `away` positions
+// back, each further one `apart` more.
+struct phase_axis {
+  int64_t first, count, start, taps, tap, tap_step, away, apart;
+};
+
+static phase_axis phase_of(const conv_axis& a, const padded_axis& p, int64_t remainder) {
+  phase_axis found = {0, 0, 0, 0, 0, 1, 0, 0};
+  const int64_t position = ceil_div(a.pad - remainder, a.stride), first = position * a.stride + remainder - a.pad;
+  found.first = first;
+  found.count = first < a.size ? (a.size - 1 - first) / a.stride + 1 : 0;
+  found.start = position + p.before;
+  for (int64_t tap = 0; tap < a.kernel; ++tap) {
+    if (tap * a.dilation % a.stride != remainder) continue;
+    if (found.taps == 0) found.tap = tap, found.away = (tap * a.dilation - remainder) / a.stride;
+    if (found.taps == 1) {
+      found.tap_step = tap - found.tap;
+      found.apart = (tap * a.dilation - remainder) / a.stride - found.away;
     }
-    if (fits && s.outputs >= tile_rows) direct_images<tile_rows>(c, s, image, images, planes, offsets);
-    else direct_images<small_tile_rows>(c, s, image, images, planes, offsets);
+    ++found.taps;
   }
+  return found;
+}
+
+// The phase of all three axes, and the part of the packed weight and of the offsets that belongs to it.
+struct gradient_pass {
+  phase_axis depth, height, width;
+  int64_t taps_before;
+
+  RL_INLINE int64_t taps() const { return depth.taps * height.taps * width.taps; }
+};
+
+// body(pass) for all remainders.
+template <class F> static void each_gradient_pass(const Convolution& c, const padded_volumes& v, const F& body) {
+  const conv_axes a = axes_of(c);
+  int64_t before = 0;
+  for (int64_t z = 0; z < c.stride_depth; ++z)
+    for (int64_t y = 0; y < c.stride_height; ++y)
+      for (int64_t x = 0; x < c.stride_width; ++x) {
+        const gradient_pass pass = {phase_of(a.depth, v.depth, z), phase_of(a.height, v.height, y),
+                                    phase_of(a.width, v.width, x), before};
+        before += pass.taps();
+        body(pass);
+      }
+}
+
+// The weight of one pass as [channels, outputs / groups, taps], and its offsets.
+static void pack_gradient_pass(const Convolution& c, const padded_volumes& v, const gradient_pass& p, int64_t channel,
+                               float* weight, int32_t* offsets) {
+  const int64_t taps = c.kernel_depth * c.kernel_height * c.kernel_width, inputs = c.channels / c.groups;
+  const int64_t outputs = c.outputs / c.groups, group = channel / inputs;
+  for (int64_t o = 0; o < outputs; ++o) {
+    const float* from = c.weight + ((group * outputs + o) * inputs + channel % inputs) * taps;
+    for (int64_t i = 0; i < p.depth.taps; ++i)
+      for (int64_t j = 0; j < p.height.taps; ++j)
+        for (int64_t k = 0; k < p.width.taps; ++k) {
+          const int64_t kz = p.depth.tap + i * p.depth.tap_step, ky = p.height.tap + j * p.height.tap_step;
+          *weight++ = from[(kz * c.kernel_height + ky) * c.kernel_width + p.width.tap + k * p.width.tap_step];
+          if (!offsets) continue;
+          *offsets++ = (int32_t)(o * v.channel() + v.offset(p.depth.start - p.depth.away - i * p.depth.apart,
+                                                            p.height.start - p.height.away - j * p.height.apart,
+                                                            p.width.start - p.width.away - k * p.width.apart));
+        }
+  }
+}
+
+static int64_t count_of_taps(const Convolution& c) {
+  return c.kernel_depth * c.kernel_height * c.kernel_width * (c.outputs / c.groups);
+}
+
+static bool gradient_goes_directly(const Convolution& c) {
+  const padded_volumes v = volumes_backward(c, nullptr);
+  if (c.outputs / c.groups * v.channel() >= 1 << 30) return false;
+  if (c.channels * count_of_taps(c) / (c.outputs / c.groups) * c.out_depth * c.out_height * c.out_width > gathered_floats)
+    return true;
+  const int64_t rows = c.height / c.stride_height, columns = c.width / c.stride_width;
+  return direct_use(rows, columns, v.width.length) >= least_direct_use;
+}
+
+static int64_t direct_gradient_scratch(const Convolution& c) {
+  const padded_volumes v = volumes_backward(c, nullptr);
+  return in_whole_units(c.channels * count_of_taps(c) * (int64_t)sizeof(float)) +
+         in_whole_units(count_of_taps(c) * (int64_t)sizeof(int32_t)) + v.floats() * (int64_t)sizeof(float);
+}
+
+static void direct_gradient(const Convolution& c, const float* grad, float* to_x) {
+  const padded_volumes v = volumes_backward(c, grad);
+  float* weight = (float*)c.scratch;
+  int32_t* offsets = (int32_t*)((char*)weight + in_whole_units(c.channels * count_of_taps(c) * (int64_t)sizeof(float)));
+  float* padded = (float*)((char*)offsets + in_whole_units(count_of_taps(c) * (int64_t)sizeof(int32_t)));
+  const int64_t outputs = c.outputs / c.groups;
+  for (const long channel : shared(c.channels))
+    each_gradient_pass(c, v, [&](const gradient_pass& p) {
+      float* to = weight + (c.channels * p.taps_before + channel * p.taps()) * outputs;
+      pack_gradient_pass(c, v, p, channel, to, channel ? nullptr : offsets + p.taps_before * outputs);
+    });
+  const int64_t layer = c.height * c.width;
+  each_padded(v, true, padded, [&](int64_t image, int64_t images, const float* planes) {
+    each_gradient_pass(c, v, [&](const gradient_pass& p) {
+      const direct_pass pass = {c.groups, outputs, c.channels / c.groups, p.taps() * outputs,
+                                weight + c.channels * p.taps_before * outputs, c.bias, offsets + p.taps_before * outputs,
+                                p.depth.count, p.height.count, p.width.count,
+                                to_x + p.depth.first * layer + p.height.first * c.width + p.width.first, c.depth * layer,
+                                c.stride_depth * layer, c.stride_height * c.width, c.stride_width};
+      run_pass(pass, v, image, images, planes);
+    });
+  });
 }
 
 }  // namespace rl
