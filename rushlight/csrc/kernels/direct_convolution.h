@@ -127,82 +127,116 @@ struct direct_pass {
   int64_t channel_step, layer_step, row_step, column_step;
 };
 
-// Row k of B lies at b + offsets[k].
+// Positions go by vectors. Where rows are whole vectors, each begins at a row's vector; else they run on over whole padded rows,
+// and those past the end of a row are not stored.
+struct position_vectors {
+  int64_t width, rows, columns, in_row, count;  // in_row: 0 where vectors run on
+
+  position_vectors(const direct_pass& p, int64_t width) : width(width), rows(p.rows), columns(p.columns), in_row(0) {
+    count = ((rows - 1) * width + columns + lanes - 1) / lanes;
+    const int64_t apart = (columns + lanes - 1) / lanes;
+    if (columns < lanes || rows * apart > count) return;
+    in_row = apart, count = rows * apart;
+  }
+
+  // The first position of vector i; the last vectors overlap those before.
+  RL_INLINE int64_t at(int64_t i) const {
+    if (i >= count) i = count - 1;
+    if (in_row) return i / in_row * width + smallest(i % in_row * lanes, columns - lanes);
+    const int64_t last = (rows - 1) * width + columns - lanes;
+    return last < 0 ? i * lanes : smallest(i * lanes, last);
+  }
+};
+
+// Row k of B lies at first + offsets[k] and at second + offsets[k], a vector each.
 struct rows_by_offset {
-  const float* b;
+  const float *first, *second;
   const int32_t* offsets;
 
-  RL_INLINE const float* read(int k) const { return b + offsets[k]; }
   RL_INLINE void next() {}
   RL_INLINE void advance(long count) { offsets += count; }
 };
-
-// As tile.h's tile.
-template <int Rows>
-__attribute__((noinline)) static void offset_tile(const float* a, long a_row, rows_by_offset b, long depth, float* c,
-                                                  bool accumulate) {
-  vec<float> sum[Rows][2] = {};
-  add_products(sum, rows_along<Rows>(a, a, a_row), b, depth);
-  write_sums(sum, c, accumulate);
-}
-
-// Where parts of a panel go: `count` values from `from` on to the results from `to` on.
-struct panel_segment {
-  int64_t from, to, count;
-};
-
-static int find_segments(const direct_pass& p, int64_t width, int64_t first, panel_segment* segments) {
-  int used = 0;
-  for (int64_t j = 0; j < tile_columns;) {
-    const int64_t row = (first + j) / width, column = (first + j) % width, left = tile_columns - j;
-    const int64_t run = width - column < left ? width - column : left;
-    const int64_t valid = p.columns - column < run ? p.columns - column : run;
-    if (valid > 0 && row < p.rows) segments[used++] = {j, row * p.row_step + column * p.column_step, valid};
-    j += run;
+template <int Rows, class A> RL_INLINE void add_product(vec<float> (&sum)[Rows][2], A& a, rows_by_offset& b, int k) {
+  const int32_t offset = b.offsets[k];
+  const vec<float> b0 = load_bytes<vec<float>>(b.first + offset), b1 = load_bytes<vec<float>>(b.second + offset);
+  RL_UNROLL for (int r = 0; r < Rows; ++r) {
+    const vec<float> x = splat<vec<float>>(a.read(r, k));
+    sum[r][0] += x * b0;
+    sum[r][1] += x * b1;
+    RL_SUMS_NOW(sum[r], x, b0, b1);
   }
-  return used;
 }
 
-template <int Rows>
-static void direct_block(const direct_pass& p, const float* weight, const float* b, const float* bias,
-                         const panel_segment* segments, int count, float* out) {
-  alignas(64) float sums[Rows * tile_columns];
+// c[r][v] (=, or +=) the products of weights `a` with the values at b[v] + offsets[k].
+template <int Rows, int Vectors>
+__attribute__((noinline)) static void offset_tile(const float* a, long a_row, const float* const* b, const int32_t* offsets,
+                                                  long depth, vec<float> (*c)[Vectors], bool accumulate) {
+  vec<float> sum[Rows][Vectors] = {};
+  if constexpr (Vectors == 2) {
+    rows_by_offset by_offset = {b[0], b[1], offsets};
+    add_products(sum, rows_along<Rows>(a, a, a_row), by_offset, depth);
+  } else {
+    RL_ROLLED for (long k = 0; k < depth; ++k) {
+      vec<float> value[Vectors];
+      RL_UNROLL for (int v = 0; v < Vectors; ++v) value[v] = load_bytes<vec<float>>(b[v] + offsets[k]);
+      RL_UNROLL for (int r = 0; r < Rows; ++r) {
+        const vec<float> x = splat<vec<float>>(a[r * a_row + k]);
+        RL_UNROLL for (int v = 0; v < Vectors; ++v) sum[r][v] += x * value[v];
+      }
+    }
+  }
+  RL_UNROLL for (int r = 0; r < Rows; ++r)
+    RL_UNROLL for (int v = 0; v < Vectors; ++v) c[r][v] = accumulate ? c[r][v] + sum[r][v] : sum[r][v];
+}
+
+// A vector of positions: where it begins, and where its results go if they lie side by side.
+struct stored_positions {
+  int64_t first, to;
+  bool together;
+};
+static stored_positions place_of(const direct_pass& p, int64_t width, int64_t first) {
+  const int64_t row = first / width, column = first % width;
+  return {first, row * p.row_step + column, p.column_step == 1 && column + lanes <= p.columns && row < p.rows};
+}
+
+// Stores those of a vector of positions that are results, one by one; `out` is that of position 0.
+static void store_apart(const direct_pass& p, int64_t width, int64_t first, vec<float> values, float* out) {
+  alignas(64) float value[lanes];
+  __builtin_memcpy(value, &values, sizeof values);
+  for (int64_t i = 0, run; i < lanes; i += run) {
+    const int64_t y = (first + i) / width, x = (first + i) % width;
+    run = smallest(width - x, lanes - i);
+    const int64_t valid = y < p.rows ? smallest(p.columns - x, run) : 0;
+    float* to = out + y * p.row_step + x * p.column_step;
+    for (int64_t j = 0; j < valid; ++j) to[j * p.column_step] = value[i + j];
+  }
+}
+
+template <int Rows, int Vectors>
+static void direct_block(const direct_pass& p, int64_t width, const stored_positions* at, const float* weight,
+                         const float* plane, const float* bias, float* out) {
+  vec<float> sums[Rows][Vectors];
+  const float* b[Vectors];
+  for (int v = 0; v < Vectors; ++v) b[v] = plane + at[v].first;
   const long parts = p.depth > depth_block ? (p.depth + depth_block - 1) / depth_block : 1;
   for (long part = 0; part < parts; ++part) {
     const long k = p.depth * part / parts, end = p.depth * (part + 1) / parts;
-    offset_tile<Rows>(weight + k, p.depth, {b, p.offsets + k}, end - k, sums, part > 0);
+    offset_tile<Rows, Vectors>(weight + k, p.depth, b, p.offsets + k, end - k, sums, part > 0);
   }
   for (int r = 0; r < Rows; ++r, out += p.channel_step) {
-    float* row = sums + r * tile_columns;
-    if (bias)
-      for (int j = 0; j < tile_columns; ++j) row[j] += bias[r];
-    for (int i = 0; i < count; ++i) {
-      const panel_segment& s = segments[i];
-      if (p.column_step == 1) __builtin_memcpy(out + s.to, row + s.from, s.count * sizeof(float));
-      else
-        for (int64_t j = 0; j < s.count; ++j) out[s.to + j * p.column_step] = row[s.from + j];
+    const vec<float> shift = splat<vec<float>>(bias ? bias[r] : 0.0f);
+    for (int v = 0; v < Vectors; ++v) {
+      if (at[v].together) vector_lane{}.store(out + at[v].to, sums[r][v] + shift);
+      else store_apart(p, width, at[v].first, sums[r][v] + shift, out);
     }
   }
 }
 
-// One panel of positions, and the outputs [first, last) of a group; full blocks, the last overlapping the one before.
-template <int Rows>
-static void direct_panel(const direct_pass& p, int64_t width, int64_t group, int64_t start, int64_t first, int64_t last,
-                         const float* plane, float* out) {
-  panel_segment segments[tile_columns];
-  const int count = find_segments(p, width, start, segments);
-  for (int64_t output = first; output < last; output += Rows) {
-    const int64_t own = output + Rows <= p.outputs ? output : p.outputs - Rows, at = own + group * p.outputs;
-    direct_block<Rows>(p, p.weight + at * p.depth, plane + start, p.bias ? p.bias + at : nullptr, segments, count,
-                       out + own * p.channel_step);
-  }
-}
-
-// `images` images whose padded volumes begin at `planes`.
-template <int Rows>
+// `images` images whose padded volumes begin at `planes`. Blocks of outputs are full, the last overlapping the one before.
+template <int Rows, int Vectors>
 static void direct_images(const direct_pass& p, const padded_volumes& v, int64_t image, int64_t images, const float* planes) {
-  const int64_t width = v.width.length, positions = (p.rows - 1) * width + p.columns;
-  const int64_t panels = (positions + tile_columns - 1) / tile_columns, packs = images * p.layers * p.groups * panels;
+  const position_vectors positions(p, v.width.length);
+  const int64_t panels = (positions.count + Vectors - 1) / Vectors, packs = images * p.layers * p.groups * panels;
   const int64_t blocks = (p.outputs + Rows - 1) / Rows;
   // Outputs are split only as far as the threads need it: those of one panel read the same values.
   const int64_t wanted = 1 + 4L * thread_count() / packs, share = (blocks + wanted - 1) / wanted;
@@ -210,22 +244,32 @@ static void direct_images(const direct_pass& p, const padded_volumes& v, int64_t
   for (const long task : shared(packs * splits)) {
     const int64_t split = task % splits, pack = task / splits, panel = pack % panels, layer = pack / panels % p.layers;
     const int64_t group = pack / panels / p.layers % p.groups, local = pack / panels / p.layers / p.groups;
-    const int64_t first = split * share * Rows, end = first + share * Rows, last = positions - tile_columns;
-    const int64_t start = panel * tile_columns < last || last < 0 ? panel * tile_columns : last;
-    direct_panel<Rows>(p, width, group, start, first, end < p.outputs ? end : p.outputs,
-                       planes + (local * v.channels + group * p.inputs) * v.channel() + layer * v.plane(),
-                       p.out + ((image + local) * p.groups + group) * p.outputs * p.channel_step + layer * p.layer_step);
+    const float* plane = planes + (local * v.channels + group * p.inputs) * v.channel() + layer * v.plane();
+    float* out = p.out + ((image + local) * p.groups + group) * p.outputs * p.channel_step + layer * p.layer_step;
+    stored_positions at[Vectors];
+    for (int i = 0; i < Vectors; ++i) at[i] = place_of(p, v.width.length, positions.at(panel * Vectors + i));
+    for (int64_t block = split * share; block < smallest((split + 1) * share, blocks); ++block) {
+      const int64_t own = smallest(block * Rows, p.outputs - Rows), row = own + group * p.outputs;
+      direct_block<Rows, Vectors>(p, v.width.length, at, p.weight + row * p.depth, plane,
+                                  p.bias ? p.bias + row : nullptr, out + own * p.channel_step);
+    }
   }
 }
 
 static void run_pass(const direct_pass& p, const padded_volumes& v, int64_t image, int64_t images, const float* planes) {
   if (p.layers <= 0 || p.rows <= 0 || p.columns <= 0) return;
-  const bool fits = p.outputs % tile_rows == 0 || p.outputs % small_tile_rows != 0;
-  const auto run = fits && p.outputs >= tile_rows       ? direct_images<tile_rows>
-                   : p.outputs >= small_tile_rows ? direct_images<small_tile_rows>
-                   : p.outputs >= 4               ? direct_images<4>
-                   : p.outputs >= 2               ? direct_images<2>
-                                                  : direct_images<1>;
+  using images_function = decltype(&direct_images<1, 8>);
+  constexpr struct {
+    int rows;
+    images_function run;
+  } ways[] = {{tile_rows, direct_images<tile_rows, 2>}, {tile_rows - 1, direct_images<tile_rows - 1, 2>},
+              {small_tile_rows, direct_images<small_tile_rows, 2>}, {4, direct_images<4, 2>}, {2, direct_images<2, 4>}};
+  images_function run = direct_images<1, 8>;
+  int64_t least = 2 * p.outputs;  // rows of all blocks, and one more for each; blocks may overlap, but have rows enough
+  for (const auto& way : ways) {
+    const int64_t cost = (p.outputs + way.rows - 1) / way.rows * (way.rows + 1);
+    if (p.outputs >= way.rows && cost < least) least = cost, run = way.run;
+  }
   run(p, v, image, images, planes);
 }
 
@@ -275,7 +319,7 @@ static bool goes_directly(const Convolution& given) {
 }
 
 static bool pads_forward(const Convolution& c, const padded_volumes& v) {
-  return !v.is_whole() || (c.out_height - 1) * v.width.length + c.out_width < tile_columns;
+  return !v.is_whole() || (c.out_height - 1) * v.width.length + c.out_width < lanes;
 }
 
 static int64_t direct_scratch(const Convolution& given) {
@@ -359,24 +403,49 @@ template <class F> static void each_gradient_pass(const Convolution& c, const pa
       }
 }
 
-// The weight of one pass as [channels, outputs / groups, taps], and its offsets.
-static void pack_gradient_pass(const Convolution& c, const padded_volumes& v, const gradient_pass& p, int64_t channel,
-                               float* weight, int32_t* offsets) {
+// Calls body(number, tap of the kernel, offset) for the taps of a pass.
+template <class F> static void each_tap(const Convolution& c, const padded_volumes& v, const gradient_pass& p, const F& body) {
+  int64_t number = 0;
+  for (int64_t i = 0; i < p.depth.taps; ++i)
+    for (int64_t j = 0; j < p.height.taps; ++j)
+      for (int64_t k = 0; k < p.width.taps; ++k) {
+        const int64_t kz = p.depth.tap + i * p.depth.tap_step, ky = p.height.tap + j * p.height.tap_step;
+        const int64_t offset = v.offset(p.depth.start - p.depth.away - i * p.depth.apart,
+                                        p.height.start - p.height.away - j * p.height.apart,
+                                        p.width.start - p.width.away - k * p.width.apart);
+        body(number++, (kz * c.kernel_height + ky) * c.kernel_width + p.width.tap + k * p.width.tap_step, offset);
+      }
+}
+
+constexpr int64_t packed_outputs = 16;  // whose taps are written side by side, a line of the caches each
+
+// The weight as [passes][channels][outputs / groups][taps]. Shared by all threads.
+static void pack_gradient_weight(const Convolution& c, const padded_volumes& v, float* packed) {
   const int64_t taps = c.kernel_depth * c.kernel_height * c.kernel_width, inputs = c.channels / c.groups;
-  const int64_t outputs = c.outputs / c.groups, group = channel / inputs;
-  for (int64_t o = 0; o < outputs; ++o) {
-    const float* from = c.weight + ((group * outputs + o) * inputs + channel % inputs) * taps;
-    for (int64_t i = 0; i < p.depth.taps; ++i)
-      for (int64_t j = 0; j < p.height.taps; ++j)
-        for (int64_t k = 0; k < p.width.taps; ++k) {
-          const int64_t kz = p.depth.tap + i * p.depth.tap_step, ky = p.height.tap + j * p.height.tap_step;
-          *weight++ = from[(kz * c.kernel_height + ky) * c.kernel_width + p.width.tap + k * p.width.tap_step];
-          if (!offsets) continue;
-          *offsets++ = (int32_t)(o * v.channel() + v.offset(p.depth.start - p.depth.away - i * p.depth.apart,
-                                                            p.height.start - p.height.away - j * p.height.apart,
-                                                            p.width.start - p.width.away - k * p.width.apart));
+  const int64_t outputs = c.outputs / c.groups, blocks = (outputs + packed_outputs - 1) / packed_outputs;
+  for (const long task : shared(c.groups * blocks)) {
+    const int64_t group = task / blocks, first = task % blocks * packed_outputs;
+    const int64_t last = smallest(first + packed_outputs, outputs);
+    each_gradient_pass(c, v, [&](const gradient_pass& p) {
+      each_tap(c, v, p, [&](int64_t number, int64_t tap, int64_t) {
+        for (int64_t i = 0; i < inputs; ++i) {
+          float* to = packed + (c.channels * p.taps_before + (group * inputs + i) * p.taps()) * outputs + number;
+          for (int64_t o = first; o < last; ++o)
+            to[o * p.taps()] = c.weight[((group * outputs + o) * inputs + i) * taps + tap];
         }
+      });
+    });
   }
+}
+
+static void fill_gradient_offsets(const Convolution& c, const padded_volumes& v, int32_t* offsets) {
+  const int64_t outputs = c.outputs / c.groups;
+  each_gradient_pass(c, v, [&](const gradient_pass& p) {
+    each_tap(c, v, p, [&](int64_t number, int64_t, int64_t offset) {
+      int32_t* to = offsets + p.taps_before * outputs + number;
+      for (int64_t o = 0; o < outputs; ++o) to[o * p.taps()] = (int32_t)(o * v.channel() + offset);
+    });
+  });
 }
 
 static int64_t count_of_taps(const Convolution& c) {
@@ -404,11 +473,9 @@ static void direct_gradient(const Convolution& c, const float* grad, float* to_x
   int32_t* offsets = (int32_t*)((char*)weight + in_whole_units(c.channels * count_of_taps(c) * (int64_t)sizeof(float)));
   float* padded = (float*)((char*)offsets + in_whole_units(count_of_taps(c) * (int64_t)sizeof(int32_t)));
   const int64_t outputs = c.outputs / c.groups;
-  for (const long channel : shared(c.channels))
-    each_gradient_pass(c, v, [&](const gradient_pass& p) {
-      float* to = weight + (c.channels * p.taps_before + channel * p.taps()) * outputs;
-      pack_gradient_pass(c, v, p, channel, to, channel ? nullptr : offsets + p.taps_before * outputs);
-    });
+#pragma omp single
+  fill_gradient_offsets(c, v, offsets);
+  pack_gradient_weight(c, v, weight);
   const int64_t layer = c.height * c.width;
   each_padded(v, true, padded, [&](int64_t image, int64_t images, const float* planes) {
     each_gradient_pass(c, v, [&](const gradient_pass& p) {
