@@ -141,11 +141,12 @@ int adjoint_by_scattering(const Convolution& c, const float* grad, float* to_x) 
 
 int run_adjoint(Convolution c, const float* grad, float* to_x) {
   const Variant* variant = rushlight_variant();
-  const int64_t bytes = variant->convolution_input_scratch(&c);
+  const int threads = rushlight_threads_for(work_of(c));
+  const int64_t bytes = variant->convolution_input_scratch(&c, threads);
   if (!bytes) return adjoint_by_scattering(c, grad, to_x);
   c.scratch = rushlight_scratch(bytes, PANELS);
   if (!c.scratch) return 0;
-  in_parallel(rushlight_threads_for(work_of(c)), [&](int, int) { variant->convolution_input(&c, grad, to_x); });
+  in_parallel(threads, [&](int, int) { variant->convolution_input(&c, grad, to_x); });
   return 1;
 }
 

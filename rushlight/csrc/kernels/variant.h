@@ -156,7 +156,7 @@ struct Variant {
   int64_t (*convolution_scratch)(const Convolution* operands, int threads);  // 0: there is no kernel for it
   // The gradient of the input, for the result's; `bias` belongs to the input's channels.
   void (*convolution_input)(const Convolution* operands, const float* grad, float* to_x);
-  int64_t (*convolution_input_scratch)(const Convolution* operands);
+  int64_t (*convolution_input_scratch)(const Convolution* operands, int threads);
   void (*max_pool)(const Pooling* operands, int64_t first, int64_t last);  // planes
   // Rows [first, last) of `out`, counted through all planes; `scratch` has room for two rows of float64 of the larger
   // width, and for a span of integers for each output in a row.

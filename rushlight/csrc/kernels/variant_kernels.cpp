@@ -18,7 +18,7 @@ int64_t product_scratch(const Product*);
 void convolution(const Convolution*);
 int64_t convolution_scratch(const Convolution*, int);
 void convolution_input(const Convolution*, const float*, float*);
-int64_t convolution_input_scratch(const Convolution*);
+int64_t convolution_input_scratch(const Convolution*, int);
 void max_pool(const Pooling*, int64_t, int64_t);
 void adaptive_pool(const AdaptivePool*, void*, int64_t, int64_t);
 void channel_moments(const Channels*, float*, float*, int64_t, int64_t);
