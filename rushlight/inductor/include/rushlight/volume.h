@@ -244,6 +244,7 @@ template <int Rows> struct volume_buffer {
   }
 };
 
+// `phases` is 1 for whole vectors.
 template <int Rows, int Vectors>
 RL_INLINE void put_phase(const volume_buffer<Rows>& to, vec<float> (&sums)[Rows][Vectors], long phase, long phases) {
   for (int r = 0; r < Rows; ++r)
@@ -258,29 +259,47 @@ RL_INLINE void put_phase(const volume_buffer<Rows>& to, vec<float> (&sums)[Rows]
     }
 }
 
-// Hands over `count` positions from `first` on, whose results begin with element `element` of the buffer.
-template <int Rows>
-RL_INLINE void emit_positions(const volume_pass& p, long width, const volume_buffer<Rows>& from, long element, long first,
-                              long count, long layer, long row, epilogue emit) {
-  for (long run; count > 0; count -= run, first += run, element += run * p.phases) {
-    const long y = first / width, q = first % width;
-    run = smallest(width - q, count);
-    if (y >= p.height.count || q >= p.width.count) continue;
-    const long x = q * p.phases + p.width.first, begin = largest(0L, -x);
-    const long end = smallest(smallest(run, p.width.count - q) * p.phases, p.width.size - x);
-    const long line = (layer * p.height.size + p.height.first + y * p.height.step) * p.width.size + x - element;
-    for (long e = element + begin, next; e < element + end; e = next) {
-      next = smallest(element + end, (e / tile_columns + 1) * tile_columns);
-      emit(from.at(0, e), row, Rows, line + e, next - e);
+// Results side by side: `count` elements of the buffer from `element` on, which are columns of the epilogue from `column` on.
+struct volume_piece {
+  long element, column, count;
+};
+
+// The vectors of one panel of positions in a layer of results.
+template <int Vectors> struct volume_panel {
+  long first[Vectors];  // positions
+  int used = 0;
+  volume_piece pieces[Vectors * (lanes + lanes * most_interleaved / tile_columns + 1)];
+
+  RL_INLINE volume_panel(const volume_pass& p, const position_vectors& positions, long panel, long layer) {
+    for (int v = 0; v < Vectors; ++v) first[v] = positions.at(panel * Vectors + v);
+    for (int v = 0, together; v < Vectors; v += together) {
+      for (together = 1; v + together < Vectors && first[v + together] == first[v] + together * lanes; ++together) {}
+      add(p, positions.width, v * lanes * p.phases, first[v], together * lanes, layer);
     }
   }
-}
+
+ private:
+  // `count` positions from `from` on, whose results begin with element `element`.
+  RL_INLINE void add(const volume_pass& p, long width, long element, long from, long count, long layer) {
+    for (long run, y = from / width, q = from % width; count > 0; count -= run, element += run * p.phases, ++y, q = 0) {
+      run = smallest(width - q, count);
+      if (y >= p.height.count || q >= p.width.count) continue;
+      const long x = q * p.phases + p.width.first, begin = element + largest(0L, -x);
+      const long end = element + smallest(smallest(run, p.width.count - q) * p.phases, p.width.size - x);
+      const long line = (layer * p.height.size + p.height.first + y * p.height.step) * p.width.size + x - element;
+      for (long e = begin, next; e < end; e = next) {
+        next = smallest(end, (e / tile_columns + 1) * tile_columns);
+        pieces[used++] = {e, line + e, next - e};
+      }
+    }
+  }
+};
 
 template <int Rows, int Vectors>
-RL_INLINE void volume_block(const volume_pass& p, long width, const position_vectors& positions, long panel, const float* plane,
-                            long layer, long first_row, long row, epilogue emit) {
+RL_INLINE void volume_block(const volume_pass& p, const volume_panel<Vectors>& panel, const float* plane, long first_row,
+                            long row, epilogue emit) {
   const float* b[Vectors];
-  for (int v = 0; v < Vectors; ++v) b[v] = plane + positions.at(panel * Vectors + v);
+  for (int v = 0; v < Vectors; ++v) b[v] = plane + panel.first[v];
   alignas(64) float values[Rows * ((Vectors * lanes * most_interleaved + tile_columns - 1) / tile_columns) * tile_columns];
   const volume_buffer<Rows> buffer = {values};
   for (long phase = 0; phase < p.phases; ++phase) {
@@ -294,9 +313,9 @@ RL_INLINE void volume_block(const volume_pass& p, long width, const position_vec
     }
     put_phase(buffer, sums, phase, p.phases);
   }
-  for (int v = 0, together; v < Vectors; v += together) {
-    for (together = 1; v + together < Vectors && b[v + together] == b[v] + together * lanes; ++together) {}
-    emit_positions(p, width, buffer, v * lanes * p.phases, b[v] - plane, together * lanes, layer, row, emit);
+  for (int i = 0; i < panel.used; ++i) {
+    const volume_piece& piece = panel.pieces[i];
+    emit(buffer.at(0, piece.element), row, Rows, piece.column, piece.count);
   }
 }
 
@@ -305,8 +324,8 @@ RL_INLINE void volume_block(const volume_pass& p, long width, const position_vec
 template <int Rows, int Vectors>
 __attribute__((noinline)) void volume_images(const volume_pass& p, const padded_volumes& v, long image, long images,
                                              const float* planes, epilogue emit) {
-  const long width = v.width.length, blocks = (p.outputs + Rows - 1) / Rows;
-  const position_vectors positions(p, width);
+  const long blocks = (p.outputs + Rows - 1) / Rows;
+  const position_vectors positions(p, v.width.length);
   const long panels = (positions.count + Vectors - 1) / Vectors, packs = images * p.depth.count * p.groups * panels;
   // Outputs are split only as far as the threads need it: those of one panel read the same values.
   const long wanted = 1 + 4L * thread_count() / packs, share = (blocks + wanted - 1) / wanted;
@@ -315,10 +334,10 @@ __attribute__((noinline)) void volume_images(const volume_pass& p, const padded_
     const long split = task % splits, pack = task / splits, panel = pack % panels, layer = pack / panels % p.depth.count;
     const long group = pack / panels / p.depth.count % p.groups, local = pack / panels / p.depth.count / p.groups;
     const float* plane = planes + (local * v.channels + group * p.inputs) * v.channel() + layer * v.plane();
+    const volume_panel<Vectors> vectors(p, positions, panel, p.depth.first + layer * p.depth.step);
     for (long block = split * share; block < smallest((split + 1) * share, blocks); ++block) {
       const long row = group * p.outputs + smallest(block * Rows, p.outputs - Rows);
-      volume_block<Rows, Vectors>(p, width, positions, panel, plane, p.depth.first + layer * p.depth.step, row,
-                                  (image + local) * p.groups * p.outputs + row, emit);
+      volume_block<Rows, Vectors>(p, vectors, plane, row, (image + local) * p.groups * p.outputs + row, emit);
     }
   }
 }
