@@ -10,12 +10,11 @@ from itertools import product
 
 import numpy as np
 
-from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu import native, native_convolution
-from rushlight.ops.cpu.common import empty, operand
+from rushlight.ops.cpu import native_convolution
+from rushlight.ops.cpu.common import operand
 from rushlight.ops.cpu.reductions import sum_
-from rushlight.ops.cpu.results import contiguous
+from rushlight.ops.cpu.results import by_strides
 from rushlight.ops.meta.checks import kept_format_strides
 from rushlight.ops.meta.convolution import Geometry, check_convolution, check_convolution_backward, make_geometry
 from rushlight.ops.registry import cpu
@@ -135,14 +134,6 @@ def _kernel_gradient(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...], geome
     return total
 
 
-def _store(values: np.ndarray, like: Tensor, strides: tuple[int, ...] | None) -> Tensor:
-    if values.dtype == like.dtype.numpy and (strides is None or strides == contiguous_strides(values.shape)):
-        return contiguous(values, like.dtype)
-    out = empty(values.shape, like.dtype, strides)
-    native.assign(out._impl.array, values)
-    return out
-
-
 def _is_empty(values: np.ndarray, kernel: np.ndarray) -> bool:
     return not values.size or not kernel.size
 
@@ -158,7 +149,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
             values = _biased(np.zeros(sizes, x.dtype), shift)
         else:
             values = (_adjoint if transposed else _forward)(x, kernel, shift, sizes[2:], geometry)
-    return _store(values, input, kept_format_strides(sizes, input, weight))
+    return by_strides(values, input.dtype, kept_format_strides(sizes, input, weight))
 
 
 @cpu("convolution_backward")
@@ -175,11 +166,11 @@ def convolution_backward(
         if output_mask[0]:
             to_input = _forward if transposed else _adjoint
             values = np.zeros(x.shape, x.dtype) if nothing else to_input(y, kernel, None, x.shape[2:], geometry)
-            grads[0] = _store(values, input, kept_format_strides(x.shape, input, weight))
+            grads[0] = by_strides(values, input.dtype, kept_format_strides(x.shape, input, weight))
         if output_mask[1]:
             ends = (y, x) if transposed else (x, y)
             values = np.zeros(kernel.shape, x.dtype) if nothing else _kernel_gradient(*ends, kernel.shape, geometry)
-            grads[1] = _store(values, weight, kept_format_strides(kernel.shape, input, weight))
+            grads[1] = by_strides(values, weight.dtype, kept_format_strides(kernel.shape, input, weight))
         if output_mask[2]:
             grads[2] = sum_(grad_output, [0, *range(2, y.ndim)])
     return tuple(grads)

@@ -220,13 +220,16 @@ __attribute__((noinline)) void channelwise_images(const Channels& channels, cons
   tap_row* rows = (tap_row*)(results + g.columns * tile_columns);
   depthwise_line* lines = (depthwise_line*)(rows + s.kernel_height);
   row_ring ring = {x, at, scratch, (long*)(lines + g.lines)};
-  for (long i = 0; i < g.lines; ++i) lines[i] = forward ? forward_line(s, pitch, tap) : backward_line(s, i, pitch, tap);
+  bool lined = false;  // at the first task: see parallel.h
   const long band = depthwise_band(g, s.channels), bands = (g.rows + band - 1) / band;
   for (const long task : shared(s.images * bands * blocks)) {
     const long number = task % blocks, image = task / blocks / bands;
     const long first = task / blocks % bands * band, last = first + band < g.rows ? first + band : g.rows;
     const auto block = channels.at(number);
     const float* weights = packed + number * s.kernel_height * s.kernel_width * tap;
+    for (long i = 0; !lined && i < g.lines; ++i)
+      lines[i] = forward ? forward_line(s, pitch, tap) : backward_line(s, i, pitch, tap);
+    lined = true;
     ring.x = x + image * at.image;
     ring.clear(g);
     for (long y = first; y < last; ++y) {
@@ -311,10 +314,12 @@ RL_KERNEL void channelwise_weight_gradient(const float* x, const image_strides& 
   float* of_grad = scratch + g.reach * g.across * tile_columns;
   float *sums = scratch + depthwise_floats(g, s), *filter = sums + taps * tile_columns;
   row_ring ring = {x, at, scratch, (long*)(of_grad + g.columns * tile_columns)};
-  __builtin_memset(scratch, 0, (g.reach * g.across + g.columns) * tile_columns * sizeof(float));
+  bool cleared = false;  // at the first task: see parallel.h
   for (const long block : shared((s.channels + tile_columns - 1) / tile_columns)) {
     const long channel = block * tile_columns, left = s.channels - channel;
     const long wide = left < tile_columns ? left : tile_columns;
+    if (!cleared) __builtin_memset(scratch, 0, (g.reach * g.across + g.columns) * tile_columns * sizeof(float));
+    cleared = true;
     __builtin_memset(sums, 0, taps * tile_columns * sizeof(float));
     for (long image = 0; image < s.images; ++image) {
       ring.x = x + image * at.image + channel;

@@ -155,6 +155,15 @@ RL_KERNEL void pad_volumes(const padded_volumes& v, const float* x, long images,
 
 // ---- passes --------------------------------------------------------------------------------------------------------
 
+// A thread's table of offsets, which it fills at its first task: see parallel.h.
+struct volume_offsets {
+  const volume_shape& s;
+  int32_t* at;
+  bool forward, found = false;
+
+  void find(const padded_volumes& v);
+};
+
 // The taps that the results of one phase along a row read: weights [groups * outputs][depth], and offsets for k < depth.
 struct volume_taps {
   const float* weight;
@@ -323,7 +332,7 @@ RL_INLINE void volume_block(const volume_pass& p, const volume_panel<Vectors>& p
 // overlapping the one before.
 template <int Rows, int Vectors>
 __attribute__((noinline)) void volume_images(const volume_pass& p, const padded_volumes& v, long image, long images,
-                                             const float* planes, epilogue emit) {
+                                             const float* planes, volume_offsets& offsets, epilogue emit) {
   const long blocks = (p.outputs + Rows - 1) / Rows;
   const position_vectors positions(p, v.width.length);
   const long panels = (positions.count + Vectors - 1) / Vectors, packs = images * p.depth.count * p.groups * panels;
@@ -331,6 +340,7 @@ __attribute__((noinline)) void volume_images(const volume_pass& p, const padded_
   const long wanted = 1 + 4L * thread_count() / packs, share = (blocks + wanted - 1) / wanted;
   const long splits = (blocks + share - 1) / share;
   for (const long task : shared(packs * splits)) {
+    offsets.find(v);
     const long split = task % splits, pack = task / splits, panel = pack % panels, layer = pack / panels % p.depth.count;
     const long group = pack / panels / p.depth.count % p.groups, local = pack / panels / p.depth.count / p.groups;
     const float* plane = planes + (local * v.channels + group * p.inputs) * v.channel() + layer * v.plane();
@@ -343,7 +353,7 @@ __attribute__((noinline)) void volume_images(const volume_pass& p, const padded_
 }
 
 RL_INLINE void run_pass(const volume_pass& p, const padded_volumes& v, long image, long images, const float* planes,
-                        epilogue emit) {
+                        volume_offsets& offsets, epilogue emit) {
   if (p.depth.count <= 0 || p.height.count <= 0 || p.width.count <= 0) return;
   using images_function = decltype(&volume_images<1, 8>);
   constexpr struct {
@@ -357,7 +367,7 @@ RL_INLINE void run_pass(const volume_pass& p, const padded_volumes& v, long imag
     const long cost = (p.outputs + way.rows - 1) / way.rows * (way.rows + 1);
     if (p.outputs >= way.rows && cost < least) least = cost, run = way.run;
   }
-  run(p, v, image, images, planes, emit);
+  run(p, v, image, images, planes, offsets, emit);
 }
 
 // run(first image, images, their volumes) for all images; those that need it are padded a few at a time, into `padded`.
@@ -379,18 +389,13 @@ RL_KERNEL void convolve_volumes(const float* x, const float* weight, const volum
   const padded_volumes v = volumes_forward(s);
   const long inputs = s.inputs_of_group(), depth = inputs * s.taps();
   float* padded = (float*)scratch;
-  int32_t* offsets = (int32_t*)((char*)scratch + in_lines(v.bytes()) + thread_index() * in_lines(depth * sizeof(int32_t)));
-  int32_t* to = offsets;
-  for (long channel = 0; channel < inputs; ++channel)
-    for (long z = 0; z < s.depth.kernel; ++z)
-      for (long y = 0; y < s.height.kernel; ++y)
-        for (long x = 0; x < s.width.kernel; ++x)
-          *to++ = (int32_t)(channel * v.channel() + v.offset(z * s.depth.dilation, y * s.height.dilation, x * s.width.dilation));
-  const volume_taps taps = {weight, offsets, depth};
+  int32_t* table = (int32_t*)((char*)scratch + in_lines(v.bytes()) + thread_index() * in_lines(depth * sizeof(int32_t)));
+  volume_offsets offsets = {s, table, true};
+  const volume_taps taps = {weight, table, depth};
   const volume_pass pass = {s.groups, inputs, s.outputs_of_group(), {0, 1, s.depth.out(), s.depth.out()},
                             {0, 1, s.height.out(), s.height.out()}, {0, 1, s.width.out(), s.width.out()}, 1, &taps};
   each_padded(v, x, padded, [&](long image, long images, const float* planes) {
-    run_pass(pass, v, image, images, planes, emit);
+    run_pass(pass, v, image, images, planes, offsets, emit);
   });
 }
 
@@ -463,6 +468,27 @@ template <class F> RL_INLINE void each_phase(const volume_shape& s, const padded
       }
 }
 
+RL_INLINE void volume_offsets::find(const padded_volumes& v) {
+  if (found) return;
+  found = true;
+  int32_t* to = at;
+  if (forward) {
+    for (long channel = 0; channel < s.inputs_of_group(); ++channel)
+      for (long z = 0; z < s.depth.kernel; ++z)
+        for (long y = 0; y < s.height.kernel; ++y)
+          for (long x = 0; x < s.width.kernel; ++x)
+            *to++ = (int32_t)(channel * v.channel() + v.offset(z * s.depth.dilation, y * s.height.dilation, x * s.width.dilation));
+    return;
+  }
+  const long outputs = s.outputs_of_group();
+  each_phase(s, v, [&](long, long, long, const gradient_taps& phase) {
+    phase.each(s, v, [&](long number, long, long offset) {
+      int32_t* const first = to + phase.before * outputs + number;
+      for (long o = 0; o < outputs; ++o) first[o * phase.count()] = (int32_t)(o * v.channel() + offset);
+    });
+  });
+}
+
 constexpr long packed_outputs = 16;  // whose taps are written side by side, a line of the caches each
 
 RL_KERNEL void pack_volume_gradient(const float* weight, const volume_shape& s, float* packed) {
@@ -487,21 +513,16 @@ RL_KERNEL void volume_input_gradient(const float* grad, const float* packed, con
                                      epilogue emit) {
   const padded_volumes v = volumes_backward(s);
   const long outputs = s.outputs_of_group(), depth = outputs * s.taps();
-  int32_t* offsets = (int32_t*)((char*)scratch + in_lines(v.bytes()) + thread_index() * in_lines(depth * sizeof(int32_t)));
-  each_phase(s, v, [&](long, long, long, const gradient_taps& phase) {
-    phase.each(s, v, [&](long number, long, long offset) {
-      int32_t* to = offsets + phase.before * outputs + number;
-      for (long o = 0; o < outputs; ++o) to[o * phase.count()] = (int32_t)(o * v.channel() + offset);
-    });
-  });
+  int32_t* table = (int32_t*)((char*)scratch + in_lines(v.bytes()) + thread_index() * in_lines(depth * sizeof(int32_t)));
+  volume_offsets offsets = {s, table, false};
   each_padded(v, grad, (float*)scratch, [&](long image, long images, const float* planes) {
     volume_taps row[most_interleaved];
     each_phase(s, v, [&](long z, long y, long x, const gradient_taps& phase) {
-      row[x] = {packed + s.channels * phase.before * outputs, offsets + phase.before * outputs, phase.count() * outputs};
+      row[x] = {packed + s.channels * phase.before * outputs, table + phase.before * outputs, phase.count() * outputs};
       if (x + 1 < s.width.stride) return;
       const volume_pass pass = {s.groups, outputs, s.inputs_of_group(), results_of(s.depth, z), results_of(s.height, y),
                                 results_across(s.width), s.width.stride, row};
-      run_pass(pass, v, image, images, planes, emit);
+      run_pass(pass, v, image, images, planes, offsets, emit);
     });
   });
 }
