@@ -9,7 +9,7 @@ import math
 
 from rushlight.core.dtype import float32
 from rushlight.inductor import costs
-from rushlight.inductor.lowering.convolutions import contiguous_operand, lies_channels_last
+from rushlight.inductor.lowering.convolutions import contiguous_operand, has_one_filter, lies_channels_last
 from rushlight.inductor.sizes import as_size, hint
 from rushlight.inductor.tensor_box import TensorBox
 
@@ -33,7 +33,8 @@ def _pays(graph, input: TensorBox, weight: TensorBox, sizes: list, extents: list
     outputs, taps = hint(weight.size[0]) // hint(groups), math.prod(map(hint, weight.size[2:]))
     if taps < FEW_TAPS or 2 * outputs > costs.core().panel:
         return False
-    if len(weight.size) < 5 and (hint(groups) > 1 or 8 * outputs > costs.core().panel or lies_channels_last(graph, input)):
+    is_few = hint(groups) == 1 and 8 * outputs <= costs.core().panel and not has_one_filter(weight)
+    if len(weight.size) < 5 and (not is_few or lies_channels_last(graph, input)):
         return False
     size, kernel, step, pad, spread = map(hint, extents[-1])
     width = sizes[-1] + spread * (kernel - 1) // step

@@ -51,6 +51,9 @@ struct group_channels {
   RL_INLINE void copy(const block& b, const float* from, long pixel, long before, long count, long total, float* to) const;
   RL_INLINE void results(const block& b, const tap_row* rows, long count, const depthwise_line& line, float* out) const;
 
+  static constexpr bool reads_in_place(const block&, const image_strides&, const conv_shape&) { return false; }
+  RL_INLINE void results_in_place(const block&, const tap_row*, long, const conv_shape&, long, float*) const {}
+
   RL_INLINE void emit(const block& b, const float* results, long row, long rows, epilogue emit) const {
     if (b.gives[0] == lanes || !b.gives[1]) return emit(results, row, rows, b.first, b.gives[0] + b.gives[1]);
     emit(results, row, rows, b.first, b.gives[0]);
