@@ -8,6 +8,7 @@ namespace rl {
 
 constexpr double least_use = 0.6;           // of the calculated positions; with fewer of them, windows are gathered instead
 constexpr int64_t gathered_floats = 1 << 24;  // of the windows of an image, at most
+constexpr double most_floats = 1e12;          // of padded volumes; products of sizes beyond it may not fit into 64 bits
 
 static conv_shape shape_of_convolution(const Convolution& c) {
   return {c.images, c.channels, c.height, c.width, c.outputs, c.kernel_height, c.kernel_width, c.stride_height,
@@ -29,10 +30,14 @@ static bool uses_positions(int64_t rows, int64_t columns, int64_t width) {
   return rows > 0 && columns > 0 && (double)(rows * columns) >= least_use * (double)(panels * tile_columns);
 }
 
+static double floats_of(const padded_volumes& v) {
+  return (double)v.images * v.channels * v.phases() * v.depth.length * v.height.length * v.width.length;
+}
+
 static bool goes_directly(const Convolution& c) {
   const volume_shape s = flattened(volume_of(c));
   const padded_volumes v = volumes_forward(s);
-  if (s.inputs_of_group() * v.channel() >= 1 << 30) return false;
+  if (floats_of(v) > most_floats) return false;
   if (is_image(c) && ((c.groups > 1 && c.channels == c.groups) || s.outputs_of_group() < few_tile_rows)) return false;
   if (!is_image(c) && c.channels * s.taps() * s.out() > gathered_floats) return true;
   return uses_positions(s.height.out(), s.width.out(), v.width.length);
@@ -58,7 +63,7 @@ void convolution(const Convolution* given) {
 static bool gradient_goes_directly(const Convolution& c) {
   const volume_shape s = volume_of(c);
   const padded_volumes v = volumes_backward(s);
-  if (s.outputs_of_group() * v.channel() >= 1 << 30 || c.stride_width > most_interleaved) return false;
+  if (floats_of(v) > most_floats || c.stride_width > most_interleaved) return false;
   return c.channels * s.taps() * s.out() > gathered_floats ||
          uses_positions(c.height / c.stride_height, c.width / c.stride_width, v.width.length);
 }

@@ -83,6 +83,7 @@ Sizes sizes_of(const Convolution& c) {
 
 float* windows_of(const Convolution& c) {
   const Sizes s = sizes_of(c);
+  if ((double)s.depth * c.groups * s.pixels > 1e12) return nullptr;
   return (float*)rushlight_scratch(s.depth * c.groups * s.pixels * sizeof(float), BUFFERS);
 }
 
