@@ -321,6 +321,13 @@ CONVOLUTIONS = [
     ((2, 5, 14, 40), (17, 5, 3, 5), (1, 1), (2, 0), (2, 1), 1),
     ((2, 300, 8, 9), (16, 300, 3, 3), (1, 1), (1, 1), (1, 1), 1),
     ((4, 8, 9, 9), (40, 8, 1, 1), (1, 1), (0, 0), (1, 1), 1),
+    ((2, 6, 30), (4, 6, 7), (3,), (9,), (2,), 1),
+    ((2, 4, 5, 6, 20), (9, 4, 3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),
+    ((1, 6, 7, 9, 35), (10, 3, 2, 3, 4), (2, 1, 3), (0, 4, 2), (2, 1, 1), 2),
+    ((2, 5, 4, 4, 4), (5, 1, 3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 5),
+    ((1, 16, 2, 3, 2), (12, 16, 3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), 1),
+    ((1, 3, 4, 5, 18), (8, 3, 1, 1, 1), (1, 1, 1), (0, 0, 0), (1, 1, 1), 1),
+    ((1, 2, 4, 4, 40), (3, 2, 1, 2, 2), (2, 2, 18), (0, 0, 0), (1, 1, 1), 1),
 ]
 
 
@@ -336,11 +343,12 @@ def test_convolution_and_its_adjoints(monkeypatch, sizes, kernel, stride, paddin
         for n, k, s, p, d in zip(sizes[2:], kernel[2:], stride, padding, dilation, strict=True)
     )
     y = generator.standard_normal((sizes[0], kernel[0], *spatial)).astype(np.float32)
+    to_outputs, to_inputs = (generator.standard_normal(channels).astype(np.float32) for channels in (kernel[0], sizes[1]))
 
     def all_three():
         return (
-            convolution._forward(x, w, spatial, geometry),
-            convolution._adjoint(y, w, sizes[2:], geometry),
+            convolution._forward(x, w, to_outputs, spatial, geometry),
+            convolution._adjoint(y, w, to_inputs, sizes[2:], geometry),
             convolution._kernel_gradient(x, y, kernel, geometry),
         )
 
@@ -431,7 +439,8 @@ def test_the_table_of_operators_is_what_numpy_functions_stand_for():
 
 
 JUNK = [None, 1, -1, 2.5, "x", (), (1, 2), np.zeros(3), np.zeros((2, 3), np.complex64), np.zeros(0, np.float32),
-        np.zeros((2, 2, 2, 2), np.float32), np.zeros(4, ">f4"), np.zeros((2, 3), np.int64), object(), 1 << 80]  # fmt: skip
+        np.zeros((2, 2, 2, 2), np.float32), np.zeros(4, ">f4"), np.zeros((2, 3), np.int64), np.zeros((2, 2, 2, 2, 2), np.float32), (1,) * 10, object(),
+        1 << 80]  # fmt: skip
 FUNCTIONS = ["pointwise", "copy", "matmul", "reduce", "softmax", "layer_norm", "layer_norm_backward", "convolution",
              "convolution_input", "convolution_weight", "sort", "cumsum", "take", "add_at", "along", "max_pool",
              "max_pool_backward", "adaptive_pool", "channel_moments", "channel_products", "channel_affine", "attention",

@@ -1,29 +1,93 @@
-// Two-dimensional convolution, forward, and the weight's gradient of depthwise ones.
-#include <rushlight/conv.h>
+// Convolution, the gradient of its input, and the weight's gradient of depthwise ones over images.
 #include <rushlight/reduce.h>
+#include <rushlight/volume.h>
 
-#include "direct_convolution.h"
+#include "variant.h"
 
 namespace rl {
+
+constexpr double least_use = 0.6;           // of the calculated positions; with fewer of them, windows are gathered instead
+constexpr int64_t gathered_floats = 1 << 24;  // of the windows of an image, at most
+constexpr double most_floats = 1e12;          // of padded volumes; products of sizes beyond it may not fit into 64 bits
 
 static conv_shape shape_of_convolution(const Convolution& c) {
   return {c.images, c.channels, c.height, c.width, c.outputs, c.kernel_height, c.kernel_width, c.stride_height,
           c.stride_width, c.pad_height, c.pad_width, c.dilation_height, c.dilation_width, c.groups};
 }
 
+static volume_shape volume_of(const Convolution& c) {
+  return {c.images, c.channels, c.outputs, c.groups,
+          {c.depth, c.kernel_depth, c.stride_depth, c.pad_depth, c.dilation_depth},
+          {c.height, c.kernel_height, c.stride_height, c.pad_height, c.dilation_height},
+          {c.width, c.kernel_width, c.stride_width, c.pad_width, c.dilation_width}};
+}
+
+static bool is_image(const Convolution& c) { return c.depth == 1 && c.kernel_depth == 1 && !c.pad_depth; }
+
+// Whether enough of the positions that volume.h calculates are results, `columns` in a padded row of `width`.
+static bool uses_positions(int64_t rows, int64_t columns, int64_t width) {
+  const int64_t positions = (rows - 1) * width + columns, panels = (positions + tile_columns - 1) / tile_columns;
+  return rows > 0 && columns > 0 && (double)(rows * columns) >= least_use * (double)(panels * tile_columns);
+}
+
+static double floats_of(const padded_volumes& v) {
+  return (double)v.images * v.channels * v.phases() * v.depth.length * v.height.length * v.width.length;
+}
+
+static bool goes_directly(const Convolution& c) {
+  const volume_shape s = flattened(volume_of(c));
+  const padded_volumes v = volumes_forward(s);
+  if (floats_of(v) > most_floats) return false;
+  if (is_image(c) && ((c.groups > 1 && c.channels == c.groups) || s.outputs_of_group() < few_tile_rows)) return false;
+  if (!is_image(c) && c.channels * s.taps() * s.out() > gathered_floats) return true;
+  return uses_positions(s.height.out(), s.width.out(), v.width.length);
+}
+
 int64_t convolution_scratch(const Convolution* c, int threads) {
-  return goes_directly(*c) ? direct_scratch(*c) : conv2d_scratch_bytes(shape_of_convolution(*c)) * threads;
+  if (goes_directly(*c)) return volume_scratch_bytes(volume_of(*c), threads);
+  return is_image(*c) ? conv2d_scratch_bytes(shape_of_convolution(*c)) * threads : 0;
 }
 
 void convolution(const Convolution* given) {
   const Convolution c = *given;
-  if (goes_directly(c)) return direct_convolution(c);
-  const long pixels = c.out_height * c.out_width;
+  const int64_t pixels = c.out_depth * c.out_height * c.out_width;
   const auto emit = [&](auto lane, long image, long output, long pixel, auto value) {
     if (c.bias) value += c.bias[output];
     lane.store(c.out + (image * c.outputs + output) * pixels + pixel, value);
   };
-  conv2d(c.x, c.weight, shape_of_convolution(c), c.scratch, batched_epilogue(emit, c.outputs));
+  const batched_epilogue to(emit, c.outputs);
+  if (goes_directly(c)) convolve_volumes(c.x, c.weight, volume_of(c), c.scratch, to);
+  else conv2d(c.x, c.weight, shape_of_convolution(c), c.scratch, to);
+}
+
+static bool gradient_goes_directly(const Convolution& c) {
+  const volume_shape s = volume_of(c);
+  const padded_volumes v = volumes_backward(s);
+  if (floats_of(v) > most_floats || c.stride_width > most_interleaved) return false;
+  return c.channels * s.taps() * s.out() > gathered_floats ||
+         uses_positions(c.height / c.stride_height, c.width / c.stride_width, v.width.length);
+}
+
+static int64_t packed_gradient_bytes(const Convolution& c) {
+  return in_lines(c.channels * c.outputs / c.groups * volume_of(c).taps() * (int64_t)sizeof(float));
+}
+
+int64_t convolution_input_scratch(const Convolution* c, int threads) {
+  if (!gradient_goes_directly(*c)) return 0;
+  return packed_gradient_bytes(*c) + volume_input_scratch_bytes(volume_of(*c), threads);
+}
+
+void convolution_input(const Convolution* given, const float* grad, float* to_x) {
+  const Convolution c = *given;
+  const int64_t pixels = c.depth * c.height * c.width;
+  const auto emit = [&](auto lane, long image, long channel, long pixel, auto value) {
+    if (c.bias) value += c.bias[channel];
+    lane.store(to_x + (image * c.channels + channel) * pixels + pixel, value);
+  };
+  float* packed = (float*)c.scratch;
+  pack_volume_gradient(c.weight, volume_of(c), packed);
+  volume_input_gradient(grad, packed, volume_of(c), (char*)packed + packed_gradient_bytes(c),
+                        batched_epilogue(emit, c.channels));
 }
 
 // The output columns whose tap lies inside a row of the input: [low, high).

@@ -1,24 +1,16 @@
-// Convolution and its two adjoints for Python: the forward kernel, products over gathered windows, and their scattering.
+// Convolution and its two adjoints for Python: the kernels, and where these do not pay, products over gathered windows.
 #include <string.h>
 
 #include "arrays.h"
 
 namespace {
 
-int64_t work_of(const Convolution& c) {
-  const double macs = (double)c.images * c.outputs * c.out_height * c.out_width * (c.channels / c.groups) *
-                      c.kernel_height * c.kernel_width / 16;
-  return macs < 1e15 ? (int64_t)macs : (int64_t)1e15;
-}
+int64_t taps_of(const Convolution& c) { return c.kernel_depth * c.kernel_height * c.kernel_width; }
+int64_t results_of(const Convolution& c) { return c.out_depth * c.out_height * c.out_width; }
 
-int run_forward(Convolution c) {
-  const Variant* variant = rushlight_variant();
-  const int threads = rushlight_threads_for(work_of(c));
-  char* scratch = (char*)rushlight_scratch(variant->convolution_scratch(&c, threads), PANELS);
-  if (!scratch) return 0;
-  c.scratch = scratch;
-  in_parallel(threads, [&](int, int) { variant->convolution(&c); });
-  return 1;
+int64_t work_of(const Convolution& c) {
+  const double macs = (double)c.images * c.outputs * results_of(c) * (c.channels / c.groups) * taps_of(c) / 16;
+  return macs < 1e15 ? (int64_t)macs : (int64_t)1e15;
 }
 
 // ---- windows -------------------------------------------------------------------------------------------------------
@@ -34,16 +26,18 @@ Columns columns_of(const Convolution& c, int64_t kx) {
   return {low < high ? low : high, high, shift};
 }
 
-// Calls body(row of windows, part of a plane's row or null): for each tap of a channel, and each output row.
+// Calls body(row of windows, part of a volume's row or -1, columns): for each tap of a channel, and each row of results.
 template <class F> void each_tap_row(const Convolution& c, int64_t channel, const F& body) {
-  const int64_t taps = c.kernel_height * c.kernel_width, pixels = c.out_height * c.out_width;
+  const int64_t taps = taps_of(c), rows = c.out_depth * c.out_height;
   for (int64_t tap = 0; tap < taps; ++tap) {
     const Columns columns = columns_of(c, tap % c.kernel_width);
-    for (int64_t row = 0; row < c.out_height; ++row) {
-      const int64_t y = row * c.stride_height - c.pad_height + tap / c.kernel_width * c.dilation_height;
-      const bool inside = y >= 0 && y < c.height && columns.low < columns.high;
-      const int64_t at = (channel * c.height + y) * c.width + columns.low * c.stride_width + columns.shift;
-      body((channel * taps + tap) * pixels + row * c.out_width, inside ? at : -1, columns);
+    const int64_t ky = tap / c.kernel_width % c.kernel_height, kz = tap / c.kernel_width / c.kernel_height;
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t z = row / c.out_height * c.stride_depth - c.pad_depth + kz * c.dilation_depth;
+      const int64_t y = row % c.out_height * c.stride_height - c.pad_height + ky * c.dilation_height;
+      const bool inside = z >= 0 && z < c.depth && y >= 0 && y < c.height && columns.low < columns.high;
+      const int64_t at = ((channel * c.depth + z) * c.height + y) * c.width + columns.low * c.stride_width + columns.shift;
+      body(((channel * taps + tap) * rows + row) * c.out_width, inside ? at : -1, columns);
     }
   }
 }
@@ -73,7 +67,7 @@ void scatter_windows(const Convolution& c, const float* windows, float* x, int64
 }
 
 template <class F> void each_channel(const Convolution& c, const F& body) {
-  const int64_t work = c.channels * c.kernel_height * c.kernel_width * c.out_height * c.out_width;
+  const int64_t work = c.channels * taps_of(c) * results_of(c);
   in_parallel(rushlight_threads_for(work), [&](int thread, int threads) {
     const Part part = part_of(c.channels, thread, threads);
     for (int64_t channel = part.first; channel < part.last; ++channel) body(channel);
@@ -81,70 +75,79 @@ template <class F> void each_channel(const Convolution& c, const F& body) {
 }
 
 struct Sizes {
-  int64_t depth, pixels, outputs, plane;  // of a group: taps of all its channels, output pixels, output channels
+  int64_t depth, pixels, outputs, plane;  // of a group: taps of all its channels, results, output channels
 };
 Sizes sizes_of(const Convolution& c) {
-  return {c.channels / c.groups * c.kernel_height * c.kernel_width, c.out_height * c.out_width, c.outputs / c.groups,
-          c.height * c.width};
+  return {c.channels / c.groups * taps_of(c), results_of(c), c.outputs / c.groups, c.depth * c.height * c.width};
+}
+
+float* windows_of(const Convolution& c) {
+  const Sizes s = sizes_of(c);
+  if ((double)s.depth * c.groups * s.pixels > 1e12) return nullptr;
+  return (float*)rushlight_scratch(s.depth * c.groups * s.pixels * sizeof(float), BUFFERS);
 }
 
 bool is_pointwise(const Convolution& c) {
-  return c.kernel_height == 1 && c.kernel_width == 1 && c.stride_height == 1 && c.stride_width == 1 && !c.pad_height &&
-         !c.pad_width;
+  return taps_of(c) == 1 && c.stride_depth == 1 && c.stride_height == 1 && c.stride_width == 1 && !c.pad_depth &&
+         !c.pad_height && !c.pad_width;
+}
+
+// ---- forward -------------------------------------------------------------------------------------------------------
+
+int forward_by_windows(const Convolution& c) {
+  const Sizes s = sizes_of(c);
+  float* windows = windows_of(c);
+  if (!windows) return 0;
+  for (int64_t image = 0; image < c.images; ++image) {
+    const float* x = c.x + image * c.channels * s.plane;
+    each_channel(c, [&](int64_t channel) { gather_windows(c, x, windows, channel); });
+    Product p = {c.groups, s.outputs, s.pixels, s.depth, c.weight, windows, c.bias, s.outputs * s.depth, s.depth, 1,
+                 s.depth * s.pixels, s.pixels, 1, s.outputs, 1, 0, c.out + image * c.outputs * s.pixels,
+                 s.outputs * s.pixels, s.pixels, 1.0f, 1.0f, nullptr};
+    if (!rushlight_run_product(&p)) return 0;
+  }
+  return 1;
+}
+
+int run_forward(Convolution c) {
+  const Variant* variant = rushlight_variant();
+  const int threads = rushlight_threads_for(work_of(c));
+  const int64_t bytes = variant->convolution_scratch(&c, threads);
+  if (!bytes) return forward_by_windows(c);
+  c.scratch = rushlight_scratch(bytes, PANELS);
+  if (!c.scratch) return 0;
+  in_parallel(threads, [&](int, int) { variant->convolution(&c); });
+  return 1;
 }
 
 // ---- the input's gradient ------------------------------------------------------------------------------------------
 
-// With stride 1 it is a convolution of the result's gradient with the flipped weight.
-bool flips(const Convolution& c) {
-  return c.stride_height == 1 && c.stride_width == 1 && c.dilation_height * (c.kernel_height - 1) >= c.pad_height &&
-         c.dilation_width * (c.kernel_width - 1) >= c.pad_width;
-}
-
-void flip_weight(const Convolution& c, float* out) {
-  const int64_t taps = c.kernel_height * c.kernel_width, inputs = c.channels / c.groups, outputs = c.outputs / c.groups;
-  for (int64_t group = 0; group < c.groups; ++group)
-    for (int64_t i = 0; i < inputs; ++i)
-      for (int64_t o = 0; o < outputs; ++o) {
-        const float* from = c.weight + ((group * outputs + o) * inputs + i) * taps;
-        for (int64_t tap = 0; tap < taps; ++tap) *out++ = from[taps - 1 - tap];
-      }
-}
-
-int adjoint_by_flipping(const Convolution& c, const float* grad, float* to_x) {
-  const int64_t count = c.outputs * (c.channels / c.groups) * c.kernel_height * c.kernel_width;
-  float* weight = (float*)rushlight_scratch(count * sizeof(float), BUFFERS);
-  if (!weight) return 0;
-  flip_weight(c, weight);
-  Convolution flipped = c;
-  flipped.channels = c.outputs;
-  flipped.outputs = c.channels;
-  flipped.height = c.out_height;
-  flipped.width = c.out_width;
-  flipped.out_height = c.height;
-  flipped.out_width = c.width;
-  flipped.pad_height = c.dilation_height * (c.kernel_height - 1) - c.pad_height;
-  flipped.pad_width = c.dilation_width * (c.kernel_width - 1) - c.pad_width;
-  flipped.x = grad;
-  flipped.weight = weight;
-  flipped.bias = nullptr;
-  flipped.out = to_x;
-  return run_forward(flipped);
-}
-
 int adjoint_by_scattering(const Convolution& c, const float* grad, float* to_x) {
   const Sizes s = sizes_of(c);
-  float* windows = (float*)rushlight_scratch(s.depth * c.groups * s.pixels * sizeof(float), BUFFERS);
+  float* windows = windows_of(c);
   if (!windows) return 0;
-  memset(to_x, 0, c.images * c.channels * s.plane * sizeof(float));
   for (int64_t image = 0; image < c.images; ++image) {
     Product p = {c.groups, s.depth, s.pixels, s.outputs, c.weight, grad + image * c.outputs * s.pixels, nullptr,
                  s.outputs * s.depth, 1, s.depth, s.outputs * s.pixels, s.pixels, 1, 0, 0, 0, windows,
                  s.depth * s.pixels, s.pixels, 1.0f, 0.0f, nullptr};
     if (!rushlight_run_product(&p)) return 0;
     float* x = to_x + image * c.channels * s.plane;
-    each_channel(c, [&](int64_t channel) { scatter_windows(c, windows, x, channel); });
+    each_channel(c, [&](int64_t channel) {
+      for (int64_t i = 0; i < s.plane; ++i) x[channel * s.plane + i] = c.bias ? c.bias[channel] : 0;
+      scatter_windows(c, windows, x, channel);
+    });
   }
+  return 1;
+}
+
+int run_adjoint(Convolution c, const float* grad, float* to_x) {
+  const Variant* variant = rushlight_variant();
+  const int threads = rushlight_threads_for(work_of(c));
+  const int64_t bytes = variant->convolution_input_scratch(&c, threads);
+  if (!bytes) return adjoint_by_scattering(c, grad, to_x);
+  c.scratch = rushlight_scratch(bytes, PANELS);
+  if (!c.scratch) return 0;
+  in_parallel(threads, [&](int, int) { variant->convolution_input(&c, grad, to_x); });
   return 1;
 }
 
@@ -152,7 +155,8 @@ int adjoint_by_scattering(const Convolution& c, const float* grad, float* to_x) 
 
 int weight_gradient(const Convolution& c, const float* grad, float* to_weight) {
   const Sizes s = sizes_of(c);
-  if (c.channels == c.groups && c.outputs == c.groups) {
+  const bool is_image = c.depth == 1 && c.kernel_depth == 1 && !c.pad_depth;
+  if (is_image && c.channels == c.groups && c.outputs == c.groups) {
     in_parallel(rushlight_threads_for(c.images * c.channels * s.pixels), [&](int thread, int threads) {
       const Part part = part_of(c.channels, thread, threads);
       rushlight_variant()->depthwise_weight(&c, grad, to_weight, part.first, part.last);
@@ -160,7 +164,7 @@ int weight_gradient(const Convolution& c, const float* grad, float* to_weight) {
     return 1;
   }
   const bool direct = is_pointwise(c);
-  float* gathered = direct ? nullptr : (float*)rushlight_scratch(s.depth * c.groups * s.pixels * sizeof(float), BUFFERS);
+  float* gathered = direct ? nullptr : windows_of(c);
   if (!direct && !gathered) return 0;
   for (int64_t image = 0; image < c.images; ++image) {
     const float *x = c.x + image * c.channels * s.plane, *windows = direct ? x : gathered;
@@ -176,21 +180,22 @@ int weight_gradient(const Convolution& c, const float* grad, float* to_weight) {
 // ---- arguments -----------------------------------------------------------------------------------------------------
 
 bool read_geometry(PyObject* object, Convolution* c) {
-  int64_t values[7];
-  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 7) return false;
-  for (int i = 0; i < 7; ++i)
+  int64_t values[10];
+  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 10) return false;
+  for (int i = 0; i < 10; ++i) {
     if (!read_integer(PyTuple_GET_ITEM(object, i), &values[i])) return false;
-  c->stride_height = values[0], c->stride_width = values[1];
-  c->pad_height = values[2], c->pad_width = values[3];
-  c->dilation_height = values[4], c->dilation_width = values[5];
-  c->groups = values[6];
-  for (int i = 0; i < 7; ++i)
-    if (values[i] < (i == 2 || i == 3 ? 0 : 1) || values[i] > 1 << 20) return false;
+    const bool is_padding = i >= 3 && i < 6;
+    if (values[i] < (is_padding ? 0 : 1) || values[i] > 1 << 20) return false;
+  }
+  c->stride_depth = values[0], c->stride_height = values[1], c->stride_width = values[2];
+  c->pad_depth = values[3], c->pad_height = values[4], c->pad_width = values[5];
+  c->dilation_depth = values[6], c->dilation_height = values[7], c->dilation_width = values[8];
+  c->groups = values[9];
   return true;
 }
 
-bool is_image(PyObject* object, bool written) {
-  return is_plain(object, written, RL_FLOAT32) && PyArray_NDIM((PyArrayObject*)object) == 4 &&
+bool is_volume(PyObject* object, bool written) {
+  return is_plain(object, written, RL_FLOAT32) && PyArray_NDIM((PyArrayObject*)object) == 5 &&
          PyArray_SIZE((PyArrayObject*)object) > 0;
 }
 
@@ -199,24 +204,39 @@ int64_t outputs_along(int64_t size, int64_t kernel, int64_t stride, int64_t pad,
   return room < 0 ? 0 : room / stride + 1;
 }
 
-// x [N, C, h, w], weight [O, C / groups, kh, kw] and out [N, O, oh, ow] that belong together; which are written to is the
-// caller's affair.
+// Whether the sizes fit together, and products of them into 64 bits.
+bool is_convolution(const Convolution& c, int64_t weight_channels, int64_t out_images, int64_t out_channels) {
+  return c.channels % c.groups == 0 && c.outputs % c.groups == 0 && weight_channels == c.channels / c.groups &&
+         out_images == c.images && out_channels == c.outputs && c.depth * c.height * c.width < 1 << 30 &&
+         results_of(c) < 1 << 30 && taps_of(c) < 1 << 30 &&
+         c.out_depth == outputs_along(c.depth, c.kernel_depth, c.stride_depth, c.pad_depth, c.dilation_depth) &&
+         c.out_height == outputs_along(c.height, c.kernel_height, c.stride_height, c.pad_height, c.dilation_height) &&
+         c.out_width == outputs_along(c.width, c.kernel_width, c.stride_width, c.pad_width, c.dilation_width);
+}
+
+// x [N, C, d, h, w], weight [O, C / groups, kd, kh, kw] and out [N, O, od, oh, ow] that belong together; which are written to
+// is the caller's affair.
 bool read_convolution(PyObject* x, PyObject* weight, PyObject* out, PyObject* geometry, Convolution* c) {
-  if (!read_geometry(geometry, c) || !is_image(x, false) || !is_image(weight, false) || !is_image(out, false)) return false;
+  if (!read_geometry(geometry, c) || !is_volume(x, false) || !is_volume(weight, false) || !is_volume(out, false)) return false;
   const npy_intp *xs = PyArray_DIMS((PyArrayObject*)x), *ws = PyArray_DIMS((PyArrayObject*)weight);
   const npy_intp* os = PyArray_DIMS((PyArrayObject*)out);
-  c->images = xs[0], c->channels = xs[1], c->height = xs[2], c->width = xs[3];
-  c->outputs = ws[0], c->kernel_height = ws[2], c->kernel_width = ws[3];
-  c->out_height = os[2], c->out_width = os[3];
+  c->images = xs[0], c->channels = xs[1], c->depth = xs[2], c->height = xs[3], c->width = xs[4];
+  c->outputs = ws[0], c->kernel_depth = ws[2], c->kernel_height = ws[3], c->kernel_width = ws[4];
+  c->out_depth = os[2], c->out_height = os[3], c->out_width = os[4];
   c->x = (const float*)PyArray_DATA((PyArrayObject*)x);
   c->weight = (const float*)PyArray_DATA((PyArrayObject*)weight);
   c->bias = nullptr;
   c->out = (float*)PyArray_DATA((PyArrayObject*)out);
   c->scratch = nullptr;
-  return c->channels % c->groups == 0 && c->outputs % c->groups == 0 && ws[1] == c->channels / c->groups &&
-         os[0] == xs[0] && os[1] == ws[0] && xs[2] * xs[3] < 1 << 30 && os[2] * os[3] < 1 << 30 &&
-         os[2] == outputs_along(xs[2], ws[2], c->stride_height, c->pad_height, c->dilation_height) &&
-         os[3] == outputs_along(xs[3], ws[3], c->stride_width, c->pad_width, c->dilation_width);
+  return is_convolution(*c, ws[1], os[0], os[1]);
+}
+
+// None, or a value for each of `count` channels.
+bool read_bias(PyObject* object, int64_t count, Convolution* c) {
+  if (object == Py_None) return true;
+  if (!is_plain(object, false, RL_FLOAT32) || PyArray_SIZE((PyArrayObject*)object) != count) return false;
+  c->bias = (const float*)PyArray_DATA((PyArrayObject*)object);
+  return true;
 }
 
 PyObject* refuse() { return PyErr_Occurred() ? nullptr : PyBool_FromLong(0); }
@@ -236,22 +256,18 @@ PyObject* convolution(PyObject*, PyObject* const* a, Py_ssize_t given) {
   Convolution c;
   if (wrong_count("convolution", given, 5)) return nullptr;
   if (!read_convolution(a[1], a[2], a[0], a[4], &c) || !writes_apart(a[0], a[1], a[2])) return refuse();
-  if (a[3] != Py_None) {
-    if (!is_plain(a[3], false, RL_FLOAT32) || PyArray_SIZE((PyArrayObject*)a[3]) != c.outputs) return refuse();
-    c.bias = (const float*)PyArray_DATA((PyArrayObject*)a[3]);
-  }
+  if (!read_bias(a[3], c.outputs, &c)) return refuse();
   return PyBool_FromLong(without_lock(work_of(c), [&] { return run_forward(c); }));
 }
 
 PyObject* convolution_input(PyObject*, PyObject* const* a, Py_ssize_t given) {
   Convolution c;
-  if (wrong_count("convolution_input", given, 4)) return nullptr;
-  if (!read_convolution(a[0], a[2], a[1], a[3], &c) || !writes_apart(a[0], a[1], a[2])) return refuse();
+  if (wrong_count("convolution_input", given, 5)) return nullptr;
+  if (!read_convolution(a[0], a[2], a[1], a[4], &c) || !writes_apart(a[0], a[1], a[2])) return refuse();
+  if (!read_bias(a[3], c.channels, &c)) return refuse();
   const float* grad = c.out;
   float* to_x = (float*)PyArray_DATA((PyArrayObject*)a[0]);
-  return PyBool_FromLong(without_lock(work_of(c), [&] {
-    return flips(c) ? adjoint_by_flipping(c, grad, to_x) : adjoint_by_scattering(c, grad, to_x);
-  }));
+  return PyBool_FromLong(without_lock(work_of(c), [&] { return run_adjoint(c, grad, to_x); }));
 }
 
 PyObject* convolution_weight(PyObject*, PyObject* const* a, Py_ssize_t given) {
@@ -267,10 +283,11 @@ PyObject* convolution_weight(PyObject*, PyObject* const* a, Py_ssize_t given) {
 
 PyMethodDef convolution_methods[] = {
     {"convolution", (PyCFunction)(void (*)(void))convolution, METH_FASTCALL,
-     "convolution(out, x, weight, bias: ndarray | None, geometry: tuple[int, ...], /) -> bool\n\nTwo-dimensional, row-major\n"
-     "float32. geometry: strides, paddings and dilations of height and width, and groups. False for anything else."},
+     "convolution(out, x, weight, bias: ndarray | None, geometry: tuple[int, ...], /) -> bool\n\nOver volumes, row-major\n"
+     "float32. geometry: strides, paddings and dilations of depth, height and width, and groups. False for anything else."},
     {"convolution_input", (PyCFunction)(void (*)(void))convolution_input, METH_FASTCALL,
-     "convolution_input(to_x, grad, weight, geometry, /) -> bool\n\nThe gradient of x for that of the result."},
+     "convolution_input(to_x, grad, weight, bias: ndarray | None, geometry, /) -> bool\n\nThe gradient of x for that of the\n"
+     "result; bias is added to its channels."},
     {"convolution_weight", (PyCFunction)(void (*)(void))convolution_weight, METH_FASTCALL,
      "convolution_weight(to_weight, x, grad, geometry, /) -> bool\n\nThe gradient of the weight for that of the result."},
     {nullptr, nullptr, 0, nullptr},

@@ -56,14 +56,16 @@ struct Product {
   void* scratch;  // product_scratch(product) bytes for each thread
 };
 
-// A two-dimensional convolution over row-major float32: out[images, outputs, ...] = x * weight + bias (may be null).
+// A convolution over row-major float32 volumes: out[images, outputs, ...] = x * weight + bias (may be null). An image is a
+// volume with a depth of 1.
 struct Convolution {
-  int64_t images, channels, height, width, outputs, kernel_height, kernel_width;
-  int64_t stride_height, stride_width, pad_height, pad_width, dilation_height, dilation_width, groups;
-  int64_t out_height, out_width;
+  int64_t images, channels, depth, height, width, outputs, kernel_depth, kernel_height, kernel_width;
+  int64_t stride_depth, stride_height, stride_width, pad_depth, pad_height, pad_width;
+  int64_t dilation_depth, dilation_height, dilation_width, groups;
+  int64_t out_depth, out_height, out_width;
   const float *x, *weight, *bias;
   float* out;
-  void* scratch;  // convolution_scratch(operands, threads) bytes; run by all threads of a parallel region
+  void* scratch;  // as many bytes as is said below; run by all threads of a parallel region
 };
 
 // Two-dimensional max pooling of planes, float32.
@@ -151,7 +153,10 @@ struct Variant {
   void (*product)(const Product* product);
   int64_t (*product_scratch)(const Product* product);
   void (*convolution)(const Convolution* operands);
-  int64_t (*convolution_scratch)(const Convolution* operands, int threads);
+  int64_t (*convolution_scratch)(const Convolution* operands, int threads);  // 0: there is no kernel for it
+  // The gradient of the input, for the result's; `bias` belongs to the input's channels.
+  void (*convolution_input)(const Convolution* operands, const float* grad, float* to_x);
+  int64_t (*convolution_input_scratch)(const Convolution* operands, int threads);
   void (*max_pool)(const Pooling* operands, int64_t first, int64_t last);  // planes
   // Rows [first, last) of `out`, counted through all planes; `scratch` has room for two rows of float64 of the larger
   // width, and for a span of integers for each output in a row.

@@ -17,6 +17,8 @@ void product(const Product*);
 int64_t product_scratch(const Product*);
 void convolution(const Convolution*);
 int64_t convolution_scratch(const Convolution*, int);
+void convolution_input(const Convolution*, const float*, float*);
+int64_t convolution_input_scratch(const Convolution*, int);
 void max_pool(const Pooling*, int64_t, int64_t);
 void adaptive_pool(const AdaptivePool*, void*, int64_t, int64_t);
 void channel_moments(const Channels*, float*, float*, int64_t, int64_t);
@@ -39,7 +41,7 @@ void depthwise_weight(const Convolution*, const float*, float*, int64_t, int64_t
 extern "C" const Variant RL_JOIN(rushlight_variant_, RL_VARIANT) = {
     RL_TEXT(RL_VARIANT), rl::pointwise_table, rl::cast_table, rl::turn, rl::stream, rl::optimizer, rl::adafactor,
     rl::row_table, rl::column_table, rl::softmax_table, rl::layer_norm_rows, rl::layer_norm_backward_rows, rl::product,
-    rl::product_scratch, rl::convolution, rl::convolution_scratch, rl::max_pool, rl::adaptive_pool,
-    rl::channel_moments, rl::channel_products, rl::channel_affine, rl::attention_any, rl::attention_backward_any,
+    rl::product_scratch, rl::convolution, rl::convolution_scratch, rl::convolution_input, rl::convolution_input_scratch,
+    rl::max_pool, rl::adaptive_pool, rl::channel_moments, rl::channel_products, rl::channel_affine, rl::attention_any, rl::attention_backward_any,
     rl::attention_scratch, rl::recurrent, rl::recurrent_backward, rl::recurrent_scratch, rl::depthwise_weight,
 };

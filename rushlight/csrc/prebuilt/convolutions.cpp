@@ -6,4 +6,5 @@
 
 #include <rushlight/convolution_weight.h>
 #include <rushlight/grouped.h>
+#include <rushlight/volume.h>
 #include <rushlight/winograd.h>

@@ -1,7 +1,9 @@
-"""Convolutions and their gradients as C++: calls of conv.h, image.h, winograd.h, depthwise.h, grouped.h and the gradients'
-headers."""
+"""Convolutions and their gradients as C++: calls of conv.h, image.h, winograd.h, depthwise.h, grouped.h, volume.h and the
+gradients' headers."""
 
 from __future__ import annotations
+
+import math
 
 from rushlight.inductor.codegen.packing import THREADS, WIDEST_PANEL, PackedOperand, texts
 from rushlight.inductor.ir import Operand, TemplateBuffer
@@ -55,6 +57,31 @@ class ConvolutionWriter:
         lines = self.pack(PackedOperand(name, weight, depth, outputs, constant, "rl::pack_winograd", arguments))
         call = f"rl::conv2d_winograd({address}, {image_strides(source)}, {plain}, {image_strides(weight)}, panels"
         return [*lines, *self._convolve(call, "rl::winograd_scratch_bytes", outputs)]
+
+    def _volumes(self) -> list[str]:
+        source, weight = (self.pointer_to(self.template.operands[name]) for name in ("input", "weight"))
+        return self._over_volumes(f"rl::convolve_volumes({source}, {weight}", "rl::volume_scratch_bytes", 1)
+
+    def _volumes_input(self) -> list[str]:
+        template, parameters = self.template, self.template.parameters
+        source, weight = template.operands["input"], template.operands["weight"]
+        shape = volume_shape(parameters["shape"])
+        name, channels = f"volumes_{weight.buffer}_{weight.offset}", parameters["shape"][1]
+        operand = PackedOperand(
+            name, weight, parameters["depth"], channels, parameters["packed_once"], "rl::pack_volume_gradient", shape
+        )
+        lines = self.pack(operand)
+        steps = as_size(math.prod(parameters["shape"][6::5]))  # an element is read by one tap in as many
+        call = f"rl::volume_input_gradient({self.pointer_to(source)}, panels"
+        return [*lines, *self._over_volumes(call, "rl::volume_input_scratch_bytes", steps)]
+
+    def _over_volumes(self, call: str, scratch_bytes: str, steps: Size) -> list[str]:
+        """A call, of which shape, scratch memory and epilogue are missing."""
+        template, shape = self.template, volume_shape(self.template.parameters["shape"])
+        self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}({shape}, {THREADS})")
+        scratch = self.extra("char*", "scratch", self.scratch[0])
+        self.kernel.work = as_size(template.rows * template.columns * template.parameters["depth"] * 2 // steps)
+        return [f"const rl::volume_shape shape = {shape};", f"{call}, shape, {scratch},", *self.results(1, ");")]
 
     def _convolution_input(self) -> list[str]:
         template, parameters = self.template, self.template.parameters
@@ -142,6 +169,12 @@ def _filter_sizes(weight: Operand, outputs: Size, channels: Size, taps: Size, or
         channels, taps = taps, channels
         order = "channels_outside" if order == "taps_outside" else "taps_outside"
     return f"{texts(outputs, channels, taps)}, rl::filter_order::{order}"
+
+
+def volume_shape(shape: tuple) -> str:
+    """An rl::volume_shape: four counts, and five numbers for each axis."""
+    axes = ", ".join(f"{{{texts(*shape[first : first + 5])}}}" for first in (4, 9, 14))
+    return f"rl::volume_shape{{{texts(*shape[:4])}, {axes}}}"
 
 
 def image_strides(operand: Operand) -> str:

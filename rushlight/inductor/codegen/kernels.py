@@ -400,7 +400,8 @@ class LoopKernel(KernelWriter):
 def for_rows(rows: Size, lines: list[str]) -> list[str]:
     """The lines for each row x, which the threads share."""
     if rows == 1:
-        return ["#pragma omp single", "{", "  [[maybe_unused]] constexpr long x = 0;", *indented(lines), "}"]
+        one = "for ([[maybe_unused]] const long only : rl::shared(1L)) {"
+        return [one, "  [[maybe_unused]] constexpr long x = 0;", *indented(lines), "}"]
     return [f"for (const long x : rl::shared({size_text(rows)})) {{", *indented(lines), "}"]
 
 

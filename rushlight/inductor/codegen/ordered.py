@@ -78,7 +78,7 @@ class ScatterKernel(LoopKernel):
             head = f"for (long {variable} = 0; {variable} < {size_text(variable.extent)}; ++{variable}) {{"
             lines = [head, *indented(lines), "}"]
         if not by_place and not shared:
-            return ["#pragma omp single", "{", *indented(lines), "}"]
+            return ["for ([[maybe_unused]] const long only : rl::shared(1L)) {", *indented(lines), "}"]
         if not by_place:
             collapse = f" collapse({shared})" if shared > 1 else ""
             return [f"#pragma omp for{collapse} schedule(static)", *lines]

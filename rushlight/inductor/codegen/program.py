@@ -54,7 +54,7 @@ TEMPLATE_HEADERS = {
     "attention_backward": "attention_backward", "direct_convolution": "image", "winograd": "winograd",
     "convolution_input": "convolution_input", "convolution_weight": "convolution_weight",
     "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise", "grouped": "grouped",
-    "grouped_input": "grouped", "recurrent": "recurrent",
+    "grouped_input": "grouped", "volumes": "volume", "volumes_input": "volume", "recurrent": "recurrent",
     "recurrent_backward": "recurrent_backward",
 }  # fmt: skip
 

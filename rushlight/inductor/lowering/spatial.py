@@ -21,6 +21,7 @@ from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.pointwise import add
 from rushlight.inductor.lowering.products import in_float32, in_type
 from rushlight.inductor.lowering.registry import lowering
+from rushlight.inductor.lowering.volumes import by_positions, gradient_by_positions
 from rushlight.inductor.sizes import hint
 from rushlight.inductor.tensor_box import TensorBox
 
@@ -38,6 +39,9 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
 
 def plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
     """A convolution of as many dimensions as there are."""
+    made = by_positions(graph, input, weight, stride, padding, dilation, groups)
+    if made is not None:
+        return _biased(graph, made, bias)
     if len(weight.size) == 3:
         return _of_rows(graph, input, weight, bias, stride, padding, dilation, groups)
     if len(weight.size) == 5:
@@ -147,7 +151,7 @@ class _Interleaving:
 
 def transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups) -> TensorBox:
     """Without bias; the weight is [C, O / groups, ...]."""
-    narrow = groups == 1 and costs.interleaves(hint(weight.size[1]), math.prod(stride))
+    narrow = groups == 1 and len(input.size) < 5 and costs.interleaves(hint(weight.size[1]), math.prod(stride))
     if not narrow and all(extra < step for extra, step in zip(output_padding, stride, strict=True)):
         geometry = Geometry(tuple(stride), tuple(padding), tuple(dilation), groups)
         made = _as_gradient(graph, input, weight, geometry, output_padding)
@@ -183,6 +187,8 @@ def _as_gradient(graph, input: TensorBox, weight: TensorBox, geometry: Geometry,
         reach = geometry.dilation[dim] * (weight.size[2 + dim] - 1) + 1
         outputs.append((inputs - 1) * geometry.stride[dim] + reach + extra - 2 * geometry.padding[dim])
     size = (input.size[0], weight.size[1] * geometry.groups, *outputs)
+    if len(outputs) == 3:
+        return gradient_by_positions(graph, input, weight, size, geometry)
     return image_input_gradient(graph, input, weight, size, geometry)
 
 

@@ -10,12 +10,11 @@ from itertools import product
 
 import numpy as np
 
-from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu import native, native_convolution
-from rushlight.ops.cpu.common import empty, operand
+from rushlight.ops.cpu import native_convolution
+from rushlight.ops.cpu.common import operand
 from rushlight.ops.cpu.reductions import sum_
-from rushlight.ops.cpu.results import contiguous
+from rushlight.ops.cpu.results import by_strides
 from rushlight.ops.meta.checks import kept_format_strides
 from rushlight.ops.meta.convolution import Geometry, check_convolution, check_convolution_backward, make_geometry
 from rushlight.ops.registry import cpu
@@ -53,12 +52,22 @@ def _per_channel(values: np.ndarray, rank: int) -> np.ndarray:
     return values.reshape(-1, *(1,) * rank)
 
 
-def _forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
+def _forward(
+    x: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
+) -> np.ndarray:
     """The convolution of `x` (images, channels, ...) with `kernel` (outputs, channels / groups, ...)."""
+    made = native_convolution.forward(x, kernel, bias, sizes, geometry)
+    return _biased(_plain_forward(x, kernel, sizes, geometry), bias) if made is None else made
+
+
+def _biased(values: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
+    if bias is not None:
+        values += _per_channel(bias, values.ndim - 2)
+    return values
+
+
+def _plain_forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
     taps, groups, rank = kernel.shape[2:], geometry.groups, kernel.ndim - 2
-    made = native_convolution.forward(x, kernel, sizes, geometry)
-    if made is not None:
-        return made
     x = _padded(x, geometry.padding)
     out = np.zeros((x.shape[0], kernel.shape[0], *sizes), x.dtype)
     if _is_depthwise(kernel, groups):
@@ -73,11 +82,15 @@ def _forward(x: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry
     return out
 
 
-def _adjoint(y: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
+def _adjoint(
+    y: np.ndarray, kernel: np.ndarray, bias: np.ndarray | None, sizes: tuple[int, ...], geometry: Geometry
+) -> np.ndarray:
     """The gradient of the input (of spatial `sizes`) for the output's, `y`: what a transposed convolution computes."""
-    made = native_convolution.input_gradient(y, kernel, sizes, geometry)
-    if made is not None:
-        return made
+    made = native_convolution.input_gradient(y, kernel, bias, sizes, geometry)
+    return _biased(_plain_adjoint(y, kernel, sizes, geometry), bias) if made is None else made
+
+
+def _plain_adjoint(y: np.ndarray, kernel: np.ndarray, sizes: tuple[int, ...], geometry: Geometry) -> np.ndarray:
     taps, groups, rank = kernel.shape[2:], geometry.groups, kernel.ndim - 2
     whole = [size + 2 * pad for size, pad in zip(sizes, geometry.padding, strict=True)]
     total = np.zeros((y.shape[0], kernel.shape[1] * groups, *whole), y.dtype)
@@ -121,14 +134,6 @@ def _kernel_gradient(x: np.ndarray, y: np.ndarray, shape: tuple[int, ...], geome
     return total
 
 
-def _store(values: np.ndarray, like: Tensor, strides: tuple[int, ...] | None) -> Tensor:
-    if values.dtype == like.dtype.numpy and (strides is None or strides == contiguous_strides(values.shape)):
-        return contiguous(values, like.dtype)
-    out = empty(values.shape, like.dtype, strides)
-    native.assign(out._impl.array, values)
-    return out
-
-
 def _is_empty(values: np.ndarray, kernel: np.ndarray) -> bool:
     return not values.size or not kernel.size
 
@@ -138,14 +143,13 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
     geometry = make_geometry(weight.dim() - 2, stride, padding, dilation, transposed, output_padding, groups)
     sizes = check_convolution(input, weight, bias, geometry)
     x, kernel = operand(input, input.dtype), operand(weight, input.dtype)
+    shift = None if bias is None else operand(bias, input.dtype)
     with np.errstate(all="ignore"):
         if _is_empty(x, kernel) or 0 in sizes:
-            values = np.zeros(sizes, x.dtype)
+            values = _biased(np.zeros(sizes, x.dtype), shift)
         else:
-            values = (_adjoint if transposed else _forward)(x, kernel, sizes[2:], geometry)
-        if bias is not None:
-            values += _per_channel(operand(bias, input.dtype), len(sizes) - 2)
-    return _store(values, input, kept_format_strides(sizes, input, weight))
+            values = (_adjoint if transposed else _forward)(x, kernel, shift, sizes[2:], geometry)
+    return by_strides(values, input.dtype, kept_format_strides(sizes, input, weight))
 
 
 @cpu("convolution_backward")
@@ -161,12 +165,12 @@ def convolution_backward(
     with np.errstate(all="ignore"):
         if output_mask[0]:
             to_input = _forward if transposed else _adjoint
-            values = np.zeros(x.shape, x.dtype) if nothing else to_input(y, kernel, x.shape[2:], geometry)
-            grads[0] = _store(values, input, kept_format_strides(x.shape, input, weight))
+            values = np.zeros(x.shape, x.dtype) if nothing else to_input(y, kernel, None, x.shape[2:], geometry)
+            grads[0] = by_strides(values, input.dtype, kept_format_strides(x.shape, input, weight))
         if output_mask[1]:
             ends = (y, x) if transposed else (x, y)
             values = np.zeros(kernel.shape, x.dtype) if nothing else _kernel_gradient(*ends, kernel.shape, geometry)
-            grads[1] = _store(values, weight, kept_format_strides(kernel.shape, input, weight))
+            grads[1] = by_strides(values, weight.dtype, kept_format_strides(kernel.shape, input, weight))
         if output_mask[2]:
             grads[2] = sum_(grad_output, [0, *range(2, y.ndim)])
     return tuple(grads)

@@ -12,7 +12,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import convert, empty, make, operand
 from rushlight.ops.cpu.random import fill_bernoulli
-from rushlight.ops.cpu.results import contiguous
+from rushlight.ops.cpu.results import by_strides, contiguous
 from rushlight.ops.meta.checks import kept_format_strides
 from rushlight.ops.meta.normalisation import (
     batch_statistics,
@@ -225,8 +225,7 @@ def batch_norm(input, weight, bias, running_mean, running_var, training, momentu
             mean, variance = _per_channel(_wide(running_mean, x), x), _per_channel(_wide(running_var, x), x)
         invstd = 1 / np.sqrt(variance + x.dtype.type(eps))
         values = _normalised(x, mean, invstd, weight, bias)
-    out = empty(x.shape, input.dtype, kept_format_strides(x.shape, input))
-    out._impl.array[...] = values
+    out = by_strides(values, input.dtype, kept_format_strides(x.shape, input))
     count, kind = batch_statistics(input, channels, training, weight, bias)
     return out, contiguous(mean.reshape(-1)[:count], kind), contiguous(invstd.reshape(-1)[:count], kind)
 

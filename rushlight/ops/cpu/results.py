@@ -7,7 +7,8 @@ import numpy as np
 from rushlight.core.dtype import dtype
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.common import make
+from rushlight.ops.cpu import native
+from rushlight.ops.cpu.common import empty, make
 
 
 def contiguous(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
@@ -17,3 +18,12 @@ def contiguous(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
     impl = made._impl
     impl.strides = contiguous_strides(impl.sizes)
     return made
+
+
+def by_strides(values: np.ndarray, element_type: dtype, strides: tuple[int, ...] | None) -> Tensor:
+    """A tensor with these values and strides, row-major without them; in the same memory where that is so."""
+    if values.dtype == element_type.numpy and (strides is None or strides == contiguous_strides(values.shape)):
+        return contiguous(values, element_type)
+    out = empty(values.shape, element_type, strides)
+    native.assign(out._impl.array, values)
+    return out

@@ -9,8 +9,7 @@
 // scatter_add
 // programs.py:43 in histogram: counts = torch.zeros(10).scatter_add(0, bins, values.exp())
 static void kernel_0(float* out0, const int64_t* in0, const float* in1, int* status) {
-  #pragma omp single
-  {
+  for ([[maybe_unused]] const long only : rl::shared(1L)) {
     [[maybe_unused]] constexpr long x = 0;
     rl::for_each(10L, [&](auto lane, long r) {
       const auto tmp0 = lane.broadcast(0.0f);
@@ -36,8 +35,7 @@ static void kernel_0(float* out0, const int64_t* in0, const float* in1, int* sta
 // cumsum
 // programs.py:44 in histogram: return counts.cumsum(0), torch.ones(6, 20).index_put((index,), rows * 2, accumulate=True)
 static void kernel_1(const float* in0, float* out0) {
-  #pragma omp single
-  {
+  for ([[maybe_unused]] const long only : rl::shared(1L)) {
     [[maybe_unused]] constexpr long x = 0;
     [[maybe_unused]] constexpr long c = 0;
     const rl::scalar_lane lane;
@@ -52,16 +50,14 @@ static void kernel_1(const float* in0, float* out0) {
 // index_put
 // programs.py:44 in histogram: return counts.cumsum(0), torch.ones(6, 20).index_put((index,), rows * 2, accumulate=True)
 static void kernel_2(float* out0, const int32_t* in0, const float* in1, int* status) {
-  #pragma omp single
-  {
+  for ([[maybe_unused]] const long only : rl::shared(1L)) {
     [[maybe_unused]] constexpr long x = 0;
     rl::for_each(120L, [&](auto lane, long r) {
       const auto tmp0 = lane.broadcast(1.0f);
       lane.store(out0 + r + 120L*x, tmp0);
     });
   }
-  #pragma omp single
-  {
+  for ([[maybe_unused]] const long only : rl::shared(1L)) {
     for (long i0 = 0; i0 < 7L; ++i0) {
       const auto index0 = rl::scalar_lane{}.broadcast(rl::scalar_lane{}.load(in0 + i0));
       const auto index1 = rl::cast<int64_t, int32_t>(index0);

@@ -48,8 +48,7 @@ static void kernel_2(char* scratch, const float* in0, float* out0, int* status) 
 // searchsorted, add
 // programs.py:49 in ranks: return best, places, x.sort(0, descending=True)[0], torch.bucketize(x, row) + 1, torch.cat([x, best], 1)
 static void kernel_3(const float* in0, const float* in1, int64_t* out0, int* status) {
-  #pragma omp single
-  {
+  for ([[maybe_unused]] const long only : rl::shared(1L)) {
     [[maybe_unused]] constexpr long x = 0;
     rl::for_each(200L, [&](auto lane, long r) {
       const auto tmp0 = lane.load(in1 + r + 200L*x);

@@ -10,6 +10,7 @@
 #include <rushlight/philox.h>
 #include <rushlight/recurrent_backward.h>
 #include <rushlight/reduce.h>
+#include <rushlight/volume.h>
 
 using namespace rl;
 
@@ -168,6 +169,22 @@ extern "C" long wait_for_others(int threads, long count, long of_piece, double s
     }
   });
   return found;
+}
+
+// Loops that the last thread comes to only when, for `seconds` at most, all others have done all of them. Gives how many
+// iterations were done when it came.
+extern "C" long come_late(int threads, long loops, long count, double seconds) {
+  long done = 0, found = 0;
+  in_team(threads, [&] {
+    if (thread_index() == threads - 1) {
+      const double start = omp_get_wtime();
+      while (__atomic_load_n(&done, __ATOMIC_RELAXED) < loops * count && omp_get_wtime() - start < seconds);
+      found = __atomic_load_n(&done, __ATOMIC_RELAXED);
+    }
+    for (long loop = 0; loop < loops; ++loop)
+      for ([[maybe_unused]] const long i : shared(count)) __atomic_fetch_add(&done, 1, __ATOMIC_RELAXED);
+  });
+  return done == loops * count ? found : -1;
 }
 
 // ---- products ------------------------------------------------------------------------------------------------------
@@ -330,6 +347,31 @@ extern "C" long depthwise_weight_bytes(const conv_shape* shape, long threads) {
     });                                                                                                         \
   }
 DEPTHWISE(depthwise, conv2d_channelwise) DEPTHWISE(depthwise_input, channelwise_input_gradient)
+
+extern "C" long volume_bytes(const volume_shape* shape, long threads) { return volume_scratch_bytes(*shape, threads); }
+extern "C" long volume_input_bytes(const volume_shape* shape, long threads) {
+  return volume_input_scratch_bytes(*shape, threads);
+}
+
+extern "C" void volumes(const float* x, const float* weight, float* out, const volume_shape* shape, void* scratch) {
+  const long columns = shape->out();
+  in_parallel([&] {
+    convolve_volumes(x, weight, *shape, scratch, epilogue_of([=](auto lane, long row, long column, auto value) {
+      lane.store(out + row * columns + column, value);
+    }));
+  });
+}
+
+extern "C" void volumes_input(const float* grad, const float* weight, float* packed, float* out, const volume_shape* shape,
+                              void* scratch) {
+  const long columns = shape->size();
+  in_parallel([&] {
+    pack_volume_gradient(weight, *shape, packed);
+    volume_input_gradient(grad, packed, *shape, scratch, epilogue_of([=](auto lane, long row, long column, auto value) {
+      lane.store(out + row * columns + column, value);
+    }));
+  });
+}
 
 extern "C" void depthwise_weight(const float* x, const image_strides* at, const float* grad, const image_strides* grad_at,
                                  float* out, const conv_shape* shape, void* scratch) {

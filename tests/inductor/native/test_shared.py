@@ -24,3 +24,9 @@ def test_a_thread_that_stops_leaves_its_run_to_the_others(kernels, threads, coun
         "wait_for_others", ctypes.c_int(threads), count, of_piece, ctypes.c_double(60), result=ctypes.c_long
     )
     assert found == count - of_piece
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_nobody_waits_for_a_thread_that_has_not_come(kernels, threads):
+    found = kernels.call("come_late", ctypes.c_int(threads), 50, 100, ctypes.c_double(60), result=ctypes.c_long)
+    assert found == 50 * 100

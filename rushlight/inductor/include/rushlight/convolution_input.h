@@ -209,14 +209,15 @@ RL_KERNEL void conv2d_input_gradient(const float* grad, image_strides at, const 
       if (reads) {
         in.x += (down.from - window_y.low) * at.row + (across.from - window_x.low) * at.column;
         in.f = runs_of(part, at);
-        find_runs(part, at, in.f, offsets);
       } else {
         __builtin_memset(sums, 0, sizeof sums);
       }
       const long depth = reads ? in.f.runs * in.f.run : 0;
+      bool found = !reads;  // runs, at the first task: see parallel.h
       for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread keeps its panel cached
         const long channel = task / groups * tile_columns, first = task % groups * group;
         const long end = first + group < strips ? first + group : strips;
+        if (!found) find_runs(part, at, in.f, offsets), found = true;
         if (reads) filter_strips(in, part, split, panel + channel * depth, first, end, sums);
         for (long i = first; i < end; ++i)
           emit_phase(sums + (i - first) * strip_rows * tile_columns, split, split.at(down.count, i), s, down, across, begin,

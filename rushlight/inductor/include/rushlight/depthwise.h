@@ -3,7 +3,8 @@
 //
 // The channels go by a panel's width at a time. The rows that the taps of a result's row read are copied, with the zeros
 // around them, into a ring where the pixels of these channels lie side by side: each row once, and from there it is read
-// from the first-level cache. The gradient of the input is the same with other rows and columns: positions whose taps are
+// from the first-level cache. Where whole vectors of channels lie well in memory themselves, taps read them there, and those
+// that would read a border are left out. The gradient of the input is the same with other rows and columns: positions whose taps are
 // the same, a phase of convolution_input.h, take the place of all.
 #pragma once
 
@@ -11,6 +12,7 @@
 
 namespace rl {
 
+constexpr long few_places = 256;  // floats: pixels so far apart share a quarter of the places of a first-level cache
 constexpr int depthwise_pixels = tile_rows == 12 ? 8 : 4;  // of a tile
 
 // A row of the source in the ring, and the weights of the taps that read it.
@@ -166,6 +168,29 @@ template <class F> RL_INLINE void tiles_of_row(long width, const F& tile) {
   }
 }
 
+// A row of results whose taps read the source itself, `column` floats from pixel to pixel; rows[i].at is where it begins.
+template <int Vectors>
+RL_INLINE void depthwise_in_place(const tap_row* rows, long count, const conv_shape& s, long column, long tap, float* out) {
+  const long step = s.stride_width, spread = s.dilation_width, width = s.out_width(), reach = spread * (s.kernel_width - 1);
+  const long room = s.width - 1 - reach + s.pad_width;  // the last place to the right where all taps are inside
+  const long high = room < 0 ? 0 : smallest(room / step + 1, width), low = smallest((s.pad_width + step - 1) / step, high);
+  const auto line = [&](long first, long taps) {
+    return depthwise_line{(first * spread - s.pad_width) * column, taps, spread * column, first * tap, tap, step * column, width,
+                          0, tile_columns};
+  };
+  const auto edge = [&](long x) {
+    const long left = x * step - s.pad_width, first = left < 0 ? (-left + spread - 1) / spread : 0;
+    const long last = left < s.width ? smallest(s.kernel_width, (s.width - 1 - left) / spread + 1) : 0;
+    depthwise_tile<1, Vectors>(rows, count, line(first, largest(0L, last - first)), x, out);
+  };
+  for (long x = 0; x < low; ++x) edge(x);
+  const depthwise_line inside = line(0, s.kernel_width);
+  tiles_of_row(high - low, [&](auto pixels, long x) {
+    depthwise_tile<pixels.value, Vectors>(rows, count, inside, low + x, out);
+  });
+  for (long x = high; x < width; ++x) edge(x);
+}
+
 template <int Vectors>
 RL_INLINE void depthwise_results(const tap_row* rows, long count, const depthwise_line& line, float* out) {
   tiles_of_row(line.width, [&](auto pixels, long x) { depthwise_tile<pixels.value, Vectors>(rows, count, line, x, out); });
@@ -202,6 +227,16 @@ struct depthwise_channels {
     if (b.wide > lanes) depthwise_results<2>(rows, count, line, out);
     else depthwise_results<1>(rows, count, line, out);
   }
+  // Pixels far apart in memory fall on few places of the caches; results that read a border are calculated one by one.
+  RL_INLINE bool reads_in_place(const block& b, const image_strides& at, const conv_shape& s) const {
+    const bool is_inside = !s.pad_width || 3 * s.dilation_width * (s.kernel_width - 1) <= s.width;
+    return b.wide % lanes == 0 && at.column % few_places != 0 && is_inside;
+  }
+  RL_INLINE void results_in_place(const block& b, const tap_row* rows, long count, const conv_shape& s, long column,
+                                  float* out) const {
+    if (b.wide > lanes) depthwise_in_place<2>(rows, count, s, column, tap(), out);
+    else depthwise_in_place<1>(rows, count, s, column, tap(), out);
+  }
   RL_INLINE void emit(const block& b, const float* results, long row, long rows, epilogue emit) const {
     emit(results, row, rows, b.first, b.wide);
   }
@@ -220,26 +255,36 @@ __attribute__((noinline)) void channelwise_images(const Channels& channels, cons
   tap_row* rows = (tap_row*)(results + g.columns * tile_columns);
   depthwise_line* lines = (depthwise_line*)(rows + s.kernel_height);
   row_ring ring = {x, at, scratch, (long*)(lines + g.lines)};
-  for (long i = 0; i < g.lines; ++i) lines[i] = forward ? forward_line(s, pitch, tap) : backward_line(s, i, pitch, tap);
+  bool lined = false;  // at the first task: see parallel.h
   const long band = depthwise_band(g, s.channels), bands = (g.rows + band - 1) / band;
   for (const long task : shared(s.images * bands * blocks)) {
     const long number = task % blocks, image = task / blocks / bands;
     const long first = task / blocks % bands * band, last = first + band < g.rows ? first + band : g.rows;
     const auto block = channels.at(number);
     const float* weights = packed + number * s.kernel_height * s.kernel_width * tap;
+    for (long i = 0; !lined && i < g.lines; ++i)
+      lines[i] = forward ? forward_line(s, pitch, tap) : backward_line(s, i, pitch, tap);
+    lined = true;
     ring.x = x + image * at.image;
     ring.clear(g);
+    const bool in_place = forward && channels.reads_in_place(block, at, s);
     for (long y = first; y < last; ++y) {
       long count = 0;
       for (long k = 0; k < s.kernel_height; ++k) {
         const long source = g.source_row(y, k);
         if (source < 0) continue;
+        if (in_place) {
+          rows[count++] = {ring.x + source * at.row + block.first, weights + k * s.kernel_width * tap};
+          continue;
+        }
         const float* row = ring.row(g, source, pitch, [&](const float* from, float* to) {
           channels.copy(block, from, at.column, g.margin, g.width, g.across, to);
         });
         rows[count++] = {row, weights + k * s.kernel_width * tap};
       }
-      for (long i = 0; i < g.lines; ++i) channels.results(block, rows, count, lines[i], results);
+      if (in_place) channels.results_in_place(block, rows, count, s, at.column, results);
+      else
+        for (long i = 0; i < g.lines; ++i) channels.results(block, rows, count, lines[i], results);
       channels.emit(block, results, (image * g.rows + y) * g.columns, g.columns, emit);
     }
   }
@@ -311,10 +356,12 @@ RL_KERNEL void channelwise_weight_gradient(const float* x, const image_strides& 
   float* of_grad = scratch + g.reach * g.across * tile_columns;
   float *sums = scratch + depthwise_floats(g, s), *filter = sums + taps * tile_columns;
   row_ring ring = {x, at, scratch, (long*)(of_grad + g.columns * tile_columns)};
-  __builtin_memset(scratch, 0, (g.reach * g.across + g.columns) * tile_columns * sizeof(float));
+  bool cleared = false;  // at the first task: see parallel.h
   for (const long block : shared((s.channels + tile_columns - 1) / tile_columns)) {
     const long channel = block * tile_columns, left = s.channels - channel;
     const long wide = left < tile_columns ? left : tile_columns;
+    if (!cleared) __builtin_memset(scratch, 0, (g.reach * g.across + g.columns) * tile_columns * sizeof(float));
+    cleared = true;
     __builtin_memset(sums, 0, taps * tile_columns * sizeof(float));
     for (long image = 0; image < s.images; ++image) {
       ring.x = x + image * at.image + channel;

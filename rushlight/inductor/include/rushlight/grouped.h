@@ -1,10 +1,11 @@
 // Convolutions of channels-last images in groups of a few channels, fp32, and the gradient of their input: lanes along the
 // channels that are calculated. Where several groups share a vector, a pixel's vector of channels is permuted so that each lane
-// has the next channel of its own group; a group that is wider than a vector reads its channels one by one. Rows, rings and
+// has the next channel of its own group; a group that has vectors to itself reads its channels one by one. Rows, rings and
 // results are depthwise.h's.
 #pragma once
 
 #include <rushlight/depthwise.h>
+#include <rushlight/image.h>
 
 namespace rl {
 
@@ -49,6 +50,9 @@ struct group_channels {
   // Channels of `count` pixels after `before` zeros, and zeros up to `total` pixels.
   RL_INLINE void copy(const block& b, const float* from, long pixel, long before, long count, long total, float* to) const;
   RL_INLINE void results(const block& b, const tap_row* rows, long count, const depthwise_line& line, float* out) const;
+
+  static constexpr bool reads_in_place(const block&, const image_strides&, const conv_shape&) { return false; }
+  RL_INLINE void results_in_place(const block&, const tap_row*, long, const conv_shape&, long, float*) const {}
 
   RL_INLINE void emit(const block& b, const float* results, long row, long rows, epilogue emit) const {
     if (b.gives[0] == lanes || !b.gives[1]) return emit(results, row, rows, b.first, b.gives[0] + b.gives[1]);
@@ -153,18 +157,104 @@ RL_INLINE void group_results(const tap_row* rows, long count, const depthwise_li
   });
 }
 
+// Rows of A whose second vector of results has a group of its own, `lanes` channels on.
+template <int Rows> struct rows_of_two : rows_along<Rows> {
+  using rows_along<Rows>::rows_along;
+};
+template <int Rows, class B> RL_INLINE void add_product(vec<float> (&sum)[Rows][2], rows_of_two<Rows>& a, B& b, int k) {
+  const float* const at = b.read(k);
+  const vec<float> b0 = load_bytes<vec<float>>(at), b1 = load_bytes<vec<float>>(at + lanes);
+  RL_UNROLL for (int r = 0; r < Rows; ++r) {
+    sum[r][0] += splat<vec<float>>(a.read(r, k)) * b0;
+    sum[r][1] += splat<vec<float>>(a.read(r, k + lanes)) * b1;
+  }
+}
+
+// Calculates some pixels of a row, from `x` on.
+using group_function = void (*)(const tap_row* rows, long count, const depthwise_line& line, long depth, vec<int32_t> pick,
+                                long x, float* out);
+
+// Two vectors of one group, or of two groups that have one each.
+template <int Pixels, bool OfTwo>
+__attribute__((noinline)) void wide_group_tile(const tap_row* rows, long count, const depthwise_line& line, long depth,
+                                               vec<int32_t>, long x, float* out) {
+  vec<float> sum[Pixels][2] = {};
+  for (long i = 0; i < count; ++i) {
+    const float *at = rows[i].at + line.first + x * line.pixel, *weight = rows[i].weight + line.weight;
+    for (long k = 0; k < line.columns; ++k, at += line.column_step, weight += line.weight_step) {
+      panel_rows<float> panel = {weight};
+      if constexpr (OfTwo) add_products(sum, rows_of_two<Pixels>(at, at, line.pixel), panel, depth);
+      else add_products(sum, rows_along<Pixels>(at, at, line.pixel), panel, depth);
+    }
+  }
+  out += line.out + x * line.out_pixel;
+  RL_UNROLL for (int p = 0; p < Pixels; ++p)
+    RL_UNROLL for (int v = 0; v < 2; ++v) vector_lane{}.store(out + p * line.out_pixel + v * lanes, sum[p][v]);
+}
+
+// One vector that groups share, three taps side by side: a pixel's channels are permuted once for all taps that meet it.
+template <int Pixels, int Step>
+__attribute__((noinline)) void three_tap_tile(const tap_row* rows, long count, const depthwise_line& line, long depth,
+                                              vec<int32_t> pick, long x, float* out) {
+  vec<float> sum[Pixels] = {};
+  for (long i = 0; i < count; ++i) {
+    const float *at = rows[i].at + line.first + x * line.pixel, *tap = rows[i].weight + line.weight;
+    vec<int32_t> channel = pick;
+    for (long j = 0; j < depth; ++j, tap += tile_columns, channel += 1) {
+      vec<float> weight[3];
+      RL_UNROLL for (int k = 0; k < 3; ++k) weight[k] = load_bytes<vec<float>>(tap + k * line.weight_step);
+      const float* from = at;
+      RL_UNROLL for (int q = 0; q < (Pixels - 1) * Step + 3; ++q, from += line.column_step) {
+        const vec<float> value = permute(load_bytes<vec<float>>(from), channel);
+        RL_UNROLL for (int k = 0; k < 3; ++k)
+          if (q >= k && (q - k) % Step == 0 && (q - k) / Step < Pixels) sum[(q - k) / Step] += value * weight[k];
+      }
+    }
+  }
+  out += line.out + x * line.out_pixel;
+  RL_UNROLL for (int p = 0; p < Pixels; ++p) vector_lane{}.store(out + p * line.out_pixel, sum[p]);
+}
+
+// Tables of tiles, for every number of pixels; hidden, so that every library has its own.
+enum group_way { OF_ONE_GROUP, OF_TWO_GROUPS, THREE_TAPS, THREE_TAPS_BY_TWO };
+#define RL_WIDE_GROUP_ADDRESS(pixels, two) wide_group_tile<pixels, two>,
+#define RL_THREE_TAP_ADDRESS(pixels, step) three_tap_tile<pixels, step>,
+__attribute__((visibility("hidden"))) RL_INLINE const group_function* group_tiles(group_way way) {
+  static constexpr group_function tiles[][strip_rows] = {
+      {RL_EACH_STRIP(RL_WIDE_GROUP_ADDRESS, false)}, {RL_EACH_STRIP(RL_WIDE_GROUP_ADDRESS, true)},
+      {RL_EACH_STRIP(RL_THREE_TAP_ADDRESS, 1)}, {RL_EACH_STRIP(RL_THREE_TAP_ADDRESS, 2)}};
+  return tiles[way];
+}
+
+// A row in tiles that are as equal as can be.
+RL_INLINE void even_group_results(group_way way, const tap_row* rows, long count, const depthwise_line& line, long depth,
+                                  vec<int32_t> pick, float* out) {
+  const group_function* const tiles = group_tiles(way);
+  const row_blocks blocks(line.width, strip_rows);
+  for (long i = 0; i < blocks.count; ++i) {
+    const row_block block = blocks.at(i);
+    tiles[block.rows - 1](rows, count, line, depth, pick, block.first, out);
+  }
+}
+
 RL_INLINE void group_channels::results(const block& b, const tap_row* rows, long count, const depthwise_line& line,
                                        float* out) const {
   alignas(64) int32_t first[lanes];
   for (long lane = 0; lane < lanes; ++lane) first[lane] = lane < together * outputs ? lane / outputs * inputs : 0;
   const vec<int32_t> pick = load_bytes<vec<int32_t>>(first);
-  if (!together) {
-    if (b.gives[1]) group_results<2, false>(rows, count, line, inputs, pick, out);
-    else group_results<1, false>(rows, count, line, inputs, pick, out);
-  } else {
-    if (b.gives[1]) group_results<2, true>(rows, count, line, inputs, pick, out);
-    else group_results<1, true>(rows, count, line, inputs, pick, out);
+  const int vectors = b.gives[1] ? 2 : 1;
+  if (together <= 1 && vectors == 2)
+    return even_group_results(together ? OF_TWO_GROUPS : OF_ONE_GROUP, rows, count, line, inputs, pick, out);
+  if (!together) return group_results<1, false>(rows, count, line, inputs, pick, out);
+  const long step = line.columns == 3 && line.column_step ? line.pixel / line.column_step : 0;
+  if (step * line.column_step == line.pixel && (step == 1 || step == 2)) {
+    depthwise_line own = line;
+    for (int v = 0; v < vectors; ++v, own.first += lanes, own.weight += lanes, own.out += lanes)
+      even_group_results(step == 1 ? THREE_TAPS : THREE_TAPS_BY_TWO, rows, count, own, inputs, pick, out);
+    return;
   }
+  if (vectors == 2) group_results<2, true>(rows, count, line, inputs, pick, out);
+  else group_results<1, true>(rows, count, line, inputs, pick, out);
 }
 
 RL_GIVEN(void channelwise_images(const group_channels&, const float*, const image_strides&, const float*, const conv_shape&, bool,

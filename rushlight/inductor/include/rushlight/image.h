@@ -378,7 +378,7 @@ RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* pack
               : image_strides{height * width * s.channels, height * width, width, 1};
   }
   const filter_runs f = runs_of(s, at);
-  find_runs(s, at, f, offsets);
+  bool found = false;  // runs, at the first task: see parallel.h
   alignas(64) float sums[group_limit * strip_rows * tile_columns];
   const long height = s.out_height(), width = s.out_width();
   for (long begin = 0; begin < s.images; begin += chunk) {
@@ -395,6 +395,7 @@ RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* pack
       const long channel = task / groups * tile_columns, first = task % groups * group;
       const long end = first + group < strips ? first + group : strips;
       const long left = s.outputs - channel, wide = left < tile_columns ? left : tile_columns;
+      if (!found) find_runs(s, at, f, offsets), found = true;
       filter_strips(in, s, split, packed + channel * f.runs * f.run, first, end, sums);
       for (long i = first; i < end; ++i) {
         const strip part = split.at(height, i);

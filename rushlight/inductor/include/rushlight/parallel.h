@@ -1,5 +1,10 @@
 // Who runs a kernel. A graph runs inside one `#pragma omp parallel`; every thread calls every kernel, and kernels share
-// their loops as rl::shared, whose barrier orders them. Outside a parallel region one thread does all.
+// their loops as rl::shared, whose ends order them. Outside a parallel region one thread does all.
+//
+// A loop ends when all its pieces are done, not when all threads have come to it: on a machine whose cores run other programs
+// too, a thread may be away for longer than whole kernels take. So a thread may come to a loop that is long over. Outside of
+// shared loops it must write to nothing but its stack, unless `#pragma omp barrier` follows before the kernel ends: its scratch
+// memory may belong to a later kernel by then.
 #pragma once
 
 #ifdef _OPENMP
@@ -24,17 +29,17 @@ RL_INLINE int thread_index() { return 0; }
 RL_INLINE int thread_count() { return 1; }
 #endif
 
-// The iterations of a loop for `for (const long i : rl::shared(count))`, shared among all threads of a region; ends with a
-// barrier. Each thread has a run of them, in pieces, which it takes from the front. When it has no more, it takes pieces
+// The iterations of a loop for `for (const long i : rl::shared(count))`, shared among all threads of a region; ends when all are
+// done. Each thread has a run of them, in pieces, which it takes from the front. When it has no more, it takes pieces
 // from the back of the others' runs: a thread that the machine slows down or stops for a while keeps nobody waiting for
-// more than a piece. Each thread of the region must have a team_member.
+// more than a piece, which it has begun. Each thread of the region must have a team_member. A loop must not be left early.
 class __attribute__((visibility("hidden"))) shared {
  public:
   long first = 0, last = 0;  // the present piece
 
   RL_INLINE explicit shared(long count) : count(count) {}
 
-  // Goes on to a piece that is left. False, after the barrier, when there is none.
+  // Goes on to a piece that is left. False, when all are done, if there is none.
   bool next();
 
   struct end_of_loop {};
@@ -53,6 +58,7 @@ class __attribute__((visibility("hidden"))) shared {
  private:
   const long count;
   int passed = 0;       // how many threads' runs are known to be done, in the order from this one's
+  long taken = 0;       // pieces that this thread took
   unsigned number = 0;  // of the loop in its region, from 1 on
 };
 
@@ -66,18 +72,19 @@ RL_KERNEL bool shared::next() {
     return false;
   }
   team_member& member = *team_member::current;
-  if (number == 0) number = member.begin_loop();
   const long most = (long)pieces_of_thread * threads, pieces = count < most ? count : most;
+  if (number == 0) number = member.begin_loop(pieces);
   for (; passed < threads; ++passed) {
     const int owner = (thread + passed) % threads;
     const long begin = pieces * owner / threads, size = pieces * (owner + 1) / threads - begin;
     const long piece = begin + member.take(owner, number, size, passed == 0);
     if (piece < begin) continue;
     first = count * piece / pieces, last = count * (piece + 1) / pieces;
+    ++taken;
     return true;
   }
   finish_streams();
-#pragma omp barrier
+  member.end_loop(taken);
   return false;
 }
 #endif
@@ -95,7 +102,7 @@ template <class... Rest> constexpr long smallest(long size, Rest... rest) {
   return size < other ? size : other;
 }
 
-// Copies n elements, shared among the threads; ends with a barrier.
+// Copies n elements, shared among the threads.
 template <class T> __attribute__((noinline)) void copy_shared(T* to, const T* from, long n) {
   constexpr long step = 1024;
   for (const long block : shared((n + step - 1) / step))

@@ -2,12 +2,25 @@
 // namespace of its own, since it is the same for all sets of instructions that a library holds code for.
 #pragma once
 
+#include <sched.h>
+
 namespace rl_team {
 
-// What is left of a thread's run of a loop: the loop's number << 32 | first piece << 16 | end.
+// What is left of a thread's run of a loop: the loop's number << 32 | first piece << 16 | end. Of the first thread also how many
+// pieces of all loops so far are done.
 struct alignas(64) run_left {
   unsigned long long state = 0;
+  alignas(64) unsigned long long done = 0;
 };
+
+constexpr int short_waits = 1 << 12;  // looks before a waiting thread offers its core to others: about 0.1 ms
+
+inline void wait_a_little(int looks) {
+  if (looks > short_waits) sched_yield();
+#if defined(__x86_64__) || defined(__i386__)
+  else __builtin_ia32_pause();
+#endif
+}
 
 // A thread in a parallel region, and where the runs of all its threads are, one for each. Hidden: every library of kernels
 // has its own.
@@ -19,15 +32,27 @@ class __attribute__((visibility("hidden"))) team_member {
   team_member(const team_member&) = delete;
   team_member& operator=(const team_member&) = delete;
 
-  // The number of the loop that this thread comes to: the same in all threads, as they come to the same loops.
-  unsigned begin_loop() { return ++loops; }
+  // The number of the loop of so many pieces that this thread comes to: the same in all threads, as they come to the same loops.
+  unsigned begin_loop(long pieces) {
+    due += (unsigned long long)pieces;
+    return ++loops;
+  }
+
+  // The end of a loop of which this thread has done `pieces`: returns when all of them are done, by whomever.
+  void end_loop(long pieces) const {
+    unsigned long long* done = &runs[0].done;
+    if (pieces) __atomic_fetch_add(done, (unsigned long long)pieces, __ATOMIC_RELEASE);
+    for (int looks = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < due; looks += looks <= short_waits) wait_a_little(looks);
+  }
 
   // A piece of the run of `owner` in a loop, whose run has `size` pieces: from the front if it is the caller, else from the
-  // back; -1 if none is left. Whoever comes first begins the run, so that nobody waits for its owner.
+  // back; -1 if none is left. Whoever comes first begins the run, so that nobody waits for its owner. A thread that comes late
+  // finds runs of later loops.
   long take(int owner, unsigned loop, long size, bool own) const {
     unsigned long long* state = &runs[owner].state;
     unsigned long long seen = __atomic_load_n(state, __ATOMIC_RELAXED);
     for (;;) {
+      if ((unsigned)(seen >> 32) > loop) return -1;
       const bool begun = (unsigned)(seen >> 32) == loop;
       const long first = begun ? seen >> 16 & 0xffff : 0, end = begun ? seen & 0xffff : size;
       if (first >= end) return -1;
@@ -43,6 +68,7 @@ class __attribute__((visibility("hidden"))) team_member {
   run_left* const runs;
   team_member* const outer;
   unsigned loops = 0;
+  unsigned long long due = 0;  // pieces of these loops
 };
 
 // body() by each of `threads` threads.
