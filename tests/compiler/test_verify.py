@@ -7,10 +7,10 @@ import pytest
 import rushlight as torch
 from rushlight.compiler import CompiledResultDiffers
 from rushlight.compiler.differences import compare
-from rushlight.inductor import plan_cache
 from rushlight.inductor.codegen import expressions
 from rushlight.inductor.lowering import LOWERINGS
 from rushlight.ops.registry import aten
+from rushlight.utils.native import cache
 
 F = torch.nn.functional
 
@@ -18,7 +18,7 @@ F = torch.nn.functional
 @pytest.fixture(autouse=True)
 def lowered_here(monkeypatch, request):
     """No plan that was kept by other code than the test's."""
-    monkeypatch.setattr(plan_cache, "_version", lambda folders: request.node.nodeid)
+    monkeypatch.setattr(cache, "version_of", lambda library, folders: request.node.nodeid)
 
 
 def wrong(monkeypatch, name: str, function: str) -> None:

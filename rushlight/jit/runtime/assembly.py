@@ -2,7 +2,8 @@
 
 In: Code. Out: MachineCode, made once and kept with it. Each instruction becomes four numbers: operation, x, how many values it
 takes from the stack and how many it gives. What has no operation of its own is RARE: the machine hands its position and its
-values to `interpreter.py`. ValueError for code that the verifier in `csrc/machine_verify.c` refuses.
+values to `interpreter.py`. RuntimeError for code that the verifier in
+`csrc/machine_verify.c` refuses.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ Step = tuple[int, int, int, int]
 
 
 def assembled(code: Code) -> MachineCode:
-    """The machine's form of a code."""
+    """The machine's form of a code. RuntimeError for one whose instructions do not fit together."""
     if code.machine_code is None:
-        code.machine_code = _Assembler(code).run()
+        try:
+            code.machine_code = _Assembler(code).run()
+        except ValueError as error:
+            raise RuntimeError(f"the code of '{code.name}' can't be run: {error}") from error
     return code.machine_code
 
 

@@ -122,7 +122,9 @@ def fill(code: Code, data: tuple, names: Names, graph: Graph) -> bool:
     called = [names.function(each) for each in functions]
     code.constants = [_constant(each, names) for each in constants]
     code.types = [_type(each, names) for each in types]
-    if len(counts) != len(instructions) or not all(_are_small(*each) for each in counts):
+    if len(counts) != len(instructions) or not all(_are_small(*each) for each in (*counts, (registers, inputs), (outputs, 0))):
+        return False
+    if not all(_is_instruction(*each) for each in instructions) or not all(isinstance(each, str) for each in variables):
         return False
     if None in found or None in called or None in code.types or registers > len(instructions):
         return False
@@ -135,8 +137,12 @@ def fill(code: Code, data: tuple, names: Names, graph: Graph) -> bool:
     return True
 
 
+def _is_instruction(op: object, x: object, n: object) -> bool:
+    return type(op) is str and type(x) is int and type(n) is int
+
+
 def _are_small(taken: object, given: object) -> bool:
-    return all(isinstance(each, int) and 0 <= each <= _MOST_VALUES for each in (taken, given))
+    return all(type(each) is int and 0 <= each <= _MOST_VALUES for each in (taken, given))
 
 
 class LaterNodes(Sequence):
