@@ -57,17 +57,22 @@ def _print_row(path: Path, rounds: int) -> tuple[float, float]:
             _run("Rushlight", path, cache)
         _run("PyTorch", path, cache)
         times: dict[str, list[list[float]]] = {"PyTorch": [], "cold": [], "warm": []}
-        for _ in range(rounds):  # in turns, so that what else the machine does falls on all
-            times["PyTorch"].append(_run("PyTorch", path, cache))
-            times["warm"].append(_run("Rushlight", path, cache))
-            with tempfile.TemporaryDirectory() as empty:
-                times["cold"].append(_run("Rushlight", path, empty))
+        for number in range(rounds):  # in turns, so that what else the machine does falls on all
+            for name in ("PyTorch", "warm", "cold")[:: (-1) ** number]:
+                times[name].append(_measure(name, path, cache))
     medians = {name: [statistics.median(column) for column in zip(*rows, strict=True)] for name, rows in times.items()}
     whole = {name: statistics.median(load + call for _, load, call in rows) for name, rows in times.items()}
     cold, warm = whole["cold"] / whole["PyTorch"], whole["warm"] / whole["PyTorch"]
     shown = " | ".join(", ".join(f"{1000 * each:.0f}" for each in medians[name]) for name in ("PyTorch", "cold", "warm"))
     print(f"| {path.stem} | {shown} | {cold:.2f} | {warm:.2f} |", flush=True)
     return cold, warm
+
+
+def _measure(name: str, path: Path, cache: str) -> list[float]:
+    if name != "cold":
+        return _run("PyTorch" if name == "PyTorch" else "Rushlight", path, cache)
+    with tempfile.TemporaryDirectory() as empty:
+        return _run("Rushlight", path, empty)
 
 
 def _run(library: str, path: Path, cache: str) -> list[float]:

@@ -13,9 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rushlight import _C
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.source import ByteSource
 
+crc32 = _C.crc32 if _C.has_fast_crc32() else zlib.crc32
 LOCAL_SIGNATURE = b"PK\x03\x04"
 _CENTRAL_SIGNATURE = b"PK\x01\x02"
 _END_SIGNATURE = b"PK\x05\x06"
@@ -84,7 +86,7 @@ class ZipReader:
 
 
 def _check_checksum(record: Record, data: bytes | np.ndarray) -> None:
-    if zlib.crc32(data) != record.checksum:
+    if crc32(data) != record.checksum:
         raise CheckpointError(f"the checksum of record '{record.name}' does not match its bytes; the file is damaged")
 
 
