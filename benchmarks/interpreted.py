@@ -104,7 +104,7 @@ def comprehension(xs: List[int]) -> int:
     ys = [x * 2 + 1 for x in xs]
     zs = sorted(ys)
     t = 0
-    for y, z in zip(ys, zs):
+    for y, z in zip(ys, zs):  # noqa: B905 (TorchScript knows no strict)
         t += y * z
     return t
 
@@ -148,7 +148,7 @@ def scalars(n: int) -> int:
 def floats(n: int) -> float:
     """A logistic map."""
     x = 0.5
-    for i in range(n):
+    for _i in range(n):
         x = x * 3.7 * (1.0 - x)
         if x > 0.9:
             x = x / 2.0
@@ -169,7 +169,7 @@ def collatz(n: int) -> int:
 
 def tensors(x, n: int):
     """A tiny tensor, changed again and again."""
-    for i in range(n):
+    for _i in range(n):
         x = x * 0.5 + 1.0
     return x
 
@@ -177,7 +177,7 @@ def tensors(x, n: int):
 def shapes(x, n: int) -> int:
     """Questions about a tensor's sizes."""
     t = 0
-    for i in range(n):
+    for _i in range(n):
         t += x.size(0) * x.dim() + x.shape[1]
     return t
 
@@ -201,7 +201,7 @@ def items(x) -> float:
 def tuples(n: int) -> int:
     """Fibonacci numbers, in a tuple."""
     p = (1, 2)
-    for i in range(n):
+    for _i in range(n):
         a, b = p
         p = (b, (a + b) % 1000)
     return p[0]
@@ -296,7 +296,7 @@ class Scaling(torch.nn.Module):
 
     def forward(self, x, n: int):
         """Scale and move n times."""
-        for i in range(n):
+        for _i in range(n):
             x = x * self.w + float(self.k)
         return x
 
@@ -341,7 +341,8 @@ def least_time(program: object, given: tuple) -> float:
 def measure() -> dict[str, float]:
     """The times of this process's library, by program."""
     with torch.no_grad():
-        return {getattr(program, "__name__", type(program).__name__): least_time(program, given) for program, given in arguments()}
+        pairs = [(getattr(program, "__name__", type(program).__name__), program, given) for program, given in arguments()]
+        return {name: least_time(program, given) for name, program, given in pairs}
 
 
 def measured(library: str) -> dict[str, float]:
