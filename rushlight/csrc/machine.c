@@ -7,7 +7,9 @@
 
 enum { MAX_FRAMES = 10000 + 1 };          /* deeper recursion of scripted functions raises */
 enum { BACK_JUMPS_PER_LOOK = 64 };        /* the clock costs as much as a short loop's round */
-static const int64_t SWITCH_INTERVAL = 5000000; /* nanoseconds after which other threads have their turn, as in CPython's loop */
+/* Nanoseconds after which other threads have their turn. A thread that waits asks for the lock after 5 ms in which nobody let
+   go of it: letting go more often than that would only wake it up, too late each time. */
+static const int64_t SWITCH_INTERVAL = 12000000;
 
 int64_t machine_nanoseconds(void)
 {
