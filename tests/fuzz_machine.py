@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 import rushlight
 from rushlight._C import Machine, MachineCode, machine_has_fast_path, machine_operations
-from rushlight.jit.operators.registry import _own, operators_named
+from rushlight.jit.operators.registry import operators_named, own_names
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.types.kinds import ClassType
 
@@ -47,7 +47,7 @@ def _tolerant(function: Callable, results: int) -> Callable:
 def _operators() -> list[tuple]:
     """Operators as code has them: (name, function, None), all with fast paths among them."""
     found = []
-    for name in sorted(_own):
+    for name in own_names():
         for each in operators_named(name):
             if machine_has_fast_path(each.full_name):
                 results = len(each.schema.returns)

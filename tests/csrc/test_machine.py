@@ -1,7 +1,6 @@
 """The machine behind the TorchScript interpreter: what its verifier refuses, its loop, and its fast paths beside the operators'
 Python functions."""
 
-import copy
 import itertools
 import random
 import signal
@@ -12,7 +11,7 @@ import pytest
 
 import rushlight as torch
 from rushlight._C import Machine, MachineCode, machine_bind_exactly, machine_has_fast_path, machine_operations
-from rushlight.jit.operators.registry import _own, operators_named
+from rushlight.jit.operators.registry import operators_named, own_names
 from rushlight.jit.runtime.objects import ScriptObject
 from tests.fuzz_machine import Pair, run_batches
 
@@ -235,16 +234,25 @@ def samples_of(kind):
 
 def outcome(call, arguments):
     """What a call does: its result, its error, and what became of the arguments."""
-    arguments = copy.deepcopy(arguments) if not any(isinstance(each, torch.Tensor) for each in arguments) else list(arguments)
+    arguments = [_copied(each) for each in arguments]
     try:
         result = call(*arguments)
     except Exception as error:
         return type(error).__name__, str(error), repr(arguments)
-    return type(result), repr(result), repr(arguments), [result is each for each in arguments]
+    return type(result), repr(result), repr(arguments), [result is each for each in arguments if isinstance(each, list | dict)]
+
+
+def _copied(value):
+    """A copy whose containers are others and whose tensors are the same: they are keys by identity."""
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return value
 
 
 FAST = [
-    each for name in sorted(_own) for each in operators_named(name) if machine_has_fast_path(each.full_name) and each.op is None
+    each for name in own_names() for each in operators_named(name) if machine_has_fast_path(each.full_name) and each.op is None
 ]
 
 
@@ -253,6 +261,9 @@ def test_a_fast_path_gives_what_the_function_gives(operator):
     count, results = len(operator.schema.arguments), len(operator.schema.returns)
     pools = [samples_of(argument.type) for argument in operator.schema.arguments]
     trials = list(itertools.product(*pools))
+    if "mul" in operator.full_name:  # a list, that many times
+        trials = [each for each in trials if not any(isinstance(item, list | str) for item in each)
+                  or all(abs(item) < 100 for item in each if type(item) is int)]  # fmt: skip
     if operator.schema.is_vararg:
         trials, count = [(text, 1, "b") for text in (*STRINGS, 5)], 3
     made = code([("OPN", 0, count, results), ("RET",)], operators=[(operator.full_name, operator.function, None)], inputs=count,

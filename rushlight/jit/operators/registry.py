@@ -97,6 +97,13 @@ def _own_operators(name: str) -> list[Operator]:
     return _own.get(name, [])
 
 
+def own_names() -> list[str]:
+    """The names of all operators that are not the dispatcher's."""
+    with _lock:
+        _own_operators("")
+        return sorted({*_own, *_declarations})
+
+
 def register_operator(schema: str, function: Callable, has_side_effects: bool = False) -> Operator:
     """Add an overload at run time; `function` takes the schema's arguments by position."""
     operator = Operator(parse_schema(schema), function, has_side_effects)
