@@ -101,6 +101,7 @@ fuzz: oracle
 	$(BIN)/python -m tests.fuzz_arguments $(FUZZ_ARGUMENTS_FLAGS)
 	$(BIN)/python -m tests.fuzz_kills $(FUZZ_KILLS_FLAGS)
 	$(BIN)/python -m tests.fuzz_archives $(FUZZ_ARCHIVES_FLAGS)
+	$(BIN)/python -m tests.fuzz_machine
 	$(BIN)/python -m tests.fuzz_profiling
 
 test-pythons:

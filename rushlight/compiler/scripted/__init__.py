@@ -1,3 +1,4 @@
-"""Scripted programs as native code: `translate.py` turns a jit graph into a structured program, whose straight-line pieces
-`regions.py` captures as aten graphs; `native.py` is what the jit's executor calls.
+"""Scripted programs as native code; `native.py` is what the jit's executor calls.
+
+`whole.py` makes one compiled graph of a function, `translate.py` a structured program, `segments.py` cuts what is neither.
 """
