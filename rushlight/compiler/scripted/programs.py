@@ -64,11 +64,12 @@ class Programs:
         self._lock = threading.Lock()
 
     def __call__(self, arguments: Sequence[object]) -> list | None:
-        for place, program in enumerate(self.programs):
+        programs = self.programs
+        for program in programs:
             results = program.attempt(arguments)
             if results is not UNFIT:
-                if place:  # the next call is likely to be like this one
-                    self.programs.insert(0, self.programs.pop(place))
+                if program is not programs[0]:  # the next call is likely to be like this one
+                    self._put_first(program)
                 return results
         if not self._is_worth_another():
             return None
@@ -96,6 +97,11 @@ class Programs:
         nodes = [node for node in self.graph.nodes if node.kind != "prim::Constant"]
         return [Part(depth, "native", len(nodes), nodes[0].source_range, "", None)] if nodes else []
 
+    def _put_first(self, program: WholeProgram | NativeProgram) -> None:
+        """Have a program be tried first; threads that go through the list have another one."""
+        with self._lock:
+            self.programs = [program, *(each for each in self.programs if each is not program)]
+
     def _is_worth_another(self) -> bool:
         """Whether misses come up often enough, and there are not too many programs."""
         with self._lock:
@@ -108,9 +114,9 @@ class Programs:
             for place, dims in program.changed_dims(arguments).items():
                 self.dims[place] = self.dims.get(place, frozenset()) | dims
         made = self.make(arguments, log)
-        with self._lock:
-            self.programs.insert(0, made)
-            self._misses = 0
+        made.describe = None  # one program of a kind is kept for other processes
+        self._put_first(made)
+        self._misses = 0
         return made
 
     def make(self, arguments: Sequence[object], log: StageLog) -> WholeProgram | NativeProgram:
