@@ -12,6 +12,7 @@ from rushlight.compiler.passes import PIPELINE
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor import pieces, plan_cache
 from rushlight.inductor.compile_fx import Options, compile_fx
+from rushlight.utils.native import cache
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ def test_lines_of_the_user_do_not():
 
 def test_an_edit_of_the_compiler_makes_other_keys(monkeypatch):
     before = key(plus(1.0), BASE, OTHER)
-    monkeypatch.setattr(plan_cache, "_version", lambda folders: "another")
+    monkeypatch.setattr(cache, "version_of", lambda library, folders: "another")
     assert key(plus(1.0), BASE, OTHER) != before
 
 
