@@ -2,7 +2,7 @@
 
 import sys
 
-from rushlight.jit.commands import main
+from rushlight.commands import main
 
 if __name__ == "__main__":
     sys.exit(main())

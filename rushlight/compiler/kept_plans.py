@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.naming import own_module
 from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -138,4 +139,4 @@ def _is_own(function: object) -> bool:
     if getattr(operator, getattr(function, "__name__", ""), None) is function:
         return True
     owner = getattr(function, "__objclass__", function)
-    return (getattr(owner, "__module__", None) or "").partition(".")[0] == "rushlight"
+    return own_module(owner).partition(".")[0] == "rushlight"

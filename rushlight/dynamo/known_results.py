@@ -11,6 +11,7 @@ from typing import Any
 
 from rushlight.core.device import CPU, device
 from rushlight.core.dtype import dtype, get_default_dtype
+from rushlight.core.naming import own_module
 from rushlight.core.storage import without_data
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
@@ -69,7 +70,7 @@ class KnownResults:
 
 def _is_own(target: Callable) -> bool:
     """Whether a function is the library's, or an operator of Python."""
-    return (getattr(target, "__module__", None) or "").partition(".")[0] in ("rushlight", "_operator")
+    return own_module(target).partition(".")[0] in ("rushlight", "_operator")
 
 
 def _is_plain(impl: TensorImpl, inputs: Iterable[Tensor]) -> bool:

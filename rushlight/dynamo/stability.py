@@ -7,13 +7,15 @@ import sys
 import types
 from typing import Any
 
+from rushlight.core.naming import own_module
+
 MISSING = object()  # what is not there
 _STANDARD = frozenset(sys.stdlib_module_names) | {"rushlight"}
 
 
 def is_stable(owner: Any) -> bool:
     """Whether what a class or module holds may be taken for granted: the standard library's and this library's own."""
-    name = owner.__name__ if isinstance(owner, types.ModuleType) else getattr(owner, "__module__", "") or ""
+    name = owner.__name__ if isinstance(owner, types.ModuleType) else own_module(owner)
     return name.partition(".")[0] in _STANDARD
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import NoneType
 from typing import Any
 
+from rushlight.core.naming import own_module
 from rushlight.fx.node import Node
 
 _LITERALS = (str, int, float, bool, NoneType, bytes, range, type(Ellipsis))
@@ -46,7 +47,7 @@ def _format_leaf(value: Any, global_name: Callable[[Any], str]) -> str:
         return repr(value)
     if type(value) is complex:
         return repr(value) if cmath.isfinite(value) else f"complex({value.real!r}, {value.imag!r})"
-    if type(value).__module__.startswith("rushlight."):
+    if own_module(type(value)).startswith("rushlight."):
         text = repr(value)
         # dtypes, layouts and memory formats print as torch.float32; devices as device(type='cpu').
         if text.startswith("torch.") or type(value).__name__ == "device":

@@ -13,6 +13,7 @@ import sys
 from functools import reduce
 from typing import Any
 
+from rushlight.core.naming import own_module
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import OpOverloadPacket
 
@@ -38,7 +39,7 @@ def qualified_name(target: Any) -> str:
     if isinstance(target, (OpOverload, OpOverloadPacket)):
         return f"torch.ops.{target}"
     name = getattr(target, "__qualname__", None) or getattr(target, "__name__", None) or type(target).__name__
-    module = getattr(target, "__module__", None) or "builtins"
+    module = own_module(target) or "builtins"
     if module == "_operator" or getattr(operator, name, None) is target:
         return f"operator.{name}"
     if getattr(builtins, name, None) is target:

@@ -26,6 +26,7 @@ from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.generator import Generator
 from rushlight.core.layout import layout, memory_format
+from rushlight.core.naming import own_module
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph import Graph
@@ -141,7 +142,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
         """Whether a call of `m` becomes one node: so for the library's own modules, other than containers."""
-        return type(m).__module__.startswith(f"{_PACKAGE}.nn") and not isinstance(m, Sequential | ModuleList | ModuleDict)
+        return own_module(type(m)).startswith(f"{_PACKAGE}.nn") and not isinstance(m, Sequential | ModuleList | ModuleDict)
 
     def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict) -> Any:
         """Called for each call of a module; `forward` runs it inline."""

@@ -11,6 +11,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 
+from rushlight.core.naming import own_module
 from rushlight.core.tensor import Tensor
 from rushlight.jit.annotations import type_from_tree
 from rushlight.jit.compiler import (
@@ -87,7 +88,7 @@ def script_class(kind: type, frame: Lookup) -> type:
 def _is_compilable(kind: type) -> bool:
     if issubclass(kind, _NOT_CLASSES) or kind.__module__.startswith(("builtins", "typing", "collections")):
         return False
-    if kind.__module__.startswith("rushlight.") and not kind.__module__.startswith("rushlight.jit.library."):
+    if own_module(kind).startswith("rushlight.") and not own_module(kind).startswith("rushlight.jit.library."):
         return False
     own = [getattr(each, "__func__", each) for name, each in vars(kind).items() if inspect.isroutine(each)]
     return bool(own) and all(inspect.isfunction(each) for each in own)

@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     info.add_argument("--operators", action="store_true", help="list every operator with how often it occurs")
     info.add_argument("--native", action="store_true", help="compile it by calls; then say how each part runs")
     _add_call(info)
+    text = "run a Python program in which `import torch` gives Rushlight"
+    commands.add_parser("exec", help=text, add_help=False)
     run = _command(commands, "run", _run, "call a method and print the result, or save it")
     _add_call(run)
     run.add_argument("--output", metavar="FILE", help="an .npy or .npz file for the tensors of the result")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from rushlight import nn
 from rushlight.autograd import grad_mode
+from rushlight.core.naming import own_module
 from rushlight.jit.library import contexts, functional, modules, pooling
 from rushlight.jit.strict import strict_fusion
 from rushlight.nn import functional as F
@@ -58,7 +59,7 @@ BUILTINS: dict[Callable, str] = {
 
 def has_constants(kind: type) -> bool:
     """Whether the numbers, strings and tuples of a module are constants: those of the library's own classes are."""
-    return kind.__module__.startswith("rushlight.nn.modules.")
+    return own_module(kind).startswith("rushlight.nn.modules.")
 
 
 def script_methods(kind: type) -> dict[str, Callable]:

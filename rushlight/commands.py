@@ -1,0 +1,18 @@
+"""The command `rushlight`: `exec` runs a program, the others look into archives."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run a command; its exit status."""
+    words = sys.argv[1:] if words is None else list(words)
+    if words[:1] == ["exec"]:
+        from rushlight.as_torch.program import main as run  # which makes `torch` Rushlight
+
+        return run(words[1:])
+    from rushlight.jit.commands import main as archives
+
+    return archives(words)
