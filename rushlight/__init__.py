@@ -6,6 +6,7 @@ from rushlight import _C, _environment  # before anything imports NumPy
 
 # isort: split
 import math
+import os as _os
 import sys
 from importlib import import_module as _import_module
 
@@ -140,7 +141,7 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_dynamo", "_functorch", "_inductor", "_logging", "aot", "backends", "compiler", "cpu", "cuda", "distributions", "fft",
+    "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal", "_logging", "aot", "backends", "compiler", "cpu", "cuda", "distributions", "fft",
     "func", "fx", "inductor", "jit", "library", "linalg", "masked", "multiprocessing", "nn", "optim", "overrides",
     "serialization", "signal", "special", "testing", "utils", "version",
 )  # fmt: skip
@@ -179,14 +180,20 @@ __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.st
 
 
 def _find_binding(name: str):
-    """What programs know from `torch._C` beside the types that are there: switches and parts of the jit."""
+    """What programs know from `torch._C` beside the types that are there: modules, switches and parts of the jit."""
+    if name in _C_MODULES:
+        return _fetch(f"{__name__}._C.{name}")
     if not name.startswith(("_jit_", "_get_graph_", "_set_graph_", "_debug_", "_last_")) and name not in _JIT_TYPES:
         raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")
     return getattr(_import_module("rushlight.jit.bindings"), name)
 
 
 _C.__getattr__ = _find_binding
-_JIT_TYPES = ("CompilationUnit", "Graph", "ScriptFunction", "parse_ir")
+_C.__path__ = [_os.path.join(_os.path.dirname(__file__), "_C_modules")]  # `import rushlight._C._dynamo` finds modules there
+_C_MODULES = ("_dynamo", "_jit_tree_views")
+_JIT_TYPES = (
+    "CompilationUnit", "Graph", "ScriptFunction", "merge_type_from_type_comment", "parse_ir", "parse_type_comment",
+)  # fmt: skip
 
 
 def __getattr__(name: str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight._dynamo import config, decorators, eval_frame, exc, testing, utils
+from rushlight._dynamo import config, decorators, eval_frame, exc, testing, types, utils
 from rushlight.compiler.backends import list_backends, register_backend
 from rushlight.compiler.compile import OptimizedModule, compile
 from rushlight.compiler.control import (
@@ -24,7 +24,7 @@ from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynam
 __all__ = [
     "OptimizedModule", "allow_in_graph", "config", "decorators", "disable", "eval_frame", "exc", "explain", "graph_break",
     "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize",
-    "optimize_assert", "register_backend", "reset", "run", "set_stance", "substitute_in_graph", "testing", "utils",
+    "optimize_assert", "register_backend", "reset", "run", "set_stance", "substitute_in_graph", "testing", "types", "utils",
 ]  # fmt: skip
 
 

@@ -6,7 +6,8 @@
 - None: the function runs as it is, and the callback is asked again at the next call;
 - False: it runs as it is from now on, without asking;
 - a `GuardedCode(code, globals, check_fn)`: a function of this code and these globals runs in its place, now and at every
-  later call for which `check_fn` is true. `code` takes what the function's own code takes.
+  later call for which `check_fn` is true. `code` takes what the function's own code takes. `torch._dynamo.types` has a
+  `GuardedCode(code, check_fn, compile_id)` as in PyTorch, whose guard is given the arguments by name.
 
 `frame` has `f_code`, `f_locals` (the arguments by name), `f_globals`, `f_builtins`, `f_func` and `closure`; `cache_entry` is
 the code's latest entry or None, and its `next` the one before; `frame_state` is a dict that belongs to the code, for the
@@ -19,14 +20,19 @@ and other threads are left alone. What a callback raises is raised by the call. 
 """
 
 from rushlight._C import CacheEntry, cache_entries, reset_code, set_eval_frame, skip_code
-from rushlight.compiler.compile import OptimizedModule
+from rushlight.compiler.compile import OptimizedModule, innermost
 from rushlight.dynamo.frames import debug_cache_entries
 from rushlight.dynamo.guarded_code import GuardedCode
 
 __all__ = [
-    "CacheEntry", "GuardedCode", "OptimizedModule", "_debug_get_cache_entry_list", "cache_entries", "reset_code",
-    "set_eval_frame", "skip_code",
+    "CacheEntry", "GuardedCode", "OptimizedModule", "_debug_get_cache_entry_list", "cache_entries", "innermost_fn",
+    "reset_code", "set_eval_frame", "skip_code",
 ]  # fmt: skip
+
+
+def innermost_fn(fn):
+    """The function or module that `torch.compile` was given, for what it returned; anything else as it is."""
+    return innermost(fn)
 
 
 def _debug_get_cache_entry_list(code):

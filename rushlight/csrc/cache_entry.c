@@ -125,17 +125,27 @@ static int takes_values(PyCodeObject *code, PyCodeObject *original)
            !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
 }
 
+/* The globals that a callback gave for its code, or those of the called function where it says None. A new reference. */
+static PyObject *globals_of(PyObject *guarded, PyObject *view)
+{
+    PyObject *globals = PyObject_GetAttrString(guarded, "globals");
+    if (globals != Py_None)
+        return globals;
+    Py_DECREF(globals);
+    return PyObject_GetAttrString(view, "f_globals");
+}
+
 /* Fills in what a callback gave; -1 with an exception set. */
-static int entry_fill(CacheEntry *entry, PyObject *guarded, PyCodeObject *original)
+static int entry_fill(CacheEntry *entry, PyObject *guarded, PyCodeObject *original, PyObject *view)
 {
     entry->check_fn = PyObject_GetAttrString(guarded, "check_fn");
     entry->code = entry->check_fn ? PyObject_GetAttrString(guarded, "code") : NULL;
-    PyObject *globals = entry->code ? PyObject_GetAttrString(guarded, "globals") : NULL;
+    PyObject *globals = entry->code ? globals_of(guarded, view) : NULL;
     if (globals && PyCode_Check(entry->code) && PyCallable_Check(entry->check_fn) && PyDict_Check(globals))
         entry->function = PyFunction_New(entry->code, globals);
     else if (globals)
         PyErr_SetString(PyExc_TypeError, "the frame callback must return None, False or an object with `code`, a code object, "
-                                         "`globals`, a dict, and `check_fn`, a callable");
+                                         "`globals`, a dict or None, and `check_fn`, a callable");
     Py_XDECREF(globals);
     if (entry->function) {
         PyCodeObject *code = (PyCodeObject *)entry->code;
@@ -152,7 +162,7 @@ static int entry_fill(CacheEntry *entry, PyObject *guarded, PyCodeObject *origin
     return own ? 0 : -1;
 }
 
-CacheEntry *entry_new(PyObject *guarded, PyCodeObject *original, PyObject *owner)
+CacheEntry *entry_new(PyObject *guarded, PyCodeObject *original, PyObject *view, PyObject *owner)
 {
     CacheEntry *entry = PyObject_GC_New(CacheEntry, &CacheEntry_Type);
     if (!entry)
@@ -162,7 +172,7 @@ CacheEntry *entry_new(PyObject *guarded, PyCodeObject *original, PyObject *owner
     entry->data = Py_NewRef(guarded);
     entry->owner = Py_NewRef(owner);
     PyObject_GC_Track(entry);
-    if (guarded != Py_False && entry_fill(entry, guarded, original) < 0)
+    if (guarded != Py_False && entry_fill(entry, guarded, original, view) < 0)
         Py_CLEAR(entry);
     return entry;
 }

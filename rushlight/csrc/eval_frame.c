@@ -143,14 +143,14 @@ static CacheEntry *ask(InterpreterFrame *frame, PyCodeObject *code, CodeSlot *sl
         answer = PyObject_CallFunctionObjArgs(callback, view, latest, slot->frame_state, NULL);
         Py_DECREF(latest);
     }
-    Py_XDECREF(view);
     if (answer && Py_IS_TYPE(answer, &CacheEntry_Type)) { /* another thread made it meanwhile */
         entry = (CacheEntry *)Py_NewRef(answer);
     } else if (answer && answer != Py_None) {
-        entry = entry_new(answer, code, callback);
+        entry = entry_new(answer, code, view, callback);
         if (entry && entry_insert(slot, entry) < 0)
             Py_CLEAR(entry);
     }
+    Py_XDECREF(view);
     Py_XDECREF(answer);
     return entry;
 }

@@ -32,8 +32,9 @@ typedef struct {
     int is_alike;       /* `code` takes what the function's own code takes, and is called like it */
 } CacheEntry;
 
-/* From what a callback returned for a code. An entry that leaves the frame alone for Py_False. New references. */
-CacheEntry *entry_new(PyObject *guarded, PyCodeObject *original, PyObject *owner);
+/* From what a callback returned for a code and a view of its call. An entry that leaves the frame alone for Py_False. A new
+ * reference. */
+CacheEntry *entry_new(PyObject *guarded, PyCodeObject *original, PyObject *view, PyObject *owner);
 /* Puts an entry before the others of a slot, or takes it out; -1 with an exception set. */
 int entry_insert(CodeSlot *slot, CacheEntry *entry);
 void entries_clear(CodeSlot *slot);

@@ -155,7 +155,8 @@ PyMethodDef region_methods[] = {
     {"set_eval_frame", set_eval_frame, METH_O,
      "set_eval_frame(callback, /)\n\nHave calls of Python functions in this thread go through `callback(frame, cache_entry,\n"
      "frame_state)`, which returns None (the function runs as it is), False (so it does from now on, without\n"
-     "asking this callback) or an object with `code`, `globals` and `check_fn`. A function of that code and those globals runs\n"
+     "asking this callback) or an object with `code`, `globals` (None for the called function's) and `check_fn`. A function of\n"
+     "that code and those globals runs\n"
      "in the place of the called one, now and whenever `check_fn` is true and the callback is the same. `check_fn` takes the\n"
      "called function's parameters by position (`*args` and `**kwargs` as a tuple and a dict), then its globals and its closure\n"
      "(None where it has none). `code` takes the same, or what the called function's own code takes. `frame` has f_code, f_locals, f_globals, f_builtins, f_func and closure; `cache_entry` is the latest\n"
