@@ -20,6 +20,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.frontend.expressions import build_expression
+from rushlight.jit.frontend.pytorch_names import get_type_line  # noqa: F401  (where PyTorch has it)
 from rushlight.jit.source import Source, SourceRange
 from rushlight.jit.tree_views import (
     BinOp,

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rushlight.jit.compiler import compiler
+from rushlight.jit.emit.python_values import PythonResolver
 from rushlight.jit.execution import (
     get_num_profiled_runs,
     last_graph,
@@ -18,6 +20,7 @@ from rushlight.jit.execution import (
     set_profiled_runs,
     set_profiling,
 )
+from rushlight.jit.frontend.pytorch_names import merge_type_from_type_comment, parse_type_comment
 from rushlight.jit.graph_api import Graph, parse_ir
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.passes.pass_log import set_logging_option
@@ -26,6 +29,7 @@ from rushlight.jit.passes.run import run_pass
 from rushlight.jit.runtime.modes import change_modes, modes
 from rushlight.jit.script_function import ScriptFunction
 from rushlight.jit.scripting import CompilationUnit
+from rushlight.jit.tree_views import Def
 
 _AUTODIFF_THRESHOLD = 5
 
@@ -59,6 +63,13 @@ def _no_nvfuser(*_: object) -> None:
 def _schemas_of(name: str) -> list:
     """The schemas of all overloads of an operator."""
     return [operator.schema for operator in operators_named(name)]
+
+
+def _script_compile(name: str, tree: Def, resolve: Callable[[str], object], defaults: dict[str, object]) -> ScriptFunction:
+    """Compile a function's tree, whose names `resolve` finds; `defaults` are those of its parameters."""
+    made = compiler.define(tree, name, PythonResolver(resolve, compiler), dict(defaults))
+    made.ensure_defined()
+    return ScriptFunction(made)
 
 
 @dataclass
@@ -100,6 +111,8 @@ FUNCTIONS: dict[str, object] = {
     "_jit_set_te_must_use_llvm_cpu": _needs_llvm.set, "_jit_get_te_must_use_llvm_cpu": _needs_llvm.get,
     "_jit_texpr_set_fallback_allowed": _fallback.set, "_jit_texpr_fallback_allowed": _fallback.get,
     "_jit_set_logging_option": set_logging_option,
+    "_jit_script_compile": _script_compile, "parse_type_comment": parse_type_comment,
+    "merge_type_from_type_comment": merge_type_from_type_comment,
     "_jit_get_schemas_for_operator": _schemas_of, "_last_executed_optimized_graph": last_graph,
     "parse_ir": parse_ir, "Graph": Graph, "CompilationUnit": CompilationUnit, "ScriptFunction": ScriptFunction,
 }  # fmt: skip

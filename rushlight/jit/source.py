@@ -20,7 +20,6 @@ class Source:
     text: str
     filename: str | None = None
     first_line: int = 0
-    leading_whitespace: int = 0
     origin: Callable[[int], SourceRange | None] | None = None
 
     def __post_init__(self) -> None:

@@ -10,13 +10,14 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from rushlight.jit.errors import NotSupportedError
 from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.frontend.expressions import build_expression, build_optional
 from rushlight.jit.frontend.statements import build_statements, type_comment
-from rushlight.jit.source import Source
-from rushlight.jit.tree_views import Assign, ClassDef, Decl, Def, Ident, Param, Property, Tree, Var
+from rushlight.jit.source import NO_SOURCE, Source, SourceRange
+from rushlight.jit.tree_views import Assign, ClassDef, Decl, Def, Dots, Ident, Param, Property, Tree, Var
 
 _NO_VARIADICS = "Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults"
 
@@ -103,34 +104,51 @@ def _merge_type_comment(
     context: SourceContext, node: ast.FunctionDef, params: list[Param], is_method: bool
 ) -> tuple[list[Param], Tree]:
     """The parameters and the return type with the types of a comment `# type: (int, Tensor) -> Tensor`."""
+    where = context.word(node, "def")
+    types, returned = parse_signature(node.type_comment.strip(), where)
+    return merge_types(where, params, types, is_method), returned
+
+
+def parse_signature(text: str, where: SourceRange) -> tuple[list[Tree], Tree]:
+    """The types of parameters, and of what is returned, of a text `(int, Tensor) -> Tensor`, all with the range `where`.
+    NotSupportedError for other texts."""
     try:
-        signature = ast.parse(node.type_comment.strip(), mode="func_type")
+        signature = ast.parse(text, mode="func_type")
     except SyntaxError:
-        raise NotSupportedError(
-            context.word(node, "def"), f"the type comment {node.type_comment!r} is not of the form (types) -> type"
-        ) from None
-    place = ast.Constant(None, lineno=node.lineno, col_offset=node.col_offset, end_lineno=node.lineno,
-                         end_col_offset=node.col_offset + len("def"))  # fmt: skip
-    types = [_placed(context, each, place) for each in signature.argtypes]
-    returned = _placed(context, signature.returns, place)
-    if len(signature.argtypes) == 1 and ast.unparse(signature.argtypes[0]) == "...":
-        return params, returned
+        message = f"the type comment {text!r} is not of the form (types) -> type"
+        raise NotSupportedError(where, message) from None
+    context = _OnePlace(where.source, where)
+    return [build_expression(context, each) for each in signature.argtypes], build_expression(context, signature.returns)
+
+
+@dataclass(frozen=True)
+class _OnePlace(SourceContext):
+    """Gives all nodes one range."""
+
+    place: SourceRange = NO_SOURCE
+
+    def __init__(self, source: Source, place: SourceRange) -> None:
+        super().__init__(source)
+        object.__setattr__(self, "place", place)
+
+    def range(self, node: ast.AST) -> SourceRange:
+        return self.place
+
+    def word(self, node: ast.AST, word: str) -> SourceRange:
+        return self.place
+
+
+def merge_types(where: SourceRange, params: list[Param], types: list[Tree], is_method: bool) -> list[Param]:
+    """Parameters with other types; those of a comment `(...) -> type` keep their own. The first of a method may lack one."""
+    if len(types) == 1 and isinstance(types[0], Dots):
+        return params
     typed = params[1:] if is_method and len(types) == len(params) - 1 else params
     if len(types) != len(typed):
         raise NotSupportedError(
-            context.word(node, "def"),
-            f"the type comment gives {len(types)} parameter types, but {node.name} has {len(typed)} parameters",
+            where, f"the type comment gives {len(types)} parameter types, but the function has {len(typed)} parameters"
         )
-    for param, annotation in zip(typed, types, strict=True):
-        param.annotation = annotation
-    return params, returned
-
-
-def _placed(context: SourceContext, expression: ast.expr, place: ast.AST) -> Tree:
-    for inner in ast.walk(expression):
-        if isinstance(inner, ast.expr):
-            ast.copy_location(inner, place)
-    return build_expression(context, expression)
+    kept = params[: len(params) - len(typed)]
+    return [*kept, *(replace(param, annotation=each) for param, each in zip(typed, types, strict=True))]
 
 
 def get_jit_class_def(kind: type, self_name: str, skip: Iterable[str] = ()) -> ClassDef:
