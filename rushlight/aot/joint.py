@@ -8,7 +8,7 @@ outputs and the gradients of the primals. Stage: aot, before functionalization a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ from rushlight.autograd.node import Node as TapeNode
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.symbolic import SymInt
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.thread_state import state
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
@@ -31,6 +31,7 @@ from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import ProxyMode, innermost_user_line
 from rushlight.fx.symbolic_sizes import Geometry
+from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 from rushlight.utils.pytree import tree_flatten
 
@@ -71,22 +72,24 @@ class _WithoutHooks:
 
 
 def trace_joint(
-    module: GraphModule, inputs: Sequence[Tensor | int], attributes: dict[str, Tensor],
-    opened: Sequence[Geometry | SymInt | None] | None = None,
+    module: GraphModule | Callable, inputs: Sequence[Tensor | int], attributes: dict[str, Tensor],
+    opened: Sequence[Geometry | SymInt | None] | None = None, decompositions: Mapping[OpOverload, Callable] | None = None,
 ) -> Joint:  # fmt: skip
     """Trace `module` and its backward for `inputs`; `attributes`, by name, are the tensors that it holds: primals, too.
 
-    `opened` says, input by input, what is to be left open: symbolic sizes and strides, a SymInt in place of an int, or None.
+    `module` may be a Python function, which holds none. `opened` says, input by input, what is to be left open: symbolic sizes
+    and strides, a SymInt in place of an int, or None. `decompositions` are functions to trace in the place of operators.
     Untraceable for a program without a joint graph, with the reason; what the program itself raises goes through.
     """
-    return _JointTracer(module).trace(inputs, attributes, opened or [None] * len(inputs))
+    tracer = _JointTracer(module, decompositions or {})
+    return tracer.trace(inputs, attributes, opened or [None] * len(inputs))
 
 
 class _JointTracer:
-    def __init__(self, module: GraphModule):
+    def __init__(self, module: GraphModule | Callable, decompositions: Mapping[OpOverload, Callable]):
         self.source = module
         self.graph, self.fakes = Graph(), FakeTensorMode()
-        self.mode = ProxyMode(self.graph, self.fakes, {})
+        self.mode = ProxyMode(self.graph, self.fakes, {}, decompositions)
 
     def trace(
         self, inputs: Sequence[Tensor | int], attributes: dict[str, Tensor], opened: Sequence[Geometry | SymInt | None]
@@ -100,12 +103,12 @@ class _JointTracer:
             stack.enter_context(_WithoutHooks())
             stack.enter_context(self.fakes)
             stack.enter_context(self.mode)
-            outputs = _ForwardRunner(self.source, self.mode, held).run(*primals[: len(inputs)])
+            outputs = self._forward(held, primals[: len(inputs)])
         _check_primals(primals, flags)
         results = plan_results(tree_flatten(outputs)[0], primals)
         forward = [self.mode.argument(value) for value in results.computed]
         tangents = [position for position, value in enumerate(results.computed) if _is_differentiable(value)]
-        brought = [node.target for node in self.source.graph.nodes if isinstance(node.target, BringsBackward)]
+        brought = _brought_backwards(self.source)
         if len(tangents) > 1 and any(target.is_constant for target in brought):
             raise Untraceable("a backward gives what it does not calculate from gradients, and several results have gradients")
         gradients = self._backward(results, tangents, primals)
@@ -114,6 +117,14 @@ class _JointTracer:
         self.graph.output((*forward, *made))
         joint = GraphModule(self.mode.constants, self.graph, "joint_helper")
         return Joint(joint, results, differentiated, tangents, not brought)
+
+    def _forward(self, held: dict[str, Tensor], inputs: list[Tensor]) -> object:
+        """What the program returns, while its operators become nodes."""
+        if isinstance(self.source, GraphModule):
+            return _ForwardRunner(self.source, self.mode, held).run(*inputs)
+        result = self.source(*inputs)
+        _mark_history(self.mode)
+        return result
 
     def _primal(self, tensor: Tensor | int, opened: Geometry | SymInt | None, number: int) -> Tensor | SymInt | int:
         if not isinstance(tensor, Tensor):
@@ -155,6 +166,21 @@ class _JointTracer:
         with self.graph.inserting_after(last):
             self.mode.track(fake, self.graph.placeholder(f"tangents_{number}"))
         return fake
+
+
+def _brought_backwards(program: GraphModule | Callable) -> list[BringsBackward]:
+    """The functions of the program whose backward it wrote itself, as far as dynamo captured them."""
+    nodes = program.graph.nodes if isinstance(program, GraphModule) else ()
+    return [node.target for node in nodes if isinstance(node.target, BringsBackward)]
+
+
+def _mark_history(mode: ProxyMode) -> None:
+    """Have operators of the backward get the user's line of those that they come from."""
+    for impl, node in list(mode.nodes.items()):
+        history = wrap(impl).grad_fn
+        if history is not None and not isinstance(history, AccumulateGrad):
+            line = node.stack_trace or ""
+            history.register_prehook(lambda grads, line=line: setattr(mode, "user_line", line))
 
 
 def _laid_out(gradient: Tensor | None, primal: Tensor) -> Tensor | None:

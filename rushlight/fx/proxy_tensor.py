@@ -11,7 +11,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from types import FrameType
@@ -39,10 +39,14 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 class ProxyMode(DispatchMode):
     """Records operator calls into `graph`, and computes their results with the fake mode below it."""
 
-    def __init__(self, graph: Graph, fakes: FakeTensorMode, names: dict[TensorImpl, str]):
+    def __init__(
+        self, graph: Graph, fakes: FakeTensorMode, names: dict[TensorImpl, str],
+        decompositions: Mapping[OpOverload, Callable] | None = None,
+    ):  # fmt: skip
         self.graph = graph
         self.fakes = fakes
         self.names = names
+        self.decompositions = decompositions or {}
         self.nodes: dict[TensorImpl, Node] = {}
         self.constants: dict[str, Tensor] = {}
         self.symbols = SymbolNodes(graph, self._locate)
@@ -71,6 +75,11 @@ class ProxyMode(DispatchMode):
             return self._same_value(args[0])  # of an input it is another tensor, which does not require grad
         if op._schema.name == "lift_fresh":
             op = _CLONE  # a tensor literal is made anew by every call of the program
+        if op in self.decompositions:
+            with self:
+                result = self.decompositions[op](*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         node_args = _map(self.argument, args)
         node_kwargs = {name: _map(self.argument, value) for name, value in kwargs.items()}
         with ExcludeKeys(AUTOGRAD_BITS):
@@ -216,20 +225,24 @@ def capture(
     names: dict[TensorImpl, str] | None = None,
     class_name: str = "GraphModule",
     open_leaves: Sequence[Geometry | SymInt | None] | None = None,
+    decompositions: Mapping[OpOverload, Callable] | None = None,
+    input_names: Sequence[str] | None = None,
 ) -> Capture:
     """Record `function(*args, **kwargs)`: the tensors among the arguments' leaves become inputs, in order.
 
     `open_leaves` says, leaf by leaf, what is to be left open: symbolic sizes and strides for a tensor, a SymInt in place of
     an int, which becomes an input then, or None.
-    `names` gives the qualified names of tensors that may be met inside. Whatever Python decides while it runs is decided
-    once. DataDependentError when it asks for a value. A GraphModule is run node by node, so that the new nodes know the
-    user's lines that theirs come from.
+    `names` gives the qualified names of tensors that may be met inside, `input_names` those of the inputs, leaf by leaf, and
+    `decompositions` functions that are recorded in the place of operators, unless they return NotImplemented. Whatever Python
+    decides while it runs is decided once. DataDependentError when it asks for a value. A GraphModule is run node by node, so
+    that the new nodes know the user's lines that theirs come from.
     """
     leaves, spec = tree_flatten((args, kwargs or {}))
     graph, fakes = Graph(), FakeTensorMode()
-    mode = ProxyMode(graph, fakes, names or {})
-    given = zip(leaves, open_leaves or [None] * len(leaves), strict=True)
-    replaced = [_input(mode, leaf, opened, index) for index, (leaf, opened) in enumerate(given)]
+    mode = ProxyMode(graph, fakes, names or {}, decompositions)
+    called = input_names or [f"arg{index}_1" for index in range(len(leaves))]
+    given = zip(leaves, open_leaves or [None] * len(leaves), called, strict=True)
+    replaced = [_input(mode, leaf, opened, name) for leaf, opened, name in given]
     fake_args, fake_kwargs = tree_unflatten(replaced, spec)
     if isinstance(function, GraphModule):
         function = _ModuleRunner(function, mode).run
@@ -245,25 +258,29 @@ def capture(
     return Capture(GraphModule(constants, graph, class_name), output_spec, constants)
 
 
-def _input(mode: ProxyMode, leaf: object, opened: Geometry | SymInt | None, index: int) -> object:
+def _input(mode: ProxyMode, leaf: object, opened: Geometry | SymInt | None, name: str) -> object:
     """What the program gets for a leaf of its arguments."""
     if type(opened) is SymInt:
-        return mode.new_input(opened, None, f"arg{index}_1")
+        return mode.new_input(opened, None, name)
     if not isinstance(leaf, Tensor):
         return leaf
     fake = mode.fakes.from_tensor(leaf, opened)
-    return fake if fake._impl in mode.nodes else mode.new_input(leaf, opened, f"arg{index}_1")
+    return fake if fake._impl in mode.nodes else mode.new_input(leaf, opened, name)
 
 
 TRACING_MODES = ("real", "fake", "symbolic")
 
 
-def make_fx(function: Callable, tracing_mode: str = "fake") -> Callable[..., GraphModule]:
+def make_fx(
+    function: Callable, tracing_mode: str = "fake", decompositions: Mapping[OpOverload, Callable] | None = None,
+    names: Callable[[tuple, dict], list[str]] | None = None,
+) -> Callable[..., GraphModule]:  # fmt: skip
     """A function that, called like `function`, returns the GraphModule of aten operators that `function` runs there.
 
     The module takes the tensors among the arguments and returns what `function` returns. With `tracing_mode="symbolic"` their
     sizes are left open, and ints are inputs, too: the module then serves other sizes, as far as the guards of
-    `module.shape_env` admit. "real" and "fake" are one. ValueError for another mode.
+    `module.shape_env` admit. "real" and "fake" are one. `decompositions` are functions to record in the place of operators;
+    `names` gives, for the arguments, what their leaves are called. ValueError for another mode.
     """
     if tracing_mode not in TRACING_MODES:
         raise ValueError(f"Unexpected tracing type: {tracing_mode}, expected one of {', '.join(TRACING_MODES)}")
@@ -271,7 +288,10 @@ def make_fx(function: Callable, tracing_mode: str = "fake") -> Callable[..., Gra
     def traced(*args, **kwargs) -> GraphModule:
         environment = ShapeEnv(locate=lambda: user_frame(sys._getframe(1)))
         opened = _open_all(environment, tree_flatten((args, kwargs))[0]) if tracing_mode == "symbolic" else None
-        captured = capture(function, args, kwargs, open_leaves=opened)
+        called = None if names is None else names(args, kwargs)
+        captured = capture(
+            function, args, kwargs, open_leaves=opened, decompositions=decompositions, input_names=called
+        )
         captured.module.shape_env = environment
         output = captured.module.graph.output_node()
         output.args = (tree_unflatten(list(output.args[0]), captured.output_spec),)

@@ -1,0 +1,251 @@
+"""`aot_function`: a Python function's forward and backward graphs of aten operators, each compiled by a compiler of the user's.
+
+In: a function of tensors, and compilers `(GraphModule, example_inputs) -> callable`. Out: a function that traces its first call
+for inputs of each kind, has the graphs compiled, and runs what was compiled. Nothing is guarded but the inputs: what Python
+decides in that call is decided for good.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rushlight.aot import partition
+from rushlight.aot.errors import Untraceable
+from rushlight.aot.joint import trace_joint
+from rushlight.aot.partition import Partition
+from rushlight.aot.tangents import backward_of
+from rushlight.aot.training import CompiledTraining, RunnablePart, plan_run
+from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.compiler.passes import PIPELINE, check
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.dynamo.regions import disable
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.proxy_tensor import capture
+from rushlight.nn.modules.module import Module
+from rushlight.nn.utils.stateless import functional_call
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
+
+GraphCompiler = Callable[[GraphModule, list[Any]], Callable]
+
+
+class Compilers(NamedTuple):
+    """What a program's graphs are given to."""
+
+    forward: GraphCompiler
+    backward: GraphCompiler
+    inference: GraphCompiler
+    partition: Callable[..., tuple[GraphModule, GraphModule]]
+    decompositions: Mapping[OpOverload, Callable]
+
+
+# Partitions
+
+
+def default_partition(joint_module: GraphModule, _joint_inputs: object, *, num_fwd_outputs: int, **_: Any) -> tuple:
+    """The forward and the backward graph of a joint one: everything that the backward reads is kept."""
+    return _as_pair(joint_module, partition.default_partition)
+
+
+def min_cut_rematerialization_partition(
+    joint_module: GraphModule, _joint_inputs: object, compiler: str = "inductor", *, num_fwd_outputs: int, **_: Any
+) -> tuple:
+    """The same with the fewest bytes kept; the backward calculates the rest again."""
+    return _as_pair(joint_module, partition.min_cut_partition)
+
+
+def _as_pair(joint_module: GraphModule, divide: Callable) -> tuple[GraphModule, GraphModule]:
+    joint = joint_module.meta.get("joint")
+    if joint is None:
+        raise ValueError("only a joint graph that aot_function made can be partitioned")
+    made: Partition = divide(joint)
+    made.forward.meta["partition"] = made
+    return made.forward, made.backward
+
+
+# Boxed functions
+
+
+def make_boxed_func(f: Callable) -> Callable[[list], Any]:
+    """A function that takes the arguments of `f` as one list. Whoever calls it may be done with the list's tensors."""
+
+    def boxed(args: list) -> Any:
+        return f(*args)
+
+    boxed._boxed_call = True
+    return boxed
+
+
+def make_boxed_compiler(compiler: GraphCompiler) -> GraphCompiler:
+    """A compiler whose functions are boxed."""
+    return lambda module, example_inputs: make_boxed_func(compiler(module, example_inputs))
+
+
+def _unboxed(compiled: Callable) -> Callable:
+    return (lambda *values: compiled(list(values))) if getattr(compiled, "_boxed_call", False) else compiled
+
+
+def _compiled(compiler: GraphCompiler, module: GraphModule) -> Callable:
+    inputs = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
+    made = compiler(module, inputs)
+    if not callable(made):
+        raise TypeError(f"a compiler returns a callable, got {type(made).__name__}")
+    return _unboxed(made)
+
+
+# Functions
+
+
+class _Program(NamedTuple):
+    """A traced program: what runs on the flat tensors, and how its results are put together."""
+
+    run: Callable[..., Sequence]
+    spec: TreeSpec
+
+
+def aot_function(
+    fn: Callable, fw_compiler: GraphCompiler, bw_compiler: GraphCompiler | None = None,
+    partition_fn: Callable = default_partition, decompositions: Mapping[OpOverload, Callable] | None = None,
+    num_params_buffers: int = 0, keep_inference_input_mutations: bool = False,
+    inference_compiler: GraphCompiler | None = None, *, dynamic: bool = False, enable_log: bool = True,
+) -> Callable:  # fmt: skip
+    """`fn`, whose tensors are traced at the first call: through autograd into one joint graph where gradients are needed, which
+    `partition_fn` divides; `fw_compiler` and `bw_compiler` (by default the same) are given the parts.
+
+    Without gradients there is one graph, for `inference_compiler` (by default `fw_compiler`). A call with inputs of other sizes
+    or kinds is traced anew. A compiler gets a GraphModule of aten operators that writes to nothing but inputs, and fake inputs;
+    what it returns is called with tensors, or with a list of them if it has `_boxed_call`. `decompositions` are functions to
+    trace in the place of operators. The other arguments have no effect. RuntimeError where `fn` has no joint graph.
+    """
+    compilers = Compilers(
+        fw_compiler, bw_compiler or fw_compiler, inference_compiler or fw_compiler, partition_fn, decompositions or {}
+    )
+    programs: dict[tuple, _Program] = {}
+    lock = threading.Lock()
+
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = tree_flatten((args, kwargs))
+        key = (spec, state.grad_enabled, *map(_kind_of, leaves))
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        with lock:
+            program = programs.get(key)
+            if program is None:
+                program = programs[key] = _Tracer(fn, leaves, spec, compilers).program(tensors)
+        return tree_unflatten(list(program.run(*tensors)), program.spec)
+
+    return compiled
+
+
+def _kind_of(leaf: object) -> object:
+    if isinstance(leaf, Tensor):
+        return tuple(leaf.shape), leaf.stride(), leaf.dtype, leaf.device, leaf.requires_grad
+    return type(leaf), leaf
+
+
+class _Tracer:
+    """Traces a function for one kind of inputs."""
+
+    def __init__(self, function: Callable, leaves: list, spec: TreeSpec, compilers: Compilers) -> None:
+        self.function = function
+        self.leaves = leaves
+        self.spec = spec
+        self.compilers = compilers
+        self.result_spec: TreeSpec | None = None
+
+    def flat(self, *tensors: Tensor) -> tuple:
+        """The function of its tensors alone, with its results as one tuple."""
+        remaining = iter(tensors)
+        leaves = [next(remaining) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
+        args, kwargs = tree_unflatten(leaves, self.spec)
+        results, self.result_spec = tree_flatten(self.function(*args, **kwargs))
+        return tuple(results)
+
+    def program(self, tensors: list[Tensor]) -> _Program:
+        """What runs the function for such tensors."""
+        if state.grad_enabled and any(tensor.requires_grad for tensor in tensors):
+            try:
+                return _Program(self._training(tensors), self.result_spec)
+            except Untraceable as reason:
+                if "no output depends" not in str(reason):
+                    raise RuntimeError(f"aot_function: there is no joint graph, because {reason}") from reason
+        return _Program(self._inference(tensors), self.result_spec)
+
+    def _inference(self, tensors: list[Tensor]) -> Callable:
+        with set_grad_enabled(state.grad_enabled):
+            captured = capture(
+                self.flat, tuple(tensors), class_name="<lambda>", decompositions=self.compilers.decompositions
+            )
+        for graph_pass in PIPELINE:
+            graph_pass(captured.module)
+        return _compiled(self.compilers.inference, captured.module)
+
+    def _training(self, tensors: list[Tensor]) -> Callable:
+        joint = trace_joint(self.flat, tensors, {}, None, self.compilers.decompositions)
+        for graph_pass in PIPELINE:
+            graph_pass(joint.module)
+        if joint.module.meta.get("keep_eager"):
+            raise Untraceable(joint.module.meta["keep_eager"])
+        parts = self._partition(joint)
+        forward = _compiled(self.compilers.forward, parts.forward)
+        backward = _compiled(self.compilers.backward, parts.backward)
+        return CompiledTraining(
+            plan_run(joint, parts), forward, backward, disable(lambda arrived: self._part(parts, arrived)), disable(self.flat),
+            lambda reason: None,
+        )  # fmt: skip
+
+    def _partition(self, joint: Any) -> Partition:
+        joint.module.meta["joint"] = joint
+        given = [node.meta["val"] for node in joint.placeholders]
+        count = len(joint.primals)
+        forward, _ = self.compilers.partition(
+            joint.module, (given[:count], given[count:]), num_fwd_outputs=len(joint.results.computed)
+        )
+        parts = forward.meta.get("partition")
+        if parts is None:
+            raise ValueError("partition_fn must return what default_partition or min_cut_rematerialization_partition returned")
+        for module in (parts.forward, parts.backward):
+            check(module)
+        return parts
+
+    def _part(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
+        """The backward of some results alone."""
+        part = backward_of(parts, arrived)
+        check(part.module)
+        return RunnablePart(_compiled(self.compilers.backward, part.module), part.saved, part.gradients)
+
+
+# Modules
+
+
+class AOTModule(Module):
+    """A module whose calls run what `aot_function` made of it; its parameters are the original's."""
+
+    def __init__(self, module: Module, compiled: Callable) -> None:
+        super().__init__()
+        self.orig_module = module
+        object.__setattr__(self, "_compiled", compiled)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The original module's result."""
+        return self._compiled(_tensors_of(self.orig_module), *args, **kwargs)
+
+
+def _tensors_of(module: Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def aot_module(mod: Module, *args: Any, **kwargs: Any) -> Module:
+    """A module like `mod`, compiled by `aot_function` with these arguments. Parameters and buffers are the first inputs of its
+    graphs."""
+    return AOTModule(mod, aot_function(lambda tensors, *given, **named: functional_call(mod, tensors, given, named),
+                                       *args, **kwargs))  # fmt: skip
+
+
+def aot_module_simplified(mod: Module, args: Sequence, fw_compiler: GraphCompiler, *others: Any, **options: Any) -> Callable:
+    """What runs a captured graph's module on inputs like `args`, for backends of `torch.compile`: its forward and backward
+    graphs compiled as by `aot_function`."""
+    compiled = aot_module(mod, fw_compiler, *others, **options)
+    return lambda *inputs: compiled(*inputs)
