@@ -7,6 +7,8 @@ always done here, or never, which are kept and have no effect. Other names are e
 from __future__ import annotations
 
 import contextlib
+import copy
+import json
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -84,6 +86,23 @@ class ConfigModule(types.ModuleType):
         """Other values in a `with` block, or in the calls of a decorated function: `patch("name", 1)`, `patch(name=1)`,
         `patch({"name": 1})`."""
         return _changed(self, {changes: value} if isinstance(changes, str) else {**(changes or {}), **named})
+
+
+    def get_config_copy(self) -> dict[str, Any]:
+        """All settings with their values, those of sections as "cpp.threads"."""
+        return {name: copy.deepcopy(setting.read()) for name, setting in self._settings.items()}
+
+    to_dict = shallow_copy_dict = get_config_copy
+
+    def load_config(self, maybe_pickled_config: bytes | dict[str, Any]) -> None:
+        """Give settings the values that `save_config` or `get_config_copy` returned. AttributeError for names that are none."""
+        given = maybe_pickled_config
+        for name, value in (json.loads(given) if isinstance(given, bytes) else given).items():
+            setattr(self, name, value)
+
+    def save_config(self) -> bytes:
+        """All settings as bytes, which `load_config` reads."""
+        return json.dumps(self.get_config_copy()).encode()
 
 
 @contextlib.contextmanager
