@@ -1,8 +1,8 @@
 """Backends, by name: `(GraphModule, example_inputs) -> callable`.
 
 In: dynamo's GraphModule, a graph of library calls, and tensors like those that it will be called with. Out: a callable over
-such tensors that returns what the graph returns, a tuple. A user's backend may edit the module, `recompile()` it and return
-its `forward`. "aot_eager" and "inductor" go on to a graph of aten operators.
+such tensors that returns what the graph returns, a tuple. A user's backend is given parameters as inputs, too; it may edit the
+module, `recompile()` it and return its `forward`. "aot_eager" and "inductor" go on to a graph of aten operators.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 Backend = Callable[[GraphModule, list[Tensor]], Callable]
 
-interpreter, passes, verify = map(LazyModule, (
-    "rushlight.fx.interpreter", "rushlight.compiler.passes", "rushlight.compiler.verify",
+interpreter, lifted, passes, verify = map(LazyModule, (
+    "rushlight.fx.interpreter", "rushlight.compiler.lifted", "rushlight.compiler.passes", "rushlight.compiler.verify",
 ))  # fmt: skip
 
 
@@ -167,10 +167,10 @@ def make_backend(
         return lambda module, inputs: compile_to_aten(module, inputs, build, names, log, of_fusion, kept_plans(settings))
     if backend == "aot_eager":
         return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log, lambda: passes.PIPELINE)
-    chosen = backend if callable(backend) else _registered.get(backend, eager)
+    chosen = backend if callable(backend) else _registered.get(backend)
 
     def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
         log("graph", lambda: module.print_readable(print_output=False))
-        return chosen(module, inputs)
+        return eager(module, inputs) if chosen is None else lifted.run_lifted(chosen, module, inputs)
 
     return run_backend

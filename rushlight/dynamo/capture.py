@@ -22,6 +22,7 @@ from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Restart
 from rushlight.dynamo.graph_builder import Backend
 from rushlight.dynamo.guarded_code import Followed, GuardedCode, Unsupported
 from rushlight.dynamo.guards import storages_differ
+from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.instructions import Instruction, live_locals, parameter_names
 from rushlight.dynamo.native import END, NULL_TEXT, HandledText, Native, native
 from rushlight.dynamo.program import ProgramWriter, compile_function, line_mark
@@ -112,7 +113,7 @@ class _Capture:
         self.stop = stop
         self.name = name
         self.code = frame.f_code
-        self.session = Session(parameter_names(self.code), frame.f_globals, sizes)
+        self.session = Session(parameter_names(self.code), frame.f_globals, sizes, InputNames(frame))
         self.translator = self.session.active = Translator(self.session, self.code, frame.f_globals)
         self.writer = ProgramWriter(self.session.guards, frame.f_globals, self.session.effects)
         self.grad_before = state.grad_enabled

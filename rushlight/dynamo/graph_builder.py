@@ -32,7 +32,8 @@ _NOT_IN_NAMES = re.compile(r"\W+")
 class GraphBuilder:
     """Nodes, their fake values, and where the inputs come from. Calls become nodes of `graph`: the whole one, or one apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, name_of: Callable[[Source], str]) -> None:
+        self.name_of = name_of
         self.graph = self.whole = Graph()
         self.fakes = FakeTensorMode()
         self.symbols = SymbolNodes(self.graph)
@@ -46,12 +47,15 @@ class GraphBuilder:
         self._results = KnownResults()
         self._has_open_sizes = False
         self._input_names: set[str] = set()
+        self._last_placeholder: Node | None = None
+        self._named: set[Node] = set()  # after variables of the program
         self.calls = 0
         self.has_history = False  # whether an input is no leaf, which its fake is
 
     def input(self, tensor: Tensor, source: Source, geometry: Geometry | None = None) -> Node:
         """The placeholder of a tensor that the frame passes; `geometry` leaves sizes and strides of it open."""
         node = self._placeholder(source)
+        node.type = type(tensor)
         self.inputs.append((node, source, tensor))
         if geometry is not None:
             self._has_open_sizes = True
@@ -68,21 +72,33 @@ class GraphBuilder:
         self.symbols.bind(number, node)
 
     def _placeholder(self, source: Source) -> Node:
-        name = "L_" + _NOT_IN_NAMES.sub("_", source.label()).strip("_")
+        name = self._unused(self.name_of(source))
+        if self._last_placeholder is None:
+            place = self.whole.inserting_before()
+        else:
+            place = self.whole.inserting_after(self._last_placeholder)
+        with place:
+            self._last_placeholder = self.whole.placeholder(name)
+        return self._last_placeholder
+
+    def _unused(self, name: str) -> str:
         while name in self._input_names:
             name += "_"
         self._input_names.add(name)
-        return self.whole.placeholder(name)
+        return name
 
-    def attribute(self, tensor: Tensor, name: str) -> Node:
-        """The `get_attr` node of a tensor that belongs to the graph."""
+    def attribute(self, tensor: Tensor, name: str, source: Source | None = None) -> Node:
+        """The `get_attr` node of a tensor that belongs to the graph; `source` says how the program reaches it."""
         name = name.replace(".", "_").strip("_")
         if not name.isidentifier():
             name = _NOT_IN_NAMES.sub("_", name).strip("_")
         while name in self.attributes:
             name += "_"
         self.attributes[name] = tensor
-        return self._track(self.whole.create_node("get_attr", name, name=name), tensor)
+        node = self._track(self.whole.create_node("get_attr", name, name=name), tensor)
+        if source is not None:
+            node.meta["input_name"] = self._unused(self.name_of(source))
+        return node
 
     def _track(self, node: Node, tensor: Tensor) -> Node:
         fake = self.fakes.from_tensor(tensor)
@@ -104,6 +120,12 @@ class GraphBuilder:
             made.is_inference = (fake if real is None else real).is_inference()
             made.is_from_outside = real is not None
         return made
+
+    def name_after(self, node: Node, variable: str) -> None:
+        """Name a call after the first of the program's variables that its result is assigned to."""
+        if node.op.startswith("call_") and node not in self._named:
+            self._named.add(node)
+            node._rename(variable)
 
     def replace_value(self, value: TensorValue, by: TensorValue) -> None:
         """Let a tensor that the program made be what another node computes."""

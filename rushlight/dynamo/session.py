@@ -19,6 +19,7 @@ from rushlight.dynamo.dynamic import OpenSizes
 from rushlight.dynamo.effects import SideEffects
 from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
+from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.regions import is_compiled_wrapper
 from rushlight.dynamo.sources import Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.base import PendingValue, Value
@@ -58,8 +59,9 @@ _BY_LIKENESS = (TensorValue, SequenceValue, DictValue, SetValue, ObjectValue, Op
 class Session:
     """One capture of one frame."""
 
-    def __init__(self, parameters: tuple[str, ...], module_globals: dict, sizes: OpenSizes) -> None:
-        self.graph = GraphBuilder()
+    def __init__(self, parameters: tuple[str, ...], module_globals: dict, sizes: OpenSizes, names: InputNames) -> None:
+        self.names = names
+        self.graph = GraphBuilder(names.name)
         self.sizes = sizes
         self.guards = Guards(parameters)
         self.effects = SideEffects()

@@ -6,6 +6,7 @@ Out: an annotation and a comment.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any
 
@@ -19,6 +20,7 @@ _DTYPE_ABBREVIATIONS = {
 }  # fmt: skip
 
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)(?:, in (.+))?$')
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 NO_STACK_TRACE = "# No stacktrace found for following nodes"
 
 
@@ -55,11 +57,14 @@ def source_comment(node: Node) -> str:
 
 
 def innermost_frame(stack_trace: str | None) -> tuple[str, str, str | None, str] | None:
-    """The last frame of a formatted stack: path, line number, function (or None) and source line (or "")."""
-    lines = (stack_trace or "").splitlines()
+    """The last frame of a formatted stack outside of this package, or the last one if all are in it: path, line number,
+    function (or None) and source line (or "")."""
+    lines, last = (stack_trace or "").splitlines(), None
     for index in range(len(lines) - 1, -1, -1):
         match = _FRAME.match(lines[index])
         if match:
             code = lines[index + 1].strip() if index + 1 < len(lines) else ""
-            return match[1], match[2], match[3], code
-    return None
+            last = last or (match[1], match[2], match[3], code)
+            if not match[1].startswith(_PACKAGE):
+                return match[1], match[2], match[3], code
+    return last

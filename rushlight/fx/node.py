@@ -93,6 +93,11 @@ class Node:
         """The distinct nodes among the arguments, in order of first appearance."""
         return list(self._input_nodes)
 
+    def _rename(self, candidate: str) -> None:
+        """Have the node be called `candidate`, or like it if that name is taken. The name that it had is not given again."""
+        if candidate != self.name:
+            self.name = self.graph._namespace.create_name(candidate)
+
     @property
     def next(self) -> Node:
         """The following node in the graph's order; after the last one comes the list's root."""

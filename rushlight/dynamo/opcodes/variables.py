@@ -10,6 +10,7 @@ from rushlight.dynamo.opcodes.table import constant, opcode
 from rushlight.dynamo.values.base import NULL, PendingValue, Value, has_finalizer
 from rushlight.dynamo.values.constant import ConstantValue, is_constant_value, raised
 from rushlight.dynamo.values.function import CellValue
+from rushlight.dynamo.values.tensor import TensorValue
 
 if TYPE_CHECKING:
     from rushlight.dynamo.translator import Translator
@@ -113,6 +114,8 @@ def _store(tx: Translator, name: str) -> None:
         tx.locals.pop(name, None)
     else:
         tx.locals[name] = value
+        if isinstance(value, TensorValue):
+            tx.graph.name_after(value.graph_node, name)
 
 
 @opcode("STORE_FAST")

@@ -171,6 +171,7 @@ def _wrap_member(tx: Translator, owner: ModuleValue, own: Item, found: Any, sour
     held = tx.guards.member(owner.source, source, Item(own, name), found)
     if found is None:
         return NONE
+    tx.session.names.add_member(held, source)
     path = f"{owner.path}.{name}"
     if isinstance(found, Module):
         is_known = tx.session.known(found) is not None
@@ -178,7 +179,7 @@ def _wrap_member(tx: Translator, owner: ModuleValue, own: Item, found: Any, sour
         if not is_known and isinstance(made, ModuleValue):
             made.path = path
         return made
-    node = tx.graph.known(found) or tx.graph.attribute(found, path)
+    node = tx.graph.known(found) or tx.graph.attribute(found, path, source)
     return tx.tensor_value(node, held, type(found))
 
 

@@ -1,0 +1,67 @@
+"""Captured graphs as PyTorch hands them to backends of users: parameters and buffers are inputs, like all other tensors.
+
+In: dynamo's GraphModule, whose attributes are the tensors of modules. Out: one in which they are placeholders, named by the way
+to them (`L_self_modules_linear_parameters_weight_`). The project's own backends keep the attributes, which are constant there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+
+
+def lift_attributes(module: GraphModule) -> GraphModule:
+    """The same program with placeholders for all tensors that the user's code reaches.
+
+    They stand in the order in which calls use them, a call's parameters before its other inputs. Tensors without a name there,
+    such as literals, stay attributes. `meta["lifted"]` of a placeholder is the name of the attribute that it was.
+    """
+    graph, made = Graph(), {}
+    for node in _inputs_in_order(module.graph):
+        made[node] = copy = graph.placeholder(node.meta.get("input_name", node.target))
+        copy.meta = dict(node.meta)
+        if node.op == "get_attr":
+            copy.meta["lifted"] = node.target
+            copy.type = type(getattr(module, node.target))
+        else:
+            copy.type = node.type
+    output = graph.graph_copy(module.graph, made)
+    graph.output(output)
+    lifted = GraphModule(module, graph)
+    lifted.meta = dict(module.meta)
+    return lifted
+
+
+def run_lifted(backend: Callable, module: GraphModule, inputs: list[Any]) -> Callable:
+    """What a backend makes of the lifted module, as a callable over the inputs of the module itself."""
+    lifted = lift_attributes(module)
+    positions = {node.target: index for index, node in enumerate(module.graph.find_nodes(op="placeholder"))}
+    order = [
+        getattr(module, node.meta["lifted"]) if "lifted" in node.meta else positions[node.target]
+        for node in lifted.graph.find_nodes(op="placeholder")
+    ]  # fmt: skip
+    made = backend(lifted, _arranged(order, inputs))
+    if not callable(made) or all(type(place) is int for place in order) and order == sorted(order):
+        return made
+    return lambda *given: made(*_arranged(order, given))
+
+
+def _arranged(order: list[Any], given: Any) -> list[Any]:
+    """The inputs in another order, between tensors that are always the same."""
+    return [given[place] if type(place) is int else place for place in order]
+
+
+def _inputs_in_order(graph: Graph) -> Iterator[Node]:
+    """The inputs and named attributes by the calls that use them."""
+    seen: set[Node] = set()
+    for user in graph.nodes:
+        used = [node for node in user.all_input_nodes if node.op == "placeholder" or "input_name" in node.meta]
+        for node in sorted(used, key=lambda node: node.op == "placeholder"):
+            if node not in seen:
+                seen.add(node)
+                yield node
+    yield from (node for node in graph.find_nodes(op="placeholder") if node not in seen)
