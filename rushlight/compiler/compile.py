@@ -17,13 +17,16 @@ from typing import Any
 from rushlight.compiler.backends import Backend, check_backend, kept_captures, make_backend, name_of_backend
 from rushlight.compiler.kept_captures import KeptCaptures
 from rushlight.compiler.logs import StageLog
+from rushlight.compiler.published import publish
 from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.dynamo.errors import BackendCompilerFailed
 from rushlight.dynamo.frames import FrameCallback, Log
+from rushlight.dynamo.guarded_code import GuardedCode
 from rushlight.dynamo.regions import CALL_MODEL, is_compiled_wrapper, optimize
 from rushlight.fx.graph_module import GraphModule
+from rushlight.inductor import observed
 from rushlight.nn.modules.module import Module
 
 # Settings of torch's whose work is always done here, or never.
@@ -47,6 +50,7 @@ class CompileCallback(FrameCallback):
         self._settings = settings
         self._chosen_settings = chosen
         self.name = getattr(model, "__qualname__", type(model).__name__)
+        self._first_graph = 0
         self._module = weakref.ref(owner) if isinstance(owner, Module) else lambda: None
 
     @property
@@ -61,6 +65,7 @@ class CompileCallback(FrameCallback):
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
         """The backend, which raises BackendCompilerFailed for its errors, and the log of one capture."""
         log = self._log(code)
+        self._first_graph = observed.next_number()
 
         def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
             try:
@@ -74,6 +79,11 @@ class CompileCallback(FrameCallback):
             return made
 
         return run_backend, log
+
+    def finished(self, frame: Any, found: GuardedCode) -> None:
+        """Publish the graph among the globals of the program."""
+        if found.graph_name is not None:
+            publish(frame, found, observed.made_since(self._first_graph))
 
     def kept(self, frame: Any) -> KeptCaptures | None:
         """The captures in the cache folder."""

@@ -119,10 +119,10 @@ class _Observer(FrameCallback):
         self.explanation.graphs.append(module)
         return module.forward
 
-    def finished(self, code: types.CodeType, found: GuardedCode) -> None:
+    def finished(self, frame: Any, found: GuardedCode) -> None:
         """Adds a frame's guards, text, time, and why it broke."""
         seen = self.explanation
-        seen.compile_times.append((code.co_qualname, time.perf_counter() - self._began))
+        seen.compile_times.append((frame.f_code.co_qualname, time.perf_counter() - self._began))
         seen.out_guards += found.guards.guards
         seen.sources.append(found.source)
         if found.break_reason is not None:

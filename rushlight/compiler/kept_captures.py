@@ -67,7 +67,7 @@ class KeptCaptures:
     def keep(self, history: History, found: GuardedCode) -> None:
         """Keep a capture, if its graph has a plan that was kept and it holds in other processes."""
         plan = None if found.graph is None else found.graph.meta.get("kept_plan")
-        if plan is None or type(found.globals["__graph"]) is not GraphLaunch:
+        if plan is None or type(found.globals[found.graph_name]) is not GraphLaunch:
             return
         try:
             kept = keeping.describe(self.frame.f_code, found, history)

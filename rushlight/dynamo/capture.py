@@ -20,7 +20,7 @@ from rushlight.dynamo import process_facts
 from rushlight.dynamo.dynamic import ConstraintViolationError, OpenSizes, SymbolicFailure, all_fixed
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Restart
 from rushlight.dynamo.graph_builder import Backend
-from rushlight.dynamo.guarded_code import Followed, GuardedCode, Unsupported
+from rushlight.dynamo.guarded_code import Followed, GuardedCode, Unsupported, new_graph_name
 from rushlight.dynamo.guards import storages_differ
 from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.instructions import Instruction, live_locals, parameter_names
@@ -301,7 +301,7 @@ class _Capture:
         return [f"__{symbol.name} = {places[symbol]}" for symbol in sorted(self.writer.symbols.union(*made))]
 
     def _build(self, reason: GraphBreak | None) -> GuardedCode:
-        graph, first, module = self.session.graph, [], None
+        graph, first, module, graph_name = self.session.graph, [], None, None
         graph_state = state.grad_enabled
         for mode in reversed(self.session.open_modes):
             mode.leave(self.translator)
@@ -312,11 +312,12 @@ class _Capture:
             counters["stats"]["unique_graphs"] += 1
             counters["stats"]["calls_captured"] += graph.calls
             compiled = self.backend(module, [tensor for _, _, tensor in graph.inputs])
-            self.session.guards.names["__graph"] = _outside_of_capture(compiled)
+            graph_name = new_graph_name()
+            self.session.guards.names[graph_name] = _outside_of_capture(compiled)
             self._check_overlap()
             inputs = ", ".join(source.expression() for _, source, _ in graph.inputs)
             self._close_sizes()
-            first = [f"{'__results = ' if outputs else ''}__graph({inputs})"]
+            first = [f"{'__results = ' if outputs else ''}{graph_name}({inputs})"]
             state.grad_enabled = graph_state
         else:
             self._close_sizes()
@@ -332,7 +333,7 @@ class _Capture:
         check = self.session.guards.build()
         followed = self._followed(reason)
         self.session.guards.finish()
-        return GuardedCode(code, names, check, self.session.guards, text, module, reason, followed)
+        return GuardedCode(code, names, check, self.session.guards, text, module, reason, followed, graph_name)
 
     def _followed(self, reason: GraphBreak | None) -> Followed | None:
         """What the capture went by, if it is of the whole frame, leaves no sizes open and holds in other processes, too."""

@@ -101,8 +101,8 @@ class FrameCallback:
         """The backend for one capture, and where its stages are logged."""
         return self.backend, _no_log
 
-    def finished(self, code: types.CodeType, found: GuardedCode) -> None:
-        """Called with what was captured."""
+    def finished(self, frame: Any, found: GuardedCode) -> None:
+        """Called with what was captured of a frame."""
 
     def kept(self, frame: Any) -> KeptCaptures | None:
         """Where captures of a frame are kept for other processes. Asked before a first capture."""
@@ -183,7 +183,7 @@ class FrameCallback:
             counters["frames"]["ok"] += 1
             found.followed = None
             found.guards.when_an_object_dies(functools.partial(_remove, weakref.ref(code), weakref.ref(found)))
-            self.finished(code, found)
+            self.finished(frame, found)
             log("guards", found.guards.text)
             log("bytecode", found.text)
             if found.break_reason is not None:

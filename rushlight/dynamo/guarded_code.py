@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dis
+import itertools
+import re
 import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,13 +27,30 @@ class Followed(NamedTuple):
     codes: tuple[tuple[types.CodeType, types.FunctionType | None], ...]
 
 
+_numbers = itertools.count(1)
+_NAME = re.compile(r"__compiled_fn_\d+")
+
+
+def new_graph_name() -> str:
+    """The name of a graph in the code that calls it, which no other graph of this process has."""
+    return f"__compiled_fn_{next(_numbers)}"
+
+
+def renamed(code: types.CodeType, source: str) -> tuple[types.CodeType, str, str]:
+    """Code of another process with its text, where the graph is called by a name of this process, and that name."""
+    name = new_graph_name()
+    names = tuple(name if _NAME.fullmatch(each) else each for each in code.co_names)
+    return code.replace(co_names=names), _NAME.sub(name, source), name
+
+
 class GuardedCode:
-    """What runs in a frame's place, and when. `source` is the text of `code`."""
+    """What runs in a frame's place, and when. `source` is the text of `code`, in which the graph, if there is one, is called
+    `graph_name`."""
 
     def __init__(
         self, code: types.CodeType, globals: dict[str, Any], check_fn: Callable[..., bool], guards: Assumed | None = None,
         source: str = "", graph: GraphModule | None = None, break_reason: GraphBreak | None = None,
-        followed: Followed | None = None,
+        followed: Followed | None = None, graph_name: str | None = None,
     ) -> None:  # fmt: skip
         self.code = code
         self.globals = globals
@@ -41,6 +60,7 @@ class GuardedCode:
         self.graph = graph
         self.break_reason = break_reason
         self.followed = followed
+        self.graph_name = graph_name
 
     def text(self) -> str:
         """The source, and, as comments, the bytecode that it became."""

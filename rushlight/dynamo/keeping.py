@@ -59,7 +59,7 @@ class _Describer:
         self.prints = Fingerprints()
         self.storages: dict[Any, int] = {}
         _, self.slots, self.nodes, self.relations, self.rest, self.sizes = found.followed.tree
-        self.given = {name: value for name, value in found.guards.names.items() if name != "__graph"}
+        self.given = {name: value for name, value in found.guards.names.items() if name != found.graph_name}
         self.name_of = {id(value): name for name, value in self.given.items()}
         self.objects = {name: _object(value) for name, value in self.given.items()}
 

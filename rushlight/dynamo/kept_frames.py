@@ -26,7 +26,7 @@ from rushlight.core.dtype import from_name
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.assumed import Assumed
 from rushlight.dynamo.fingerprints import Fingerprints, name_of
-from rushlight.dynamo.guarded_code import GuardedCode
+from rushlight.dynamo.guarded_code import GuardedCode, renamed
 from rushlight.dynamo.sources import ATTRIBUTE, CELL, HELD, ITEM, KEY_AT, MEMBER, OWN, TYPE, VALUE
 from rushlight.dynamo.stability import look_up
 from rushlight.nn.modules.module import Module
@@ -79,7 +79,8 @@ class Found(NamedTuple):
 
     def guarded(self, graph: Any, run: Callable) -> GuardedCode:
         """The whole, with what runs its graph."""
-        return GuardedCode(self.code, {**self.globals, "__graph": run}, self.check, self.guards, self.source, graph)
+        code, source, name = renamed(self.code, self.source)
+        return GuardedCode(code, {**self.globals, name: run}, self.check, self.guards, source, graph, graph_name=name)
 
 
 class _Stated(NamedTuple):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import rushlight._C as _C
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.storage import StorageImpl, aligned, allocate
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from rushlight.inductor.codegen.program import Program
     from rushlight.inductor.graph import LoweredGraph
     from rushlight.inductor.profiling import Recorder
+
+
+pieces = LazyModule("rushlight.inductor.pieces")
 
 
 class ConstantChanged(RuntimeError):
@@ -65,6 +69,7 @@ class CompiledGraph:
         self.library = library
         self.reference = reference
         self.details = details
+        self.number = -1  # `enlist` gives it one
         self.constants = [constants[given.target] for given in plan.constants]
         self.by_name = {given.name: tensor for given, tensor in zip(plan.constants, self.constants, strict=True)}
         self.expected = [(given.size, given.stride, given.dtype) for given in plan.inputs]
@@ -76,6 +81,11 @@ class CompiledGraph:
         self._launch: _C.GraphLaunch | None = None
         self._recorder: Recorder | None = None
         enlist(self)
+
+    @property
+    def source_code(self) -> str:
+        """A Python program that runs this graph alone, with the C++ that it was compiled from."""
+        return pieces.text_of("module", *self.details())
 
     def divert(self, recorder: Recorder | None) -> None:
         """Have a recorder measure all calls, or none."""

@@ -6,6 +6,7 @@ its calls to the observer. Stage: inductor, calling.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from typing import TYPE_CHECKING
@@ -14,17 +15,30 @@ if TYPE_CHECKING:
     from rushlight.inductor.compiled import CompiledGraph
     from rushlight.inductor.profiling import Recorder
 
+_numbers = itertools.count()
 _graphs: weakref.WeakSet[CompiledGraph] = weakref.WeakSet()
 _lock = threading.RLock()  # what a collection ends meanwhile may make graphs
 _observer: Recorder | None = None
 
 
 def enlist(graph: CompiledGraph) -> None:
-    """Let observers know of a graph."""
+    """Let observers know of a graph, which is given the next number."""
     with _lock:
+        graph.number = next(_numbers)
         _graphs.add(graph)
         if _observer is not None:
             graph.divert(_observer)
+
+
+def next_number() -> int:
+    """A number that graphs made from now on are above of."""
+    return next(_numbers)
+
+
+def made_since(number: int) -> list[CompiledGraph]:
+    """The graphs above a number that are alive, in order."""
+    with _lock:
+        return sorted((graph for graph in _graphs if graph.number > number), key=lambda graph: graph.number)
 
 
 def observe(observer: Recorder) -> bool:

@@ -14,7 +14,7 @@ from rushlight.dynamo.frames import debug_cache_entries
 def launch_of(compiled):
     """What the compiled function's code calls."""
     (entry,) = debug_cache_entries(compiled)
-    return entry.guarded_code.globals["__graph"]
+    return entry.guarded_code.globals[entry.guarded_code.graph_name]
 
 
 class Dropping(torch.nn.Module):

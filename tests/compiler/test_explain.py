@@ -58,8 +58,8 @@ def test_cache_entries_of_a_function():
     latest, first = _debug_get_cache_entry_list(compiled)
     values = (globals(), None)
     assert latest.check_fn(x, 2, *values) and not latest.check_fn(x, 1, *values) and first.check_fn(x, 1, *values)
-    assert "__graph(x)" in latest.guarded_code.source and "k == 2" in latest.guarded_code.guards.text()
-    assert "__graph" in dis.Bytecode(latest.code).dis()
+    assert f"{latest.guarded_code.graph_name}(x)" in latest.guarded_code.source and "k == 2" in latest.guarded_code.guards.text()
+    assert latest.guarded_code.graph_name in dis.Bytecode(latest.code).dis()
 
 
 def test_cache_entries_of_a_module_and_of_other_things():

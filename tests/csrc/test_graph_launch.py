@@ -25,7 +25,7 @@ def two():
     compiled = torch.compile(function, fullgraph=True)
     compiled(torch.ones(2, 3), torch.ones(2, 3))
     (entry,) = debug_cache_entries(compiled)
-    yield entry.guarded_code.globals["__graph"]
+    yield entry.guarded_code.globals[entry.guarded_code.graph_name]
     del compiled
 
 
@@ -419,7 +419,7 @@ def test_what_is_long():
         compiled = torch.compile(function, fullgraph=True)
         compiled(*inputs)
         (entry,) = debug_cache_entries(compiled)
-        return work_of(entry.guarded_code.globals["__graph"].general.details()[1])
+        return work_of(entry.guarded_code.globals[entry.guarded_code.graph_name].general.details()[1])
 
     assert work(lambda x: x.sin() + 1, torch.ones(100)) <= LONG_WORK
     assert work(lambda x: x.sin() + 1, torch.ones(100_000)) > LONG_WORK

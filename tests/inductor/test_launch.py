@@ -353,7 +353,7 @@ def test_seeds_are_drawn_natively():
     x = torch.ones(64)
     compiled(x)
     (entry,) = debug_cache_entries(compiled)
-    launch = entry.guarded_code.globals["__graph"]
+    launch = entry.guarded_code.globals[entry.guarded_code.graph_name]
     assert type(launch) is GraphLaunch
     torch.manual_seed(3)
     first, second = compiled(x), compiled(x)
