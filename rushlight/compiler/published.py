@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rushlight.dynamo.guarded_code import GuardedCode
-from rushlight.dynamo.regions import CALL_MODEL
+from rushlight.dynamo.regions import only_calls_model
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.nn.modules.module import Module
 
@@ -78,7 +78,7 @@ def _around(inner: Callable, name: str) -> Callable:
 
 def _function_of(frame: Any) -> types.FunctionType:
     """The function, or that of the model which it only calls."""
-    if frame.f_code.co_name != CALL_MODEL:
+    if not only_calls_model(frame.f_code):
         return frame.f_func
     model = frame.closure[0].cell_contents
     function = inspect.unwrap(type(model).forward if isinstance(model, Module) else getattr(model, "__func__", model))

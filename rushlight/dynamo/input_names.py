@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.dynamo.regions import CALL_MODEL
+from rushlight.dynamo.regions import only_calls_model
 from rushlight.dynamo.sources import CLOSURE, GLOBALS, Content, FreeVariable, Global, Item, Local, Source
 from rushlight.nn.modules.module import Module
 
@@ -24,7 +24,7 @@ class InputNames:
 
     def __init__(self, frame: Any) -> None:
         self._free = frame.f_code.co_freevars
-        self._called = _Called(frame.closure[0].cell_contents) if frame.f_code.co_name == CALL_MODEL else None
+        self._called = _Called(frame.closure[0].cell_contents) if only_calls_model(frame.f_code) else None
         self._members: dict[str, Source] = {}
 
     def add_member(self, held: Source, place: Source) -> None:

@@ -54,6 +54,14 @@ def followable(model: Callable) -> Callable:
     return call_model
 
 
+_CALL_MODEL = next(code for code in followable.__code__.co_consts if isinstance(code, types.CodeType))
+
+
+def only_calls_model(code: types.CodeType) -> bool:
+    """Whether this is the code of a function that `followable` made, whose closure is the model."""
+    return code is _CALL_MODEL
+
+
 def optimize(callback: Callable) -> Callable[[Callable], Callable]:
     """A decorator that has `callback` asked about the function's frames and those below them."""
 

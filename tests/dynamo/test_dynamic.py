@@ -364,7 +364,7 @@ def test_expanded_and_sliced_inputs():
 def test_int_arguments_stay_open_once_they_changed():
     counts, graphs = agree(lambda x, n: (x * n).repeat(n, 1), *[(torch.ones(2), n) for n in (2, 3, 4, 7)])
     assert counts == [1, 2, 2, 2]
-    assert 'L_n: "Sym(s0)"' in graphs[1].print_readable(print_output=False)
+    assert 'L_n_: "Sym(s0)"' in graphs[1].print_readable(print_output=False)
 
 
 def test_ints_zero_and_one_and_negative():
@@ -500,7 +500,7 @@ def test_an_open_float_is_an_input():
     for rate in FACTORS:
         assert torch.equal(compiled(torch.ones(2), rate), torch.ones(2) * (1 - rate))
     assert len(graphs) == 2
-    assert 'L_1_rate: "f32[]"' in graphs[1].print_readable(print_output=False)
+    assert 'L_1_rate_: "f32[]"' in graphs[1].print_readable(print_output=False)
     assert compiled(torch.ones(2), 3).tolist() == [-2.0, -2.0] and len(graphs) == 3
 
 
@@ -592,7 +592,7 @@ def test_mark_dynamic_opens_a_size_at_once():
     torch._dynamo.mark_dynamic(x, 0)
     for rows in (x, torch.ones(5, 4), torch.ones(9, 4)):
         assert same(compiled(rows), rows * 2 + rows.shape[0])
-    assert len(graphs) == 1 and 'L_x: "f32[s0, 4]"' in graphs[0].print_readable(print_output=False)
+    assert len(graphs) == 1 and 'L_x_: "f32[s0, 4]"' in graphs[0].print_readable(print_output=False)
 
 
 def test_mark_dynamic_with_limits():
@@ -760,7 +760,7 @@ def test_each_compiled_function_has_a_history_of_its_own():
     for _ in range(3):
         compiled, graphs = counting(program)
         compiled(torch.ones(4))
-        assert 'L_x: "f32[4]"' in graphs[0].print_readable(print_output=False)
+        assert 'L_x_: "f32[4]"' in graphs[0].print_readable(print_output=False)
 
 
 class Repeating(nn.Module):
