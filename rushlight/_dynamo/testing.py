@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rushlight.compiler.backends import Backend, make_backend
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.settings import configured, from_environment
+from rushlight.core.dtype import bool_, float32
+from rushlight.core.dtype import dtype as Dtype
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
+from rushlight.ops.packet import namespaces
+
+aten = namespaces.namespace("aten")
+
+
+def rand_strided(
+    size: Sequence[int], stride: Sequence[int], dtype: Dtype = float32, device: str = "cpu", extra_size: int = 0
+) -> Tensor:
+    """Random values that lie in memory so, with `extra_size` elements behind them: normal ones, or integers below 16."""
+    length = 1 + sum((number - 1) * step for number, step in zip(size, stride, strict=True)) if all(size) else 0
+    if dtype.is_floating_point or dtype.is_complex:
+        memory = aten.randn.default([length + extra_size], dtype=dtype, device=device)
+    else:
+        memory = aten.randint.default(2 if dtype is bool_ else 16, [length + extra_size], dtype=dtype, device=device)
+    return memory.as_strided(size, stride)
 
 
 class CompileCounter:

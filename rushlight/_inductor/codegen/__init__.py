@@ -1,0 +1,1 @@
+"""`torch._inductor.codegen`: what generated programs name of the code generator."""
