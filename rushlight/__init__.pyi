@@ -142,7 +142,9 @@ from rushlight.ops import return_types as return_types
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
 from rushlight import _dynamo as _dynamo
 from rushlight import _functorch as _functorch
+from rushlight import _guards as _guards
 from rushlight import _inductor as _inductor
+from rushlight import _jit_internal as _jit_internal
 from rushlight import _logging as _logging
 from rushlight import aot as aot
 from rushlight import backends as backends

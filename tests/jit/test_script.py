@@ -99,11 +99,11 @@ def test_a_graph_prints_as_torch_prints_it():
         "graph(%a.1 : Tensor,",
         "      %b.1 : Tensor):",
         "  %prim::Constant : int = prim::Constant[value=1]()",
-        "  %c : Tensor = aten::add(%a.1, %b.1, %prim::Constant)",
-        "  %d : Tensor = aten::mul(%c, %c)",
-        "  %aten::mul : Tensor = aten::mul(%d, %c)",
+        "  %c.1 : Tensor = aten::add(%a.1, %b.1, %prim::Constant)",
+        "  %d.1 : Tensor = aten::mul(%c.1, %c.1)",
+        "  %aten::mul : Tensor = aten::mul(%d.1, %c.1)",
         "  %aten::tanh : Tensor = aten::tanh(%aten::mul)",
-        "  %aten::add : Tensor = aten::add(%d, %aten::tanh, %prim::Constant)",
+        "  %aten::add : Tensor = aten::add(%d.1, %aten::tanh, %prim::Constant)",
         "  return (%aten::add)",
     ]
 

@@ -77,7 +77,10 @@ class Environment:
     def load(self, name: str, kind: Type, where: SourceRange) -> Value:
         """The current value of a variable."""
         with self.graph.source(where):
-            return self.graph.insert("prim::Load").set("name", name).output.set_type(kind)
+            value = self.graph.insert("prim::Load").set("name", name).output.set_type(kind)
+        if is_meaningful(name):
+            value.take_name(name)
+        return value
 
     def type_of(self, name: str) -> Type | None:
         """The type of a variable."""
@@ -97,8 +100,8 @@ class Environment:
                 where,
                 f"Variable '{name}' previously had type {outer} but is now being assigned to a value of type {simple.type}",
             )
-        if not simple.has_debug_name and simple.node.kind != "prim::Param" and is_meaningful(name):
-            simple.debug_name = name
+        if not simple.has_debug_name and is_meaningful(name):
+            simple.take_name(name)
         with self.graph.source(where):
             self.graph.insert("prim::Store", [simple], 0).set("name", name).set("type", kind)
         self.sugared.pop(name, None)

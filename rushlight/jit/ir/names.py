@@ -38,6 +38,12 @@ class ValueNames:
         self._taken[name] = value
         return name
 
+    def yield_name(self, name: str) -> None:
+        """Have the value of this name, if there is one, be called `name.N`."""
+        owner = self._taken.get(name)
+        if owner is not None:
+            owner.debug_name = name
+
     def release(self, value: Value) -> None:
         """The value has no name any more."""
         if value._name is not None and self._taken.get(value._name) is value:

@@ -53,6 +53,11 @@ class Value:
     def debug_name(self, name: str) -> None:
         self._name = self.node.graph.names.claim(self, name)
 
+    def take_name(self, name: str) -> None:
+        """Be called `name`; a value that was called so gets the next free `name.N`."""
+        self.node.graph.names.yield_name(name)
+        self.debug_name = name
+
     def set_type(self, kind: Type) -> Value:
         """Change its type; returns itself."""
         self.type = kind
