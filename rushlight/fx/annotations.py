@@ -20,7 +20,7 @@ _DTYPE_ABBREVIATIONS = {
 }  # fmt: skip
 
 _FRAME = re.compile(r'^\s*File "(.+)", line (\d+)(?:, in (.+))?$')
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 NO_STACK_TRACE = "# No stacktrace found for following nodes"
 
 
@@ -65,6 +65,6 @@ def innermost_frame(stack_trace: str | None) -> tuple[str, str, str | None, str]
         if match:
             code = lines[index + 1].strip() if index + 1 < len(lines) else ""
             last = last or (match[1], match[2], match[3], code)
-            if not match[1].startswith(_PACKAGE):
+            if not match[1].startswith(PACKAGE_FOLDER):
                 return match[1], match[2], match[3], code
     return last

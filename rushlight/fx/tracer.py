@@ -29,6 +29,7 @@ from rushlight.core.layout import layout, memory_format
 from rushlight.core.naming import own_module
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
+from rushlight.fx.annotations import PACKAGE_FOLDER
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -336,11 +337,7 @@ def _return_annotation(function: Callable) -> Any:
 
 def _user_stack() -> str:
     """The frames outside this package, as a traceback prints them."""
-    frames = [
-        frame
-        for frame in traceback.extract_stack()
-        if not any(part in frame.filename for part in (f"/{_PACKAGE}/fx/", f"/{_PACKAGE}/nn/modules/module"))
-    ]
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(PACKAGE_FOLDER)]
     return "".join(traceback.format_list(frames[-3:]))
 
 

@@ -4,13 +4,12 @@ Order of the data: `frontend/` (source to tree views), `emit/` (trees to typed S
 (graphs to instructions to results). `module_types.py` and `classes.py` say what modules and classes are.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from rushlight.core.lazy_module import lazy_names
 
 _HOMES = {
+    "rushlight.jit.annotations": (),  # no `from __future__ import annotations` here, which would take its name
     "rushlight.jit.classes": ("interface",),
     "rushlight.jit.decorators": ("export", "ignore", "unused"),
     "rushlight.jit.errors": ("ScriptWarning",),
@@ -18,6 +17,7 @@ _HOMES = {
         "enable_onednn_fusion", "fuser", "onednn_fusion_enabled", "optimized_execution", "set_fusion_strategy",
     ),
     "rushlight.jit.exported_operators": ("export_opnames",),
+    "rushlight.jit.frontend": (),
     "rushlight.jit.freezing": ("freeze", "optimize_for_inference", "run_frozen_optimizations"),
     "rushlight.jit.language": ("Attribute", "_unwrap_optional", "annotate", "fork", "is_scripting", "wait"),
     "rushlight.jit.module": ("RecursiveScriptModule", "ScriptModule", "script_method"),
