@@ -49,7 +49,18 @@ class Both(torch.nn.Module):
 
 
 both = torch.jit.script(Both())
-around = torch.jit.trace(lambda xs: both(xs) + 1, three)  # trace over script: the control flow inside is kept
+
+
+class Around(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.both = both
+
+    def forward(self, xs):
+        return self.both(xs) + 1
+
+
+around = torch.jit.trace(Around(), three)  # trace over script: the control flow inside is kept
 print("trace over script is right for another length:", torch.allclose(around(five), both(five) + 1))
 print(scripted.code)  # to see whether the method is what one had in mind
 

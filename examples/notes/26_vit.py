@@ -1,6 +1,7 @@
 """Note 5, "Speedup Your Module with TorchDynamo": a ViT, compiled. Weights and image are random: nothing is downloaded.
 
-With the package `transformers` the model is its ViTModel, as in the note; without it, that of examples/vit.py.
+With the package `transformers` the model is its ViTModel, as in the note, where its `torch` is this one; otherwise that of
+examples/vit.py.
 """
 
 import sys
@@ -11,6 +12,8 @@ import torch
 
 torch.manual_seed(0)
 try:
+    if sys.modules.get("torch") is not torch:
+        raise ImportError("transformers would import another torch")
     from transformers import ViTConfig, ViTModel
 
     model = ViTModel(ViTConfig(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128,

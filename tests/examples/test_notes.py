@@ -54,7 +54,7 @@ PRINTED = {
     "17_script_function": [r"^ScriptFunction \| The input times a factor.", r"__torch__\S*scaled\(Tensor x, float factor=2.\) -> Tensor", r"tensor\(\[3., 3.\]\)"],
     "18_resolution_callback": [r"\A2\n\Z"],
     "19_script_method": [r"tensor\(\[12., 12.\]\)", r'prim::CallMethod\[name="f"\]\(%self, %x.1\)', r"\(variable\n            \(ident ScriptModule\)\)"],
-    "20_build_def": [r"\(variable \(ident Holder\)\)", r"\(ident factor\)\n        \(option \(variable \(ident float\)\)\)", r"\(aug_assign\n", r"tensor\(\[3., 3.\]\)"],
+    "20_build_def": [r"\(variable \(ident Holder\)\)", r"\(ident factor\)\n        \(option\n          \(variable \(ident float\)\)\)", r"\(aug_assign\n", r"tensor\(\[3., 3.\]\)"],
     "21_trace_and_script": [
         r"scripted is right for another length: True", r"traced fails for another length: ", r"trace over script is right for another length: True",
         r"loaded is the same: True",
