@@ -140,9 +140,10 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_dynamo", "_functorch", "_inductor", "_logging", "aot", "backends", "compiler", "cpu", "cuda", "distributions", "fft",
-    "func", "fx", "inductor", "jit", "library", "linalg", "masked", "multiprocessing", "nn", "optim", "overrides",
-    "serialization", "signal", "special", "testing", "utils", "version",
+    "_dynamo", "_functorch", "_inductor", "_logging", "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed",
+    "distributions", "fft", "func", "futures", "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia",
+    "multiprocessing", "nn", "optim", "overrides", "profiler", "serialization", "signal", "special", "testing", "torch_version",
+    "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
@@ -155,6 +156,7 @@ _FUNCTIONS = {
          "_check_type", "_check_value", "_check_with", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
          "sym_sqrt", "sym_sum"), "rushlight.sizes",
     ),
+    **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "rushlight.core.errors"),
     "compile": "rushlight.compiler",
     "vmap": "rushlight.func",
     **dict.fromkeys(
