@@ -140,7 +140,7 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_dynamo", "_functorch", "_inductor", "_logging", "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed",
+    "_custom_ops", "_dynamo", "_functorch", "_inductor", "_logging", "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed",
     "distributions", "fft", "func", "futures", "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia",
     "multiprocessing", "nn", "optim", "overrides", "profiler", "serialization", "signal", "special", "testing", "torch_version",
     "utils", "version", "xpu",
@@ -182,12 +182,19 @@ __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.st
 
 def _find_binding(name: str):
     """What programs know from `torch._C` beside the types that are there: switches and parts of the jit."""
+    if name in _C_NAMES:
+        return getattr(_import_module("rushlight.c_names"), name)
     if not name.startswith(("_jit_", "_get_graph_", "_set_graph_", "_debug_", "_last_")) and name not in _JIT_TYPES:
         raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")
     return getattr(_import_module("rushlight.jit.bindings"), name)
 
 
 _C.__getattr__ = _find_binding
+_C_NAMES = (
+    "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value", "_ExcludeDispatchKeyGuard",
+    "_are_functorch_transforms_active", "_cuda_isInBadFork", "_functorch", "_get_accelerator", "_get_privateuse1_backend_name",
+    "_get_tracing_state", "_log_api_usage_once", "_nn",
+)  # fmt: skip
 _JIT_TYPES = ("CompilationUnit", "Graph", "ScriptFunction", "parse_ir")
 
 
