@@ -140,9 +140,9 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_dynamo", "_functorch", "_inductor", "_logging", "aot", "backends", "compiler", "cpu", "cuda", "distributions", "fft",
-    "func", "fx", "inductor", "jit", "library", "linalg", "masked", "multiprocessing", "nn", "optim", "overrides",
-    "serialization", "signal", "special", "testing", "utils", "version",
+    "_dynamo", "_functorch", "_inductor", "_logging", "accelerator", "aot", "backends", "compiler", "cpu", "cuda",
+    "distributions", "fft", "func", "fx", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing",
+    "nn", "optim", "overrides", "serialization", "signal", "special", "testing", "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(

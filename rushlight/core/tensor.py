@@ -221,6 +221,10 @@ class Tensor(_C.TensorBase):
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
+        if self._impl.device.type == "meta" and not self._impl.fake:
+            raise TypeError(
+                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+            )
         return self._impl.array[...]
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -233,12 +237,16 @@ class Tensor(_C.TensorBase):
 
     def tolist(self) -> list | int | float | bool | complex:
         """The elements as nested lists of Python numbers; a number for a 0-dim tensor."""
+        if self._impl.device.type == "meta" and not self._impl.fake:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         return self._impl.array.tolist()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def __dlpack__(self, **kwargs):
+        if self._impl.device.type == "meta":
+            raise BufferError("Cannot pack tensors on meta")
         return self.numpy().__dlpack__(**kwargs)
 
     def __len__(self) -> int:

@@ -94,7 +94,7 @@ def _target_of(argument: object) -> dict:
         return {"dtype": argument.dtype, "device": argument.device}
     if isinstance(argument, dtype | type):
         return {"dtype": argument}
-    if isinstance(argument, str | device):
+    if isinstance(argument, str | device | int):
         return {"device": argument}
     if isinstance(argument, memory_format):
         return {"memory_format": argument}
