@@ -1,4 +1,4 @@
-"""`torch.xpu` on a library without Intel GPUs: questions have their answer; what needs one raises as in torch's build for CPUs."""
+"""`torch.xpu` on a library without Intel GPUs: questions have their answer; what needs one raises as in torch."""
 
 from __future__ import annotations
 

@@ -157,8 +157,8 @@ def device_for_operator(value: device | str | int, operator: str) -> device:
         if where.type in ("mkldnn", "opengl", "opencl", "ideep"):
             raise RuntimeError(f"{where.type} is a device type of the past, which has no operators")
         raise NotImplementedError(
-            f"Could not run '{operator}' with arguments from the '{_BACKENDS.get(where.type, where.type.upper())}' backend. This "
-            f"could be because the operator doesn't exist for this backend: tensors are made on {' and '.join(_PRESENT)}."
+            f"Could not run '{operator}' with arguments from the '{_BACKENDS.get(where.type, where.type.upper())}' backend. "
+            f"The operator does not exist for this backend: tensors are made on {' and '.join(_PRESENT)}."
         )
     return where
 

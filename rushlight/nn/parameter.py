@@ -14,8 +14,8 @@ from rushlight.core.dtype import get_default_dtype
 from rushlight.core.overrides import disabled_torch_function
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
-from rushlight.core.thread_state import state
 from rushlight.core.tensor_impl import AutogradMeta
+from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")

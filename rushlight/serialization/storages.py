@@ -118,7 +118,8 @@ def _require_local(location: str) -> None:
         raise CheckpointError(f"The HPU device module is not registered. {hint}")
     if name == "mps":
         raise CheckpointError(f"torch.UntypedStorage(): Storage device not recognized: {name}. {hint}")
-    raise CheckpointError(f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {place}). {hint}")
+    known = f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {place})"
+    raise CheckpointError(f"{known}. {hint}")
 
 
 def swap_bytes(storage: UntypedStorage, element_type: dtype | None, order: str) -> None:

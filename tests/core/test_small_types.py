@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 
-import pytest
-
 import rushlight as rl
 from rushlight.core.dispatch_key import DispatchKey, DispatchKeySet
 

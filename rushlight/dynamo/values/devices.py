@@ -6,6 +6,7 @@ from typing import Any
 
 from rushlight.core.device import device
 from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import ConstantValue
 
 
 def names_other_device(target: Any, args: list[Value], kwargs: dict[str, Value]) -> bool:
@@ -17,7 +18,7 @@ def names_other_device(target: Any, args: list[Value], kwargs: dict[str, Value])
 
 
 def _is_other(value: Value, kinds: tuple[type, ...]) -> bool:
-    if not value.is_constant():
+    # Looking at any other constant would fix a size that the capture leaves open.
+    if not isinstance(value, ConstantValue) or value.python_type() not in kinds:
         return False
-    found = value.constant()
-    return isinstance(found, kinds) and str(found).partition(":")[0] != "cpu"
+    return str(value.constant()).partition(":")[0] != "cpu"

@@ -129,8 +129,8 @@ def local_scalar_dense(self):
     if not self._impl.fake:
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     raise RuntimeError(
-        "Tensor.item() cannot be called on fake tensors: the value is not known. Under compile, a value that steers Python code "
-        "cannot be captured."
+        "Tensor.item() cannot be called on fake tensors: the value is not known. Under compile, a value that steers Python "
+        "code cannot be captured."
     )
 
 
