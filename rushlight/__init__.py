@@ -20,6 +20,7 @@ from rushlight.autograd import (
     set_grad_enabled,
 )
 from rushlight.core.device import device
+from rushlight.core import dtype as _dtypes
 from rushlight.core.dtype import (
     bfloat16,
     can_cast,
@@ -100,6 +101,8 @@ from rushlight.ops.functional_linalg import (
 )
 from rushlight.random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
+globals().update({kind.name: kind for kind in (*_dtypes.STORED_TYPES, *_dtypes.BITS_TYPES)})
+chalf = _dtypes.complex32
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128

@@ -22,6 +22,7 @@ class DispatchKey(IntEnum):
     Anomaly = 11
     Batched = 12
     VmapMode = 13
+    Narrow = 14
     # Aliases: kernels registered to these serve several run-time keys.
     CompositeExplicitAutograd = 20
     CompositeImplicitAutograd = 21

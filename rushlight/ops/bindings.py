@@ -64,8 +64,8 @@ _BACKWARD_FUNCTIONS = frozenset({"native_dropout_backward"})
 # Functions that make tensors on the default device.
 _ON_DEFAULT_DEVICE = frozenset(
     "arange bartlett_window blackman_window empty empty_permuted empty_quantized empty_strided eye fft_fftfreq fft_rfftfreq "
-    "full hamming_window hann_window kaiser_window linspace logspace ones rand randint randn randperm scalar_tensor tril_indices "
-    "triu_indices zeros".split()
+    "full hamming_window hann_window kaiser_window linspace logspace ones rand randint randn randperm scalar_tensor "
+    "tril_indices triu_indices zeros".split()
 )
 # Public functions that carry a second name.
 _ALIASES = {"_segment_reduce": "segment_reduce"}

@@ -118,11 +118,15 @@ def tensor(
     if pin_memory:
         raise RuntimeError(NO_PINNED_MEMORY)
     array = _array_of(data)
+    if array.dtype.kind == "O" and all(isinstance(value, int) for value in array.flat):
+        raise OverflowError("int too big to convert")
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
     kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
     if kind.category == QUANTIZED:
         raise RuntimeError(f"a tensor of dtype {kind} is made of a float32 tensor, by quantize_per_tensor or _per_channel")
+    if kind.is_integral and not isinstance(data, Tensor | np.ndarray | np.generic):
+        _check_range(array, kind)
     made = wrap(empty_impl(array.shape, kind))
     made._impl.array[...] = convert(array, kind.numpy)
     made = aten.lift_fresh.default(made)
@@ -130,6 +134,16 @@ def tensor(
     if device is not None and present_device(device).type != "cpu":
         made = aten.to.dtype_layout(made, device=device)
     return made.requires_grad_() if requires_grad else made
+
+
+def _check_range(array: np.ndarray, kind: dtype) -> None:
+    """RuntimeError for integers that the dtype does not hold; unsigned ones take negative numbers of their magnitude, too."""
+    if array.dtype.kind not in "iu" or not array.size or kind.numpy.kind == "b" or array.dtype == kind.numpy:
+        return
+    limits = np.iinfo(kind.numpy)
+    lowest = -limits.max if kind.numpy.kind == "u" else limits.min
+    if int(array.max()) > limits.max or int(array.min()) < lowest:
+        raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
 def as_tensor(data: object, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:

@@ -37,8 +37,8 @@ def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
             wanted["memory_format"] = order
         if tensor.is_meta and where is not None and where.type != "meta":
             raise NotImplementedError(
-                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
-                "when moving module from meta to a different device."
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                "torch.nn.Module.to() when moving module from meta to a different device."
             )
         return tensor.to(**wanted) if wanted else tensor
 
