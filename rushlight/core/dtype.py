@@ -26,7 +26,7 @@ class dtype:
         self.category = category
         self.is_floating_point = category == FLOATING
         self.is_complex = category == COMPLEX
-        self.is_signed = self.numpy.kind not in "ub" and name != "float8_e8m0fnu" or category in (QUANTIZED, COMPLEX)
+        self.is_signed = self.numpy.kind not in "ub" and name != "float8_e8m0fnu" or name == "float4_e2m1fn_x2"
         small = self.is_floating_point and self.itemsize <= 2
         self.compute = np.dtype(np.float32) if small else self.numpy
 

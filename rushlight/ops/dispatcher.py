@@ -133,8 +133,8 @@ class OpOverload(_C.OperatorBase):
             kernel = self._kernel_for(key)
             if kernel is not None and kernel is not FALLTHROUGH:
                 found = kernel.bind(self, below)
-                mixed = key is DispatchKey.Meta and below >> DispatchKey.CPU & 1 and self._opname not in _ACROSS_DEVICES
-                return _on_one_device(found) if mixed else found
+                mixed = key is DispatchKey.Meta and below >> DispatchKey.CPU & 1 and self.namespace == "aten"
+                return _on_one_device(found) if mixed and self._opname not in _ACROSS_DEVICES else found
             remaining = below
         return self._missing(key_set)
 

@@ -14,7 +14,6 @@ from rushlight.core.dtype import (
     FLOAT8_TYPES,
     complex32,
     float8_e4m3fn,
-    float8_e5m2,
     float8_e8m0fnu,
 )
 from rushlight.ops.cpu.quiet import quietly
@@ -28,15 +27,7 @@ def _to_float32(array: np.ndarray) -> np.ndarray:
 def _to_e4m3fn(array: np.ndarray) -> np.ndarray:
     """What is too large, infinity included, becomes the largest number."""
     numbers = _to_float32(array)
-    return np.asarray(np.clip(numbers, -448, 448)).astype(float8_e4m3fn.numpy)
-
-
-def _to_e5m2(array: np.ndarray) -> np.ndarray:
-    """NaN has all its bits set."""
-    numbers = _to_float32(array)
-    made = quietly(numbers.astype, float8_e5m2.numpy)
-    np.copyto(made.view(np.uint8), made.view(np.uint8) | 0x7F, where=np.isnan(numbers))
-    return made
+    return quietly(np.asarray(np.clip(numbers, -448, 448)).astype, float8_e4m3fn.numpy)
 
 
 def _to_e8m0fnu(array: np.ndarray) -> np.ndarray:
@@ -74,6 +65,6 @@ FROM_NARROW: dict[np.dtype, Callable[[np.ndarray], np.ndarray]] = {
 }  # fmt: skip
 TO_NARROW: dict[np.dtype, Callable[[np.ndarray], np.ndarray]] = {
     **{kind.numpy: _to_float8(kind.numpy) for kind in FLOAT8_TYPES},
-    float8_e4m3fn.numpy: _to_e4m3fn, float8_e5m2.numpy: _to_e5m2, float8_e8m0fnu.numpy: _to_e8m0fnu,
+    float8_e4m3fn.numpy: _to_e4m3fn, float8_e8m0fnu.numpy: _to_e8m0fnu,
     complex32.numpy: _to_complex32,
 }  # fmt: skip
