@@ -20,6 +20,7 @@ from rushlight.autograd import (
     set_grad_enabled,
 )
 from rushlight.core.device import device
+from rushlight.core import dtype as _dtypes
 from rushlight.core.dtype import (
     bfloat16,
     can_cast,
@@ -100,6 +101,8 @@ from rushlight.ops.functional_linalg import (
 )
 from rushlight.random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
+globals().update({kind.name: kind for kind in (*_dtypes.STORED_TYPES, *_dtypes.BITS_TYPES)})
+chalf = _dtypes.complex32
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
@@ -140,10 +143,10 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_custom_ops", "_dynamo", "_functorch", "_inductor", "_logging", "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed",
-    "distributions", "fft", "func", "futures", "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia",
-    "multiprocessing", "nn", "optim", "overrides", "profiler", "serialization", "signal", "special", "testing", "torch_version",
-    "utils", "version", "xpu",
+    "_custom_ops", "_dynamo", "_functorch", "_inductor", "_logging", "accelerator", "aot", "backends", "compiler", "cpu", "cuda",
+    "distributed", "distributions", "fft", "func", "futures", "fx", "hub", "inductor", "jit", "library", "linalg", "masked",
+    "mps", "mtia", "multiprocessing", "nn", "optim", "overrides", "profiler", "serialization", "signal", "special", "testing",
+    "torch_version", "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(

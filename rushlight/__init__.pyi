@@ -144,6 +144,7 @@ from rushlight import _dynamo as _dynamo
 from rushlight import _functorch as _functorch
 from rushlight import _inductor as _inductor
 from rushlight import _logging as _logging
+from rushlight import accelerator as accelerator
 from rushlight import aot as aot
 from rushlight import backends as backends
 from rushlight import compiler as compiler
@@ -158,6 +159,8 @@ from rushlight import jit as jit
 from rushlight import library as library
 from rushlight import linalg as linalg
 from rushlight import masked as masked
+from rushlight import mps as mps
+from rushlight import mtia as mtia
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
 from rushlight import optim as optim
@@ -168,6 +171,7 @@ from rushlight import special as special
 from rushlight import testing as testing
 from rushlight import utils as utils
 from rushlight import version as version
+from rushlight import xpu as xpu
 from rushlight.legacy import BFloat16Tensor as BFloat16Tensor
 from rushlight.legacy import BoolTensor as BoolTensor
 from rushlight.legacy import ByteTensor as ByteTensor

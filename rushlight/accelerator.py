@@ -58,7 +58,8 @@ def memory_allocated(device_index: object = None, /) -> int:
     raise RuntimeError(_NONE)
 
 
-max_memory_allocated = memory_reserved = max_memory_reserved = memory_allocated
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_stats = memory_allocated
+get_memory_info = reset_peak_memory_stats = reset_accumulated_memory_stats = set_stream = memory_allocated
 
 
 class device_index:  # noqa: N801  (torch's name)

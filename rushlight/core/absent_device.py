@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight.core.absent import absent_class
-
 
 def raising(name: str, error: type[Exception], message: str) -> Callable:
     """A function that needs the device."""
@@ -60,20 +58,30 @@ class NoStream:
         return None
 
 
+def _needing_class(module: str, name: str, error: type[Exception], message: str) -> type:
+    """A class that can be named and tested for; making an object needs the device."""
+
+    def refuse(cls: type, *args: object, **kwargs: object) -> None:
+        raise error(message)
+
+    text = f"Needs the device: {error.__name__}, as there is none."
+    return type(name, (), {"__new__": refuse, "__module__": module, "__doc__": text})
+
+
 def device_names(kind: str, message: str, error: type[Exception] = AssertionError) -> dict[str, object]:
     """The names that modules of all kinds of devices have, for `torch.<kind>`."""
     needing = (
         "init", "current_device", "set_device", "synchronize", "current_stream", "default_stream", "set_stream", "seed", "seed_all",
         "initial_seed", "get_rng_state", "set_rng_state", "set_rng_state_all", "get_device_name", "get_device_capability",
         "get_device_properties", "mem_get_info", "utilization", "temperature", "power_draw", "clock_rate", "memory_usage",
-        "can_device_access_peer", "set_per_process_memory_fraction",
+        "can_device_access_peer", "ipc_collect", "set_per_process_memory_fraction",
     )  # fmt: skip
     counts = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "device_count")
     names: dict[str, object] = {name: raising(name, error, message) for name in needing}
     names.update({name: answering(name, 0, "0, as there is no device.") for name in counts})
     for name in ("is_available", "is_initialized", "is_bf16_supported", "is_tf32_supported", "is_current_stream_capturing"):
         names[name] = answering(name, False, "False, as there is no device.")
-    for name in ("manual_seed", "manual_seed_all", "empty_cache", "ipc_collect"):
+    for name in ("manual_seed", "manual_seed_all", "empty_cache"):
         names[name] = answering(name, None, "There is no device whose state this would change, as in torch.")
     for name in ("reset_peak_memory_stats", "reset_accumulated_memory_stats"):
         names[name] = raising(name, error, message)
@@ -83,7 +91,6 @@ def device_names(kind: str, message: str, error: type[Exception] = AssertionErro
         names[name] = answering(name, {}, "An empty dict, as there is no device.")
     names["device"] = names["device_of"] = type("device", (NoDevice,), {"message": message, "__doc__": NoDevice.__doc__})
     names["StreamContext"] = names["stream"] = NoStream
-    hint = "there is no such device"
-    names.update({name: absent_class(f"torch.{kind}.{name}", hint) for name in ("Event", "Stream")})
+    names.update({name: _needing_class(f"torch.{kind}", name, error, message) for name in ("Event", "Stream")})
     names["default_generators"] = ()
     return names

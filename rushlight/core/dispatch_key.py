@@ -22,6 +22,7 @@ class DispatchKey(IntEnum):
     Anomaly = 11
     Batched = 12
     VmapMode = 13
+    Narrow = 14
     # PyTorch's names by device for what is one functionality here.
     AutogradCPU = 8
     AutogradCUDA = 8

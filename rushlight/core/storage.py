@@ -10,7 +10,7 @@ import numpy as np
 
 import rushlight._C as _C
 from rushlight._C import StorageImpl
-from rushlight.core.device import CPU, META, device
+from rushlight.core.device import CPU, META, as_device, device, present_device
 from rushlight.core.dtype import dtype
 
 # StorageImpl(buffer, nbytes, where, data_ptr=None) is the memory itself, a C struct (`csrc/storage_impl.c`). `buffer` is a
@@ -60,6 +60,13 @@ def borrow(array: np.ndarray) -> StorageImpl:
     return StorageImpl(flat, flat.nbytes, CPU)
 
 
+def _device_of_storage(value: device | str | int | None) -> device:
+    where = as_device(value)
+    if where.type in ("mps", "vulkan"):
+        raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {where.type}")
+    return present_device(where)
+
+
 class UntypedStorage:
     """A handle to a StorageImpl, as `Tensor.untyped_storage()` returns it. Sizes are in bytes."""
 
@@ -68,10 +75,8 @@ class UntypedStorage:
     def __init__(self, size: int | StorageImpl = 0, *, device: device | str | None = None):
         if isinstance(size, StorageImpl):
             self._impl = size
-        elif device is not None and str(device) == "meta":
-            self._impl = without_data(size)
         else:
-            self._impl = allocate(size)
+            self._impl = without_data(size) if _device_of_storage(device).type == "meta" else allocate(size)
 
     @staticmethod
     def from_buffer(data: object, copy: bool = True) -> UntypedStorage:

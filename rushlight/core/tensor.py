@@ -10,7 +10,17 @@ import numpy as np
 
 import rushlight._C as _C
 from rushlight.core.device import CPU, device
-from rushlight.core.dtype import dtype, from_numpy_dtype, get_default_dtype
+from rushlight.core.dtype import (
+    BITS,
+    NARROW_TYPES,
+    complex32,
+    complex64,
+    dtype,
+    float4_e2m1fn_x2,
+    float32,
+    from_numpy_dtype,
+    get_default_dtype,
+)
 from rushlight.core.layout import (
     CHANNELS_LAST_RANKS,
     contiguous_format,
@@ -221,6 +231,12 @@ class Tensor(_C.TensorBase):
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
+        if self._impl.device.type == "meta" and not self._impl.fake:
+            raise TypeError(
+                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+            )
+        if self._impl.dtype.category == BITS or self._impl.dtype in (complex32, float4_e2m1fn_x2):
+            raise TypeError(f"Got unsupported ScalarType {self._impl.dtype.scalar_name}")
         return self._impl.array[...]
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -233,12 +249,18 @@ class Tensor(_C.TensorBase):
 
     def tolist(self) -> list | int | float | bool | complex:
         """The elements as nested lists of Python numbers; a number for a 0-dim tensor."""
+        if self._impl.device.type == "meta" and not self._impl.fake:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if self._impl.dtype in NARROW_TYPES:
+            return self.to(complex64 if self._impl.dtype.is_complex else float32).tolist()
         return self._impl.array.tolist()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def __dlpack__(self, **kwargs):
+        if self._impl.device.type == "meta":
+            raise BufferError("Cannot pack tensors on meta")
         return self.numpy().__dlpack__(**kwargs)
 
     def __len__(self) -> int:
@@ -258,7 +280,8 @@ class Tensor(_C.TensorBase):
             return f"{prefix}FakeTensor(..., size={impl.sizes}, dtype={impl.dtype})"
         if impl.storage.buffer is None:
             return prefix + format_meta(impl.sizes, impl.dtype, **facts)
-        return prefix + format_tensor(impl.array, impl.dtype, **facts)
+        array = impl.array if impl.dtype is not complex32 else self.detach().to(complex64)._impl.array
+        return prefix + format_tensor(array, impl.dtype, **facts)
 
     def __format__(self, spec: str) -> str:
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
@@ -402,6 +425,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
 
 def from_dlpack(source: object) -> Tensor:
     """A tensor that shares the memory of any object with `__dlpack__`."""
+    if isinstance(source, Tensor):
+        return source.detach()
     return from_numpy(np.from_dlpack(source))
 
 

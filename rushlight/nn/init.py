@@ -209,7 +209,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     """Rows or columns, whichever are fewer, orthonormal times `gain` (Saxe et al. 2013); trailing dimensions as one."""
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     rows = tensor.shape[0]
     drawn = tensor.new_empty([rows, tensor.numel() // rows]).normal_(0, 1, generator=generator).double().numpy()

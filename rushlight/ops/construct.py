@@ -7,7 +7,7 @@ from functools import reduce
 
 import numpy as np
 
-from rushlight.core.device import as_device, device
+from rushlight.core.device import device, present_device
 from rushlight.core.dtype import (
     QUANTIZED,
     bool_,
@@ -22,10 +22,14 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array, wrap
 from rushlight.core.tensor_impl import empty_impl
+from rushlight.core.thread_state import state
 from rushlight.ops.cpu.common import convert
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
+NO_PINNED_MEMORY = (
+    "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
+)
 # Python's number types, given as a dtype.
 PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
 
@@ -111,22 +115,40 @@ def tensor(
     The dtype is that of the data (floats take the default dtype) unless given. ValueError for ragged sequences, TypeError
     for anything that is not a number.
     """
+    if pin_memory:
+        raise RuntimeError(NO_PINNED_MEMORY)
     array = _array_of(data)
+    if array.dtype.kind == "O" and all(isinstance(value, int) for value in array.flat):
+        raise OverflowError("int too big to convert")
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
     kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
     if kind.category == QUANTIZED:
         raise RuntimeError(f"a tensor of dtype {kind} is made of a float32 tensor, by quantize_per_tensor or _per_channel")
+    if kind.is_integral and not isinstance(data, Tensor | np.ndarray | np.generic):
+        _check_range(array, kind)
     made = wrap(empty_impl(array.shape, kind))
     made._impl.array[...] = convert(array, kind.numpy)
     made = aten.lift_fresh.default(made)
-    if device is not None and as_device(device) != made.device:
-        made = made.to(device)
+    device = state.default_device if device is None else device
+    if device is not None and present_device(device).type != "cpu":
+        made = aten.to.dtype_layout(made, device=device)
     return made.requires_grad_() if requires_grad else made
+
+
+def _check_range(array: np.ndarray, kind: dtype) -> None:
+    """RuntimeError for integers that the dtype does not hold; unsigned ones take negative numbers of their magnitude, too."""
+    if array.dtype.kind not in "iu" or not array.size or kind.numpy.kind == "b" or array.dtype == kind.numpy:
+        return
+    limits = np.iinfo(kind.numpy)
+    lowest = -limits.max if kind.numpy.kind == "u" else limits.min
+    if int(array.max()) > limits.max or int(array.min()) < lowest:
+        raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
 def as_tensor(data: object, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
     """`data` as a tensor, sharing memory with arrays and tensors where no conversion is needed."""
+    device = state.default_device if device is None else device
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
     if isinstance(data, np.ndarray) and data.flags.writeable:

@@ -304,8 +304,20 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         return self._apply(lambda tensor: aten.empty_like.default(tensor, device=device), recurse)
 
     def cuda(self, device: Any = None) -> Module:
-        """AssertionError: there are no CUDA devices."""
-        raise AssertionError("Rushlight is not compiled with CUDA enabled: modules stay on the CPU")
+        """Move to a GPU: AssertionError where there are parameters or buffers, as there is none."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def xpu(self, device: Any = None) -> Module:
+        """Move to an Intel GPU: AssertionError where there are parameters or buffers, as there is none."""
+        return self._apply(lambda tensor: tensor.xpu(device))
+
+    def mtia(self, device: Any = None) -> Module:
+        """Move to an MTIA accelerator: AssertionError where there are parameters or buffers, as there is none."""
+        return self._apply(lambda tensor: tensor.mtia(device))
+
+    def ipu(self, device: Any = None) -> Module:
+        """Move to an IPU: RuntimeError where there are parameters or buffers, as there is none."""
+        return self._apply(lambda tensor: tensor.ipu(device))
 
     def share_memory(self) -> Module:
         """Nothing: memory is not shared between processes."""
