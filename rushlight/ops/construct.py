@@ -45,6 +45,8 @@ def _array_of(data: object) -> np.ndarray:
         return np.array(_plain(data))
     if isinstance(data, bool | int | float | complex):
         return np.array(data)
+    if hasattr(data, "__array__"):
+        return np.asarray(data)
     raise TypeError(f"new(): invalid data type '{type(data).__name__}'; expected a number, a sequence of numbers or an array")
 
 
