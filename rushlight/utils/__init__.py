@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 # They build on modules, which themselves need the helpers here: imported when first used.
-_LATER = ("checkpoint", "cpp_extension", "data")
+_LATER = ("checkpoint", "cpp_extension", "data", "dlpack")
 
 
 def __getattr__(name: str):
