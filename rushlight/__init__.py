@@ -19,8 +19,8 @@ from rushlight.autograd import (
     no_grad,
     set_grad_enabled,
 )
-from rushlight.core.device import device
 from rushlight.core import dtype as _dtypes
+from rushlight.core.device import device
 from rushlight.core.dtype import (
     bfloat16,
     can_cast,
@@ -62,8 +62,9 @@ from rushlight.core.lazy_module import fetch as _fetch
 from rushlight.core.parallel import get_num_threads, set_num_threads
 from rushlight.core.providers import set_provider as _set_provider
 from rushlight.core.size import Size
-from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, from_dlpack, from_numpy
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.bindings import functions as _functions
 from rushlight.ops.bindings import install_methods as _install_methods
 from rushlight.ops.bindings import is_function as _is_function
@@ -143,16 +144,16 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_custom_ops", "_dynamo", "_functorch", "_inductor", "_logging", "accelerator", "aot", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "fft", "func", "futures", "fx", "hub", "inductor", "jit", "library", "linalg", "masked",
-    "mps", "mtia", "multiprocessing", "nn", "optim", "overrides", "profiler", "serialization", "signal", "special", "testing",
-    "torch_version", "utils", "version", "xpu",
+    "_custom_ops", "_dynamo", "_functorch", "_inductor", "_logging", "_utils", "accelerator", "aot", "backends", "compiler",
+    "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures", "fx", "hub", "inductor", "jit", "library", "linalg",
+    "masked", "mps", "mtia", "multiprocessing", "nn", "optim", "overrides", "profiler", "serialization", "signal", "special",
+    "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
          "LongTensor", "ShortTensor", "as_strided_", "detach_", "is_distributed", "is_inference", "is_same_size", "is_signed",
-         "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
+         "from_file", "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
     ),
     **dict.fromkeys(
         ("SymBool", "SymInt", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
@@ -160,6 +161,11 @@ _FUNCTIONS = {
          "sym_sqrt", "sym_sum"), "rushlight.sizes",
     ),
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "rushlight.core.errors"),
+    **dict.fromkeys(
+        ("BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
+         "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "QInt32Storage", "QInt8Storage",
+         "QUInt2x4Storage", "QUInt4x2Storage", "QUInt8Storage", "ShortStorage"), "rushlight.storage",
+    ),
     "compile": "rushlight.compiler",
     "vmap": "rushlight.func",
     **dict.fromkeys(

@@ -227,7 +227,7 @@ class finfo:
     def __init__(self, type: dtype | None = None):
         type = type or get_default_dtype()
         if not (type.is_floating_point or type.is_complex):
-            raise TypeError(f"torch.finfo() requires a floating point input type, but got {type}. Use torch.iinfo to handle it.")
+            raise TypeError(f"torch.finfo() requires a floating point input type, but got {type}. Use torch.iinfo for it.")
         if type is float4_e2m1fn_x2:
             raise NotImplementedError("\"epsilon\" not implemented for 'Float4_e2m1fn_x2'")
         info = ml_dtypes.finfo(type.to_real().numpy)
@@ -251,7 +251,7 @@ class iinfo:
 
     def __init__(self, type: dtype):
         if not isinstance(type, dtype) or type.category != INTEGRAL:
-            raise TypeError(f"torch.iinfo() requires an integer input type, but got {type}. Use torch.finfo to handle it.")
+            raise TypeError(f"torch.iinfo() requires an integer input type, but got {type}. Use torch.finfo for it.")
         info = np.iinfo(type.numpy)
         self.dtype = type.name
         self.bits, self.min, self.max = info.bits, int(info.min), int(info.max)

@@ -15,8 +15,9 @@ from rushlight.core.layout import strided
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.qscheme import SCHEMES
 from rushlight.core.size import Size
-from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.serialization import rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
 from rushlight.serialization.errors import UnpicklingError

@@ -20,8 +20,9 @@ from rushlight.core.device import device
 from rushlight.core.dtype import QUANTIZED, dtype
 from rushlight.core.layout import layout
 from rushlight.core.size import Size
-from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage
+from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.tensor import Tensor
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
 from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError

@@ -14,7 +14,8 @@ import numpy as np
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
-from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.storage import UntypedStorage
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.serialization.allowlist import StorageKind
 from rushlight.serialization.errors import CheckpointError, UnpicklingError
 

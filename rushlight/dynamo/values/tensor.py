@@ -52,9 +52,9 @@ _VIEWS_IN_PLACE = frozenset({"as_strided_", "squeeze_", "swapaxes_", "swapdims_"
 # Functions of the library that do something else than compute with tensors.
 _NOT_IN_GRAPH = frozenset({
     "manual_seed", "seed", "save", "load", "compile", "set_default_dtype", "set_default_device", "set_num_threads",
-    "from_numpy", "set_printoptions", "get_rng_state", "set_rng_state", "fork_rng", "initial_seed", "set_grad_enabled", "frombuffer", "from_dlpack",
-    "save_safetensors", "load_safetensors", "empty_cache", "allocator_statistics", "asarray", "typename",
-    "as_tensor", "tensor", "is_nonzero", "equal", "allclose",
+    "from_numpy", "set_printoptions", "get_rng_state", "set_rng_state", "fork_rng", "initial_seed", "set_grad_enabled",
+    "frombuffer", "from_dlpack", "save_safetensors", "load_safetensors", "empty_cache", "allocator_statistics", "asarray",
+    "typename", "as_tensor", "tensor", "is_nonzero", "equal", "allclose",
 })  # fmt: skip
 
 

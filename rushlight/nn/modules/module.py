@@ -320,8 +320,8 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         return self._apply(lambda tensor: tensor.ipu(device))
 
     def share_memory(self) -> Module:
-        """Nothing: memory is not shared between processes."""
-        return self
+        """Move parameters and buffers to memory that child processes see, forked ones."""
+        return self._apply(lambda tensor: tensor.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile `forward` in place, as `rushlight.compile` does with these arguments. Copies are not compiled."""
