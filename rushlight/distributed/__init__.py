@@ -147,3 +147,11 @@ _COLLECTIVES = (
     "scatter_object_list", "send",
 )  # fmt: skip
 globals().update({name: absent_function(f"torch.distributed.{name}", _HINT) for name in _COLLECTIVES})
+
+
+def __getattr__(name: str):
+    if name in ("algorithms", "checkpoint", "device_mesh", "distributed_c10d", "fsdp", "nn", "optim", "tensor"):
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
