@@ -171,3 +171,90 @@ def test_the_default_dtype_changes():
     finally:
         torch.set_default_dtype(torch.float32)
     assert len(natives(scripted)) == 2
+
+
+def test_writes_of_numbers_that_change():
+    class Fills(nn.Module):
+        def forward(self, x, number: float):
+            x[:, 1:].fill_(number)
+            y = (x * 2).add_(number)
+            y.mul_(number).sub_(1)
+            return x, y.relu()
+
+    eager, scripted = both(Fills)
+    with torch.no_grad():
+        for number in (1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0):
+            x = torch.randn(2, 3)
+            given = x.clone()
+            assert_same(scripted(given, number), eager(x, number))
+            torch.testing.assert_close(given, x)
+    assert natives(scripted)
+
+
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int64])
+def test_divisions_by_numbers_that_change(kind):
+    class Halves(nn.Module):
+        def forward(self, x, number: int):
+            return x / number, x * 2
+
+    eager, scripted = both(Halves)
+    for number in (2, 2, 3, 4, 5, -2, -3, 300, 7):
+        x = torch.arange(6).to(kind)
+        assert_same(scripted(x, number), eager(x, number))
+    assert natives(scripted)
+
+
+def test_making_native_code_draws_no_random_numbers(monkeypatch):
+    class Drops(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.drop = nn.Dropout(0.5)
+            self.register_buffer("buffer", torch.zeros(2, 3))
+
+        def forward(self, x):
+            found = torch.nonzero(x > 0.1).size(0)
+            self.buffer.fill_(0.5)
+            self.buffer.copy_(self.drop(x))
+            return self.buffer * 2, found
+
+    scripted, interpreted = torch.jit.script(Drops()), torch.jit.script(Drops())
+    with torch.no_grad():
+        for call in range(8):
+            x = torch.randn(2, 3)
+            torch.manual_seed(call)
+            found = scripted(x)
+            state = torch.get_rng_state()
+            torch.manual_seed(call)
+            with monkeypatch.context() as context:
+                context.setenv("RUSHLIGHT_JIT_NATIVE", "0")
+                assert_same(found, interpreted(x))
+            assert torch.equal(state, torch.get_rng_state())
+    assert natives(scripted)
+
+
+class Guarded(nn.Module):
+    """A part without gradients between a cut and what needs some."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.state = nn.Linear(3, 3), torch.zeros(2, 3)
+
+    def forward(self, x, count: int):
+        z = x * 2
+        found = torch.nonzero(x > 0.1).size(0)
+        z = (z + 1).tanh()
+        with torch.no_grad():
+            self.state = (x * 2).tanh()
+        for _ in range(count):
+            self.state = self.linear(z).tanh()
+        return z.sort(1)[0] * 0.5, found
+
+
+def test_gradients_after_a_part_without():
+    eager, scripted = both(Guarded)
+    for count in (1, 1, 1, 1, 2, 0, 0, 1, 1):
+        x = torch.randn(2, 3)
+        assert_same(scripted(x, count), eager(x, count))
+        assert_same_state(scripted, eager)
+        assert scripted.state.requires_grad == eager.state.requires_grad == bool(count)
+    assert natives(scripted)
