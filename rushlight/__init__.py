@@ -144,7 +144,7 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_custom_ops", "_dynamo", "_functorch", "_inductor", "_logging", "_utils", "accelerator", "aot", "backends", "compiler",
+    "_custom_ops", "_dynamo", "_functorch", "_inductor", "_logging", "_subclasses", "_utils", "accelerator", "aot", "backends", "compiler",
     "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures", "fx", "hub", "inductor", "jit", "library", "linalg",
     "masked", "mps", "mtia", "multiprocessing", "nn", "optim", "overrides", "profiler", "serialization", "signal", "special",
     "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
@@ -161,6 +161,7 @@ _FUNCTIONS = {
          "sym_sqrt", "sym_sum"), "rushlight.sizes",
     ),
     **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "rushlight.core.errors"),
+    **dict.fromkeys(("Event", "Stream"), "rushlight.core.streams"),
     **dict.fromkeys(
         ("BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
          "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "QInt32Storage", "QInt8Storage",

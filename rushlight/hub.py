@@ -24,6 +24,16 @@ from rushlight.core.lazy_module import LazyModule
 serialization = LazyModule("rushlight.serialization")
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
+
+
+def __getattr__(name: str):
+    if name == "tqdm":  # an extra, which programs import from here
+        from tqdm import tqdm
+
+        return tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _chosen: str | None = None
 _CHUNK = 128 << 10
