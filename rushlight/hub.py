@@ -1,6 +1,6 @@
 """`torch.hub`: files and models by their address, kept in a folder.
 
-The folder is `set_dir`'s, or `$TORCH_HOME/hub`, where TORCH_HOME is `$XDG_CACHE_HOME/torch` or `~/.cache/torch` if it isn't set.
+The folder is `set_dir`'s, or `$TORCH_HOME/hub`; TORCH_HOME is `$XDG_CACHE_HOME/torch` or `~/.cache/torch` where it isn't set.
 A repository of models holds a `hubconf.py`, whose functions build them: it is the program of somebody else, and `load` runs it.
 """
 

@@ -9,8 +9,8 @@ from rushlight.core.absent import absent_class, absent_function
 
 _HINT = "RUSHLIGHT_LOGS and `rushlight bench` say where time goes"
 __all__ = [
-    "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule",
-    "supported_activities", "tensorboard_trace_handler",
+    "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function",
+    "schedule", "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
 
 

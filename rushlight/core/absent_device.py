@@ -71,10 +71,10 @@ def _needing_class(module: str, name: str, error: type[Exception], message: str)
 def device_names(kind: str, message: str, error: type[Exception] = AssertionError) -> dict[str, object]:
     """The names that modules of all kinds of devices have, for `torch.<kind>`."""
     needing = (
-        "init", "current_device", "set_device", "synchronize", "current_stream", "default_stream", "set_stream", "seed", "seed_all",
-        "initial_seed", "get_rng_state", "set_rng_state", "set_rng_state_all", "get_device_name", "get_device_capability",
-        "get_device_properties", "mem_get_info", "utilization", "temperature", "power_draw", "clock_rate", "memory_usage",
-        "can_device_access_peer", "ipc_collect", "set_per_process_memory_fraction",
+        "init", "current_device", "set_device", "synchronize", "current_stream", "default_stream", "set_stream", "seed",
+        "seed_all", "initial_seed", "get_rng_state", "set_rng_state", "set_rng_state_all", "get_device_name",
+        "get_device_capability", "get_device_properties", "mem_get_info", "utilization", "temperature", "power_draw",
+        "clock_rate", "memory_usage", "can_device_access_peer", "ipc_collect", "set_per_process_memory_fraction",
     )  # fmt: skip
     counts = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "device_count")
     names: dict[str, object] = {name: raising(name, error, message) for name in needing}
@@ -91,6 +91,8 @@ def device_names(kind: str, message: str, error: type[Exception] = AssertionErro
         names[name] = answering(name, {}, "An empty dict, as there is no device.")
     names["device"] = names["device_of"] = type("device", (NoDevice,), {"message": message, "__doc__": NoDevice.__doc__})
     names["StreamContext"] = names["stream"] = NoStream
-    names.update({name: _needing_class(f"torch.{kind}", name, error, message) for name in ("Event", "Stream")})
+    needs = f"torch.{kind}.Stream requires {kind.upper()} support"
+    names["Stream"] = _needing_class(f"torch.{kind}", "Stream", RuntimeError, needs)
+    names["Event"] = _needing_class(f"torch.{kind}", "Event", RuntimeError, "Tried to instantiate dummy base class Event")
     names["default_generators"] = ()
     return names

@@ -140,11 +140,11 @@ class DistStoreError(DistError):
 
 
 _COLLECTIVES = (
-    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single", "barrier",
-    "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "gather_object", "get_group_rank",
-    "get_global_rank", "get_process_group_ranks", "init_device_mesh", "init_process_group", "irecv", "isend", "monitored_barrier",
-    "new_group", "new_subgroups", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
-    "scatter_object_list", "send",
+    "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_to_all", "all_to_all_single",
+    "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list", "destroy_process_group", "gather",
+    "gather_object", "get_group_rank", "get_global_rank", "get_process_group_ranks", "init_device_mesh",
+    "init_process_group", "irecv", "isend", "monitored_barrier", "new_group", "new_subgroups", "recv", "reduce",
+    "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send",
 )  # fmt: skip
 globals().update({name: absent_function(f"torch.distributed.{name}", _HINT) for name in _COLLECTIVES})
 

@@ -21,8 +21,9 @@ _OWN = {("torchvision", "_C"): "torchvision"}
 
 # What torchvision asks its library for beyond the operators that have kernels here.
 for _schema in (
-    "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, SymInt stride_h, "
-    "SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups, "
+    "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
+    "SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, "
+    "SymInt groups, SymInt offset_groups, "
     "bool use_mask) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
     "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qroi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, "
@@ -37,12 +38,12 @@ def _cuda_version():
 
 
 def has_own_rules(op: OpOverload) -> bool:
-    """Whether an operator's shapes, gradients and precision are the library's, so that what its package registers has no use."""
+    """Whether an operator's shapes, gradients and precision are the library's: what its package registers has no use."""
     return op.namespace in _OWN.values()
 
 
 def load_library(path: str | os.PathLike) -> None:
-    """Load a library that registers operators when it is loaded. OSError: it cannot be, among them all built against libtorch."""
+    """Load a library that registers operators when it is loaded. OSError: it cannot be, as all built against libtorch."""
     place = Path(os.path.realpath(path))
     if (place.parent.name, place.name.partition(".")[0]) not in _OWN:
         if not place.exists():

@@ -34,7 +34,7 @@ def _disable_current_modes() -> Iterator[list[DispatchMode]]:
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Whether a value is a tensor of a class that wraps others and says which (`__tensor_flatten__`, `__tensor_unflatten__`)."""
+    """Whether a value is a tensor of a class that wraps others and says which by `__tensor_flatten__`."""
     kind = type(t)
     is_wrapper = isinstance(t, Tensor) and kind is not Tensor
     return is_wrapper and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")

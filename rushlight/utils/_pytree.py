@@ -386,7 +386,8 @@ def _with_keys(tree: Any) -> list[tuple[KeyEntry, Any]]:
     with_keys = SUPPORTED_NODES[kind].flatten_with_keys_fn
     if with_keys is None:
         raise ValueError(
-            f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn argument to register_pytree_node."
+            f"Did not find a flatten_with_keys_fn for type: {kind}. "
+            "Please pass a flatten_with_keys_fn argument to register_pytree_node."
         )
     return list(with_keys(tree)[0])
 
@@ -445,7 +446,8 @@ def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
     """A shape as JSON, for trees of lists, tuples, dicts and ordered dicts. NotImplementedError for other containers."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
-            f"treespec_dumps(treespec, protocol): Expected `treespec` to be instance of TreeSpec but got item of type {type(treespec)}."
+            "treespec_dumps(treespec, protocol): Expected `treespec` to be instance of TreeSpec "
+            f"but got item of type {type(treespec)}."
         )
     if protocol not in (None, 1):
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")
