@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from pathlib import Path
 
 from rushlight.ops.dispatcher import OpOverload, define
 from rushlight.ops.registry import composite
@@ -44,20 +43,22 @@ def has_own_rules(op: OpOverload) -> bool:
 
 def load_library(path: str | os.PathLike) -> None:
     """Load a library that registers operators when it is loaded. OSError: it cannot be, as all built against libtorch."""
-    place = Path(os.path.realpath(path))
-    if (place.parent.name, place.name.partition(".")[0]) not in _OWN:
-        if not place.exists():
+    place = os.path.realpath(path)
+    folder, name = os.path.split(place)
+    if (os.path.basename(folder), name.partition(".")[0]) not in _OWN:
+        if not os.path.exists(place):
             raise OSError(f"{path}: there is no such file")
         if _needs_libtorch(place):
             raise OSError(
                 f"{path} is built against libtorch, PyTorch's C++ library, which Rushlight does not have: it cannot be loaded. "
                 "Packages run here as far as their parts in Python go"
             )
-        ctypes.CDLL(str(place))
+        ctypes.CDLL(place)
     loaded_libraries.add(str(path))
 
 
-def _needs_libtorch(place: Path) -> bool:
+def _needs_libtorch(place: str) -> bool:
     """Whether a shared library names one of PyTorch's among those it needs."""
-    content = place.read_bytes()
+    with open(place, "rb") as file:
+        content = file.read()
     return any(name in content for name in (b"libtorch", b"libc10", b"torch_cpu"))
