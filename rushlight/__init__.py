@@ -20,6 +20,7 @@ from rushlight.autograd import (
     no_grad,
     set_grad_enabled,
 )
+from rushlight.core import dtype as _dtypes
 from rushlight.core.device import device
 from rushlight.core.dtype import (
     bfloat16,
@@ -62,8 +63,9 @@ from rushlight.core.lazy_module import fetch as _fetch
 from rushlight.core.parallel import get_num_threads, set_num_threads
 from rushlight.core.providers import set_provider as _set_provider
 from rushlight.core.size import Size
-from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, from_dlpack, from_numpy
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.bindings import functions as _functions
 from rushlight.ops.bindings import install_methods as _install_methods
 from rushlight.ops.bindings import is_function as _is_function
@@ -101,6 +103,8 @@ from rushlight.ops.functional_linalg import (
 )
 from rushlight.random import default_generator, fork_rng, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
 
+globals().update({kind.name: kind for kind in (*_dtypes.STORED_TYPES, *_dtypes.BITS_TYPES)})
+chalf = _dtypes.complex32
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
@@ -141,20 +145,29 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal", "_logging", "aot", "backends", "compiler", "cpu",
-    "cuda", "distributions", "fft", "func", "fx", "inductor", "jit", "library", "linalg", "masked", "multiprocessing", "nn",
-    "optim", "overrides", "serialization", "signal", "special", "testing", "utils", "version",
+    "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal", "_logging", "_subclasses", "_utils",
+    "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures",
+    "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "optim",
+    "overrides", "profiler", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
          "LongTensor", "ShortTensor", "as_strided_", "detach_", "is_distributed", "is_inference", "is_same_size", "is_signed",
-         "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
+         "from_file", "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
     ),
     **dict.fromkeys(
         ("SymBool", "SymInt", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
          "_check_type", "_check_value", "_check_with", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
          "sym_sqrt", "sym_sum"), "rushlight.sizes",
+    ),
+    **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "rushlight.core.errors"),
+    **dict.fromkeys(("Event", "Stream"), "rushlight.core.streams"),
+    **dict.fromkeys(
+        ("BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
+         "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "QInt32Storage", "QInt8Storage",
+         "QUInt2x4Storage", "QUInt4x2Storage", "QUInt8Storage", "ShortStorage"), "rushlight.storage",
     ),
     "compile": "rushlight.compiler",
     "vmap": "rushlight.func",
@@ -183,6 +196,8 @@ def _find_binding(name: str):
     """What programs know from `torch._C` beside the types that are there: modules, switches and parts of the jit."""
     if name in _C_MODULES:
         return _fetch(f"{__name__}._C.{name}")
+    if name in _C_NAMES:
+        return getattr(_import_module("rushlight.c_names"), name)
     if not name.startswith(("_jit_", "_get_graph_", "_set_graph_", "_debug_", "_last_")) and name not in _JIT_TYPES:
         raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")
     return getattr(_import_module("rushlight.jit.bindings"), name)
@@ -193,6 +208,11 @@ _C.__path__ = [_os.path.join(_os.path.dirname(__file__), "_C_modules")]  # `impo
 _C_MODULES = ("_dynamo", "_jit_tree_views")
 _JIT_TYPES = (
     "CompilationUnit", "Graph", "ScriptFunction", "merge_type_from_type_comment", "parse_ir", "parse_type_comment",
+)  # fmt: skip
+_C_NAMES = (
+    "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value", "_ExcludeDispatchKeyGuard",
+    "_are_functorch_transforms_active", "_cuda_isInBadFork", "_functorch", "_get_accelerator", "_get_privateuse1_backend_name",
+    "_get_tracing_state", "_log_api_usage_once", "_nn",
 )  # fmt: skip
 
 

@@ -6,12 +6,15 @@ In: sizes, values or tensors. Out: CPU tensors and plain answers. New programs u
 from __future__ import annotations
 
 import math
+import os
 from typing import Any
 
 from rushlight.core import dtype as dtypes
 from rushlight.core.dtype import dtype, get_default_dtype, set_default_dtype
-from rushlight.core.tensor import Tensor
-from rushlight.ops.construct import tensor
+from rushlight.core.storage import UntypedStorage
+from rushlight.core.tensor import Tensor, tensor_from_storage
+from rushlight.core.typed_storage import TypedStorage
+from rushlight.ops.construct import tensor, tensor_of_storage
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -27,6 +30,8 @@ class TensorType(type):
 
     def __call__(cls, *args: Any) -> Tensor:
         """An uninitialised tensor of the sizes given one by one, or one of the values of a sequence or tensor."""
+        if len(args) == 1 and isinstance(args[0], UntypedStorage | TypedStorage):
+            return tensor_of_storage(args[0], cls.dtype)
         if len(args) == 1 and not isinstance(args[0], int):
             return tensor(args[0], dtype=cls.dtype)
         return aten.empty.memory_format(list(args) or [0], dtype=cls.dtype)
@@ -68,6 +73,16 @@ def range(start: float, end: float | None = None, step: float = 1, *, dtype: dty
     kind = dtype or get_default_dtype()
     place = aten.arange.default(count, dtype=dtypes.int64 if kind.is_integral else dtypes.float64)
     return (place * step + start).to(kind)
+
+
+def from_file(
+    filename: str | os.PathLike, shared: bool | None = None, size: int = 0, *, dtype: dtype | None = None,
+    device: Any = None, requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """The first elements of a file as a 1-D tensor; where `shared`, writes reach the file."""
+    kind = dtype or get_default_dtype()
+    storage = UntypedStorage.from_file(filename, bool(shared), size * kind.itemsize)
+    return tensor_from_storage(storage, kind, (size,), (1,)).requires_grad_(requires_grad)
 
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:

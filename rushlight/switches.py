@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import warnings
 
-from rushlight.core.device import device
+from rushlight.core.device import default_device, device
+from rushlight.core.device import set_default_device as choose_default_device
 
 _PRECISIONS = ("highest", "high", "medium")
 _lock = threading.Lock()
@@ -80,11 +81,10 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def get_default_device() -> device:
-    """The device of new tensors."""
-    return device("cpu")
+    """The device of new tensors on this thread; torch's error where it has no index and this build has none of its kind."""
+    return default_device()
 
 
-def set_default_device(where: str | device | None) -> None:
-    """The device of new tensors; NotImplementedError for any but the CPU."""
-    if where is not None and device(where).type != "cpu":
-        raise NotImplementedError(f"set_default_device: new tensors are made on the CPU, got {where!r}; give each its device")
+def set_default_device(device: str | device | int | None) -> None:
+    """Make new tensors on `device` in this thread unless they are given another; None means the CPU again."""
+    choose_default_device(device)

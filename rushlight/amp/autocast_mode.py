@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight.amp.casts import WeightCache
 from rushlight.autograd.grad_mode import Mode
+from rushlight.core.device import device
 from rushlight.core.dispatch_key import DispatchKey, bit
 from rushlight.core.dtype import bfloat16, dtype, float16, float32
 from rushlight.core.tensor import Tensor
@@ -58,7 +59,7 @@ class autocast(Mode):
         self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
     ):
         self.arguments = (device_type, dtype, enabled, cache_enabled)
-        _check_device(device_type)
+        device_type = _checked_device(device_type)
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self.cache_enabled = settings().cache_enabled if cache_enabled is None else cache_enabled
@@ -98,11 +99,14 @@ class RestoredAutocast:
         set_settings(self._outer)
 
 
-def _check_device(device_type: str) -> None:
+def _checked_device(device_type: str) -> str:
+    """The device type of a name that may have an index."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    device_type = device(device_type).type
     if device_type not in _DEVICES:
-        raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'; give 'cpu'")
+        raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+    return device_type
 
 
 def _is_supported(device_type: str, kind: dtype) -> bool:
@@ -123,7 +127,7 @@ def _is_supported(device_type: str, kind: dtype) -> bool:
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether autocast has an effect on a type of device."""
-    _check_device(device_type)
+    _checked_device(device_type)
     return device_type == "cpu"
 
 
@@ -205,7 +209,7 @@ def custom_fwd(
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
-    _check_device(device_type)
+    _checked_device(device_type)
 
     @functools.wraps(fwd)
     def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -225,7 +229,7 @@ def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
     """Decorate the `backward` of a Function whose `forward` has `custom_fwd`: it runs with the same autocast."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
-    _check_device(device_type)
+    _checked_device(device_type)
 
     @functools.wraps(bwd)
     def decorated(*args: Any, **kwargs: Any) -> Any:

@@ -11,11 +11,12 @@ from rushlight.autograd.inplace import check_inplace
 from rushlight.autograd.node import set_history
 from rushlight.core.dispatch_key import BATCHED_BIT
 from rushlight.core.layout import memory_format, preserve_format
-from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage, allocate
+from rushlight.core.storage import StorageImpl, UntypedStorage, allocate
 from rushlight.core.strides import contiguous_strides, storage_extent
 from rushlight.core.tensor import Tensor, check_geometry
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.batching.layout import BatchParts, is_batched
 from rushlight.ops.meta.creation import check_sizes, format_strides
 from rushlight.ops.packet import namespaces

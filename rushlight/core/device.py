@@ -1,51 +1,206 @@
-"""Devices: where a tensor's memory lies. `cpu` holds data; `meta` holds sizes and strides only."""
+"""Devices: where a tensor's memory lies. `cpu` holds data; `meta` holds sizes and strides only; no other is present.
+
+A device object can be made of every name that torch knows; making a tensor there fails as it does in torch's build for CPUs.
+`with device("meta"):` makes that the device of new tensors in the block.
+"""
 
 from __future__ import annotations
 
-_KNOWN = ("cpu", "meta")
+import re
+from typing import NoReturn
+
+from rushlight.core.thread_state import state
+
+_NAMES = (
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan",
+    "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
+_PRESENT = ("cpu", "meta")
+_INDEX = re.compile(r"0|[1-9][0-9]*")
+_FORMS = "\n * (torch.device device)\n * (str type, int index = -1)\n"
 
 
 class device:
-    """`device("cpu")`, `device("cpu:0")`, `device("cpu", 0)`; RuntimeError for a type that does not exist here."""
+    """`device("cuda:1")`, `device("cuda", 1)`, `device(other)`: a type and an index, which is None where none is given.
 
-    __slots__ = ("type", "index")
+    RuntimeError for a name that is none, and for `device(1)`, the accelerator of this number, as there is none.
+    """
 
-    def __init__(self, type: str | device, index: int | None = None):
-        if isinstance(type, device):
-            type, index = type.type, type.index if index is None else index
-        if not isinstance(type, str):
-            raise TypeError(f"device(): argument 'type' must be str or device, not {type.__class__.__name__}")
-        name, colon, number = type.partition(":")
-        if name not in _KNOWN or (colon and not number.isdigit()):
-            raise RuntimeError(f"Expected one of {', '.join(_KNOWN)} device type at start of device string: {type}")
-        self.type = name
-        self.index = int(number) if colon else index
+    __slots__ = ("_type", "_index")
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, device) and self.type == other.type and self.index == other.index
+    def __new__(cls, *args: str | device | int, **kwargs: str | int | None) -> device:
+        if len(args) == 1 and not kwargs and type(args[0]) is device:
+            return args[0]
+        name, index = _parse(*_arguments(args, kwargs))
+        made = _made.get((name, index))
+        if made is None:
+            made = object.__new__(cls)
+            object.__setattr__(made, "_type", name)
+            object.__setattr__(made, "_index", index)
+            made = _made.setdefault((name, index), made)
+        return made
 
-    def __hash__(self) -> int:
-        return hash((self.type, self.index))
+    @property
+    def type(self) -> str:
+        """The name of the kind of device: "cpu"."""
+        return self._type
+
+    @property
+    def index(self) -> int | None:
+        """Which device of this kind, or None."""
+        return self._index
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"attribute '{name}' of 'torch.device' objects is not writable")
+
+    def __enter__(self) -> device:
+        state.default_devices += (state.default_device,)
+        _choose(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        *outer, before = state.default_devices
+        state.default_devices = tuple(outer)
+        _choose(before)
+
+    def __lt__(self, other: object) -> NoReturn:
+        raise TypeError("comparison not implemented")
+
+    __le__ = __gt__ = __ge__ = __lt__
 
     def __str__(self) -> str:
-        return self.type if self.index is None else f"{self.type}:{self.index}"
+        return self._type if self._index is None else f"{self._type}:{self._index}"
 
     def __repr__(self) -> str:
-        suffix = "" if self.index is None else f", index={self.index}"
-        return f"device(type='{self.type}'{suffix})"
+        suffix = "" if self._index is None else f", index={self._index}"
+        return f"device(type='{self._type}'{suffix})"
 
     def __reduce__(self):
-        return (device, (self.type, self.index))
+        return (device, (self._type,) if self._index is None else (self._type, self._index))
+
+    def __copy__(self) -> device:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> device:
+        return self
+
+
+_made: dict[tuple[str, int | None], device] = {}  # there is one object of each, so that they are the same if equal
+
+
+def _arguments(args: tuple, kwargs: dict) -> tuple[object, object]:
+    """The type and the index among the arguments; TypeError where they fit no form."""
+    given = dict(zip(("type", "index"), args, strict=False)) | kwargs
+    name = given.get("type", given.get("device"))
+    if len(args) + len(kwargs) > len(given) or len(args) > 2 or not isinstance(name, str | device | int) or name is True:
+        kinds = [type(value).__name__ for value in args] + [f"{key}={type(value).__name__}, " for key, value in kwargs.items()]
+        raise TypeError(
+            f"device() received an invalid combination of arguments - got ({', '.join(kinds)}), but expected one of:{_FORMS}"
+        )
+    index = given.get("index")
+    if not isinstance(name, str) and "index" in given:
+        raise TypeError(f"device(): argument 'type' (position 1) must be str, not {_kind(name)}")
+    if index is not None and (isinstance(index, bool) or not isinstance(index, int)):
+        raise TypeError(f"device(): argument 'index' (position 2) must be int, not {type(index).__name__}")
+    return name, index
+
+
+def _kind(value: object) -> str:
+    return "torch.device" if isinstance(value, device) else type(value).__name__
+
+
+def _parse(given: str | device | int, index: int | None) -> tuple[str, int | None]:
+    if isinstance(given, device):
+        return given.type, given.index
+    number = given if isinstance(given, int) else index
+    if number is not None and number < 0:
+        raise RuntimeError("Device index must not be negative")
+    if isinstance(given, int):
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    if not given:
+        raise RuntimeError("Device string must not be empty")
+    name, colon, text = given.partition(":")
+    if colon and not _INDEX.fullmatch(text):
+        raise RuntimeError(f"Invalid device string: '{given}'")
+    if name not in _NAMES:
+        raise RuntimeError(f"Expected one of {', '.join(_NAMES)} device type at start of device string: {given}")
+    if colon and index is not None:
+        raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {given}")
+    return name, int(text) if colon else index
 
 
 CPU = device("cpu")
 META = device("meta")
 
 
-def as_device(value: device | str | None) -> device:
-    """`value` as a device; None means the CPU."""
+def as_device(value: device | str | int | None) -> device:
+    """`value` as a device; None means the CPU. It need not be present."""
     if value is None:
         return CPU
-    if isinstance(value, device):
-        return value
-    return device(value)
+    return value if isinstance(value, device) else device(value)
+
+
+def present_device(value: device | str | int | None) -> device:
+    """`value` as a device to which tensors are copied; torch's error where this build has none."""
+    where = as_device(value)
+    if where.type not in _PRESENT:
+        _raise_if_initialised(where.type)
+        raise RuntimeError(f"PyTorch is not linked with support for {where.type} devices")
+    return where
+
+
+def device_for_operator(value: device | str | int, operator: str) -> device:
+    """`value` as the device of what `operator` makes; torch's error where this build has none."""
+    where = as_device(value)
+    if where.type not in _PRESENT:
+        _raise_if_initialised(where.type)
+        if where.type in ("mkldnn", "opengl", "opencl", "ideep"):
+            raise RuntimeError(f"{where.type} is a device type of the past, which has no operators")
+        raise NotImplementedError(
+            f"Could not run '{operator}' with arguments from the '{_BACKENDS.get(where.type, where.type.upper())}' backend. "
+            f"The operator does not exist for this backend: tensors are made on {' and '.join(_PRESENT)}."
+        )
+    return where
+
+
+def raise_absent(name: str) -> NoReturn:
+    """Torch's error where the module of an absent kind of device is used: `torch.cuda.synchronize()`."""
+    _raise_if_initialised(name)
+    raise RuntimeError(f"PyTorch is not linked with support for {name} devices")
+
+
+_BACKENDS = {"vulkan": "Vulkan", "lazy": "Lazy"}
+_MTIA_HINT = (
+    ". Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in your python src file and include "
+    "`//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!"
+)
+
+
+def _raise_if_initialised(name: str) -> None:
+    """The error of kinds of devices that torch sets up when they are first used."""
+    if name in ("cuda", "xpu", "mtia"):
+        raise AssertionError(f"Torch not compiled with {name.upper()} enabled{_MTIA_HINT if name == 'mtia' else ''}")
+    if name in ("hpu", "privateuseone"):
+        raise ModuleNotFoundError(f"No module named 'torch.{name}'", name=f"torch.{name}")
+
+
+def default_device() -> device:
+    """The device of new tensors on this thread."""
+    chosen = state.default_device
+    if chosen is None:
+        return CPU
+    return chosen if chosen.index is not None else present_device(chosen)
+
+
+def set_default_device(value: device | str | int | None) -> None:
+    """Make `value` the device of new tensors on this thread, outside `with device(...)` blocks; None means the CPU."""
+    chosen = None if value is None else as_device(value)
+    if state.default_devices:
+        state.default_devices = (chosen, *state.default_devices[1:])
+    else:
+        _choose(chosen)
+
+
+def _choose(chosen: device | None) -> None:
+    state.default_device = chosen
+    state.makes_elsewhere = chosen is not None and chosen.type != "cpu"

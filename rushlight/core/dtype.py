@@ -26,9 +26,9 @@ class dtype:
         self.category = category
         self.is_floating_point = category == FLOATING
         self.is_complex = category == COMPLEX
-        self.is_signed = self.numpy.kind not in "ub"
-        half_precision = self.is_floating_point and self.itemsize == 2
-        self.compute = np.dtype(np.float32) if half_precision else self.numpy
+        self.is_signed = self.numpy.kind not in "ub" and name != "float8_e8m0fnu" or name == "float4_e2m1fn_x2"
+        small = self.is_floating_point and self.itemsize <= 2
+        self.compute = np.dtype(np.float32) if small else self.numpy
 
     @property
     def is_integral(self) -> bool:
@@ -36,12 +36,15 @@ class dtype:
         return self.category <= INTEGRAL
 
     def to_real(self) -> dtype:
-        """The dtype of the real part: float32 for complex64, float64 for complex128, itself otherwise."""
+        """The dtype of the real part: float32 for complex64, itself for those that are not complex."""
         return _REAL_OF.get(self.name, self)
 
     def to_complex(self) -> dtype:
-        """The complex dtype that holds this one."""
-        return complex128 if self.name in ("float64", "complex128") else complex64
+        """The complex dtype whose parts are of this one; RuntimeError where there is none."""
+        found = _COMPLEX_OF.get(self.name)
+        if found is None:
+            raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
+        return found
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -50,7 +53,7 @@ class dtype:
         return (from_name, (self.name,))
 
 
-BOOLEAN, INTEGRAL, FLOATING, COMPLEX, QUANTIZED = range(5)
+BOOLEAN, INTEGRAL, FLOATING, COMPLEX, QUANTIZED, BITS = range(6)
 
 bool_ = dtype("bool", "Bool", np.bool_, BOOLEAN)
 uint8 = dtype("uint8", "Byte", np.uint8, INTEGRAL)
@@ -75,9 +78,43 @@ quint4x2 = dtype("quint4x2", "QUInt4x2", np.uint8, QUANTIZED)
 quint2x4 = dtype("quint2x4", "QUInt2x4", np.uint8, QUANTIZED)
 QUANTIZED_TYPES = (quint8, qint8, qint32, quint4x2, quint2x4)
 
-_BY_NAME = {d.name: d for d in (*ALL, *QUANTIZED_TYPES)}
-_BY_NUMPY = {d.numpy: d for d in ALL}
-_REAL_OF = {"complex64": float32, "complex128": float64}
+# Unsigned integers that promote with floating dtypes only.
+uint16 = dtype("uint16", "UInt16", np.uint16, INTEGRAL)
+uint32 = dtype("uint32", "UInt32", np.uint32, INTEGRAL)
+uint64 = dtype("uint64", "UInt64", np.uint64, INTEGRAL)
+UNSIGNED_TYPES = (uint16, uint32, uint64)
+
+# Floating dtypes that tensors are stored in and cast to; few operators compute with them. The last packs two into a byte.
+float8_e4m3fn = dtype("float8_e4m3fn", "Float8_e4m3fn", ml_dtypes.float8_e4m3fn, FLOATING)
+float8_e5m2 = dtype("float8_e5m2", "Float8_e5m2", ml_dtypes.float8_e5m2, FLOATING)
+float8_e4m3fnuz = dtype("float8_e4m3fnuz", "Float8_e4m3fnuz", ml_dtypes.float8_e4m3fnuz, FLOATING)
+float8_e5m2fnuz = dtype("float8_e5m2fnuz", "Float8_e5m2fnuz", ml_dtypes.float8_e5m2fnuz, FLOATING)
+float8_e8m0fnu = dtype("float8_e8m0fnu", "Float8_e8m0fnu", ml_dtypes.float8_e8m0fnu, FLOATING)
+float4_e2m1fn_x2 = dtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", np.uint8, FLOATING)
+FLOAT8_TYPES = (float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu)
+# NumPy has no complex numbers of two halves: their arrays have a field for each.
+complex32 = dtype("complex32", "ComplexHalf", [("real", np.float16), ("imag", np.float16)], COMPLEX)
+NARROW_TYPES = (*FLOAT8_TYPES, float4_e2m1fn_x2, complex32)
+
+# Names of bits that packages give a meaning to. No operator computes with them.
+BITS_TYPES = tuple(
+    dtype(name, scalar_name, kind, BITS)
+    for name, scalar_name, kind in (
+        ("bits8", "Bits8", np.uint8), ("bits16", "Bits16", np.uint16), ("bits1x8", "Bits1x8", np.uint8),
+        ("bits2x4", "Bits2x4", np.uint8), ("bits4x2", "Bits4x2", np.uint8),
+        *((f"uint{bits}", f"UInt{bits}", np.uint8) for bits in range(1, 8)),
+        *((f"int{bits}", f"Int{bits}", np.int8) for bits in range(1, 8)),
+    )
+)  # fmt: skip
+
+STORED_TYPES = (*UNSIGNED_TYPES, *NARROW_TYPES)
+_BY_NAME = {d.name: d for d in (*ALL, *QUANTIZED_TYPES, *STORED_TYPES, *BITS_TYPES)}
+_BY_NUMPY = {d.numpy: d for d in (*ALL, *UNSIGNED_TYPES, *FLOAT8_TYPES, complex32)}
+_REAL_OF = {"complex32": float16, "complex64": float32, "complex128": float64}
+_COMPLEX_OF = {
+    "float16": complex32, "bfloat16": complex64, "float32": complex64, "float64": complex128, "complex32": complex32,
+    "complex64": complex64, "complex128": complex128,
+}  # fmt: skip
 
 
 def from_name(name: str) -> dtype:
@@ -89,7 +126,7 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
     """The dtype of NumPy arrays of `numpy_dtype`; TypeError when tensors cannot hold it."""
     found = _BY_NUMPY.get(np.dtype(numpy_dtype))
     if found is None:
-        supported = ", ".join(d.name for d in ALL)
+        supported = ", ".join(d.name for d in (*ALL, *STORED_TYPES) if d is not float4_e2m1fn_x2)
         raise TypeError(
             f"can't convert np.ndarray of type {numpy_dtype}. The only supported types are: {supported}."
         )
@@ -119,9 +156,12 @@ def set_default_dtype(new: dtype) -> None:
     """Set the default floating dtype; TypeError for anything but a floating dtype."""
     if not isinstance(new, dtype) or not new.is_floating_point:
         raise TypeError(f"only floating-point types are supported as the default type, but got {new}")
+    if new not in ALL:
+        raise TypeError(f"couldn't find storage object {new.scalar_name}Storage")
     _default[0] = new
 
 
+_COMPLEX_RANK = {"complex32": 0, "complex64": 1, "complex128": 2}
 _INTEGER_RANK = {"uint8": 0, "int8": 0, "int16": 1, "int32": 2, "int64": 3}
 _FLOAT_RANK = {"float16": 0, "bfloat16": 0, "float32": 1, "float64": 2}
 
@@ -131,8 +171,8 @@ def _promote(a: dtype, b: dtype) -> dtype:
         return a
     if a.category != b.category:
         low, high = (a, b) if a.category < b.category else (b, a)
-        if high.is_complex and low.name == "float64":
-            return complex128
+        if high.is_complex and low.is_floating_point:
+            return _promote(high, low.to_complex())
         return high
     if a.category == INTEGRAL:
         rank_a, rank_b = _INTEGER_RANK[a.name], _INTEGER_RANK[b.name]
@@ -144,23 +184,32 @@ def _promote(a: dtype, b: dtype) -> dtype:
         if rank_a == rank_b:
             return float32
         return a if rank_a > rank_b else b
-    return complex128
+    return a if _COMPLEX_RANK[a.name] > _COMPLEX_RANK[b.name] else b
 
 
-_PROMOTION = {(a, b): _promote(a, b) for a in ALL for b in ALL}
+_PROMOTION = {(a, b): _promote(a, b) for a in (*ALL, complex32) for b in (*ALL, complex32)}
+_PROMOTION |= {(a, b): b for a in UNSIGNED_TYPES for b in ALL if b.is_floating_point}
+_PROMOTION |= {(b, a): b for a, b in _PROMOTION if a in UNSIGNED_TYPES}
 
 
 def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest dtype of torch's lattice to which both `a` and `b` promote. RuntimeError for two quantized or mixed ones."""
+    """The smallest dtype of torch's lattice to which both `a` and `b` promote. RuntimeError for dtypes without one."""
     found = _PROMOTION.get((a, b))
-    if found is None:
-        if a is not b:
-            raise RuntimeError(
-                f"promoteTypes with quantized numbers is not handled yet; dequantize them first. Types: {a.scalar_name} "
-                f"{b.scalar_name}"
-            )
-        return a
-    return found
+    if found is not None or a is b:
+        return found or a
+    kinds = {a, b}
+    if kinds.intersection((*FLOAT8_TYPES, float4_e2m1fn_x2)):
+        raise RuntimeError(
+            f"Promotion for Float8 Types is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}"
+        )
+    if kinds.intersection(UNSIGNED_TYPES):
+        raise RuntimeError(
+            f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a.scalar_name} and "
+            f"{b.scalar_name}"
+        )
+    raise RuntimeError(
+        f"promoteTypes with quantized numbers is not handled yet; dequantize them first. Types: {a.scalar_name} {b.scalar_name}"
+    )
 
 
 def can_cast(source: dtype, target: dtype) -> bool:
@@ -178,13 +227,17 @@ class finfo:
     def __init__(self, type: dtype | None = None):
         type = type or get_default_dtype()
         if not (type.is_floating_point or type.is_complex):
-            raise TypeError(f"torch.finfo() requires a floating point input type, but got {type}. Use iinfo instead.")
+            raise TypeError(f"torch.finfo() requires a floating point input type, but got {type}. Use torch.iinfo for it.")
+        if type is float4_e2m1fn_x2:
+            raise NotImplementedError("\"epsilon\" not implemented for 'Float4_e2m1fn_x2'")
         info = ml_dtypes.finfo(type.to_real().numpy)
         self.dtype = type.to_real().name
         self.bits = info.bits
         self.eps, self.max, self.min = float(info.eps), float(info.max), float(info.min)
         self.tiny = self.smallest_normal = float(info.smallest_normal)
-        self.resolution = 10.0 ** -info.precision
+        self.resolution = 10.0 ** -info.precision if self.bits > 8 else 1.0
+        if type in (float8_e4m3fnuz, float8_e5m2fnuz):
+            self.eps = 0.125  # what torch states; the step above 1 of the second is 0.25
 
     def __repr__(self) -> str:
         return (
@@ -197,8 +250,8 @@ class iinfo:
     """Limits of an integer dtype: `bits`, `max`, `min`."""
 
     def __init__(self, type: dtype):
-        if type.category != INTEGRAL:
-            raise TypeError(f"torch.iinfo() requires an integer input type, but got {type}. Use finfo instead.")
+        if not isinstance(type, dtype) or type.category != INTEGRAL:
+            raise TypeError(f"torch.iinfo() requires an integer input type, but got {type}. Use torch.finfo for it.")
         info = np.iinfo(type.numpy)
         self.dtype = type.name
         self.bits, self.min, self.max = info.bits, int(info.min), int(info.max)

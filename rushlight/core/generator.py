@@ -12,7 +12,7 @@ import threading
 import numpy as np
 
 from rushlight._C import MersenneTwister
-from rushlight.core.device import as_device, device
+from rushlight.core.device import CPU, as_device, device
 from rushlight.core.dtype import uint8
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor, tensor_from_array
@@ -25,6 +25,17 @@ _WORDS = 624
 _STATE = struct.Struct(f"<Qii Q {_WORDS}Q ddd i4x f?3x")
 
 
+def _without_generator(name: str) -> str:
+    """The error text for a kind of device without a generator, in torch's words."""
+    if name in ("cuda", "xpu"):
+        return f"Cannot get {name.upper()} generator without ATen_{name} library."
+    if name in ("mps", "mtia"):
+        return f"Cannot execute getNewGenerator() without {name.upper()} backend."
+    if name == "privateuseone":
+        return "Please register PrivateUse1HooksInterface by `RegisterPrivateUse1HooksInterface` first."
+    return "Backend doesn`t support getNewGenerator()" if name == "hpu" else f"{name.upper()} device type not an accelerator."
+
+
 class Generator:
     """A source of random numbers. The same seed gives the numbers that torch's CPU generator gives.
 
@@ -35,7 +46,8 @@ class Generator:
     def __init__(self, device: device | str | None = "cpu"):
         self.device = as_device(device)
         if self.device.type != "cpu":
-            raise RuntimeError(f"Generator: expected device 'cpu', but got device type: {self.device.type}")
+            raise RuntimeError(_without_generator(self.device.type))
+        self.device = CPU
         self.lock = threading.RLock()
         self.twister = MersenneTwister()
         self.manual_seed(DEFAULT_SEED)

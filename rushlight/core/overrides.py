@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rushlight._C import TensorBase
 from rushlight.core.tensor import Tensor, wrap
 
 
@@ -34,12 +35,41 @@ class DisableTorchFunctionSubclass:
 
 def disabled_torch_function(function: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
     """Call `function` as if no type decided: the implementation of classes whose results are to be plain tensors."""
+    _refuse_foreign(function)
     with DisableTorchFunctionSubclass():
         return function(*args, **(kwargs or {}))
 
 
+def _refuse_foreign(function: Callable) -> None:
+    """TypeError where PyTorch asks, one of whose functions was given a tensor of this library."""
+    owner = getattr(function, "__objclass__", None) or getattr(function, "__self__", None)
+    if isinstance(owner, type) and issubclass(owner, TensorBase):
+        return  # a class of this library, which may be called torch's
+    module = getattr(function, "__module__", None) or getattr(owner, "__module__", None) or type(owner).__module__
+    if isinstance(module, str) and module.partition(".")[0] == "torch":
+        raise TypeError(f"{getattr(function, '__name__', 'a function')}() {_MIXED}")
+
+
+def refuse_foreign_tensor(value: Any, name: str) -> None:
+    """TypeError where `value`, an operand of `name`, is a tensor of PyTorch."""
+    if _is_foreign(type(value)):
+        raise TypeError(f"{name} {_MIXED}")
+
+
+def _is_foreign(kind: type) -> bool:
+    """Whether a type is one of PyTorch's tensors. Under the alias types of this library are called so, too."""
+    return kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "data_ptr") and not issubclass(kind, TensorBase)
+
+
+_MIXED = (
+    "was given tensors of two packages: rushlight.Tensor and torch.Tensor, PyTorch's. Convert one of them, for example with "
+    "rushlight.from_dlpack or torch.from_dlpack"
+)
+
+
 def _wrapping_torch_function(cls: type, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
     """Call `func` on plain tensors, and make its results tensors of this class."""
+    _refuse_foreign(func)
     if not all(issubclass(cls, kind) or not issubclass(kind, Tensor) for kind in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
@@ -106,6 +136,8 @@ def _flat(values: tuple) -> Iterator[Any]:
 def call_override(function: Callable, deciding: list[Any], args: tuple, kwargs: dict) -> Any:
     """The first answer of the deciding arguments' types that is not NotImplemented; TypeError where all decline."""
     kinds = tuple(type(value) for value in deciding)
+    if any(map(_is_foreign, kinds)):
+        raise TypeError(f"{getattr(function, '__name__', 'a function')}() {_MIXED}")
     for value in deciding:
         result = value.__torch_function__(function, kinds, args, kwargs)
         if result is not NotImplemented:

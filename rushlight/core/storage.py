@@ -1,17 +1,22 @@
 """Storage: a flat run of bytes on a device, shared by every tensor that views it.
 
 `UntypedStorage` is the handle users see; `StorageImpl` owns the memory: a block of the caching allocator, memory borrowed
-from NumPy or DLPack, or nothing at all on the meta device.
+from NumPy, DLPack or a file, memory that child processes see, or nothing at all on the meta device. `TypedStorage`, the same
+as elements of a dtype, is in `typed_storage.py`.
 """
 
 from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 
 import rushlight._C as _C
 from rushlight._C import StorageImpl
-from rushlight.core.device import CPU, META, device
-from rushlight.core.dtype import dtype
+from rushlight.core.device import CPU, META, as_device, device, present_device, raise_absent
 
 # StorageImpl(buffer, nbytes, where, data_ptr=None) is the memory itself, a C struct (`csrc/storage_impl.c`). `buffer` is a
 # writable object with the buffer protocol, or None where there is no data; `nbytes`, `device`, `data_ptr` say what they mean,
@@ -60,23 +65,59 @@ def borrow(array: np.ndarray) -> StorageImpl:
     return StorageImpl(flat, flat.nbytes, CPU)
 
 
+def from_file(filename: str | os.PathLike, shared: bool, nbytes: int) -> StorageImpl:
+    """The first bytes of a file as a storage, as pages of the file that are copied when they are written to.
+
+    Where `shared`, writes reach the file, which is made or extended to `nbytes`. RuntimeError for a file that is too short.
+    """
+    with open(filename, "r+b" if shared and os.path.exists(filename) else "w+b" if shared else "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size < nbytes:
+            if not shared:
+                raise RuntimeError(f"file '{os.fspath(filename)}' has size {size}, but {nbytes} bytes are to be mapped")
+            os.ftruncate(file.fileno(), nbytes)
+        if not nbytes:
+            return allocate(0)
+        pages = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    return StorageImpl(pages, nbytes, CPU)
+
+
+def _device_of_storage(value: device | str | int | None) -> device:
+    where = as_device(value)
+    if where.type in ("mps", "vulkan"):
+        raise RuntimeError(f"torch.UntypedStorage(): Storage device not recognized: {where.type}")
+    return present_device(where)
+
+
 class UntypedStorage:
-    """A handle to a StorageImpl, as `Tensor.untyped_storage()` returns it. Sizes are in bytes."""
+    """A handle to a StorageImpl, as `Tensor.untyped_storage()` returns it. Sizes are in bytes.
 
-    __slots__ = ("_impl",)
+    Made of a size, uninitialised, or of a sequence of numbers, one a byte.
+    """
 
-    def __init__(self, size: int | StorageImpl = 0, *, device: device | str | None = None):
+    __slots__ = ("_impl", "__weakref__")
+    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+
+    def __init__(self, size: int | Sequence[int] | StorageImpl = 0, *, device: device | str | None = None):
         if isinstance(size, StorageImpl):
             self._impl = size
-        elif device is not None and str(device) == "meta":
-            self._impl = without_data(size)
+        elif isinstance(size, int):
+            if size < 0:
+                raise RuntimeError(f"UntypedStorage(): expected a number of bytes >= 0, got {size}")
+            self._impl = without_data(size) if _device_of_storage(device).type == "meta" else allocate(size)
         else:
-            self._impl = allocate(size)
+            _device_of_storage(device)
+            self._impl = UntypedStorage.from_buffer(np.array(size, np.uint8))._impl
 
     @staticmethod
-    def from_buffer(data: object, copy: bool = True) -> UntypedStorage:
-        """A storage of the bytes of `data` (anything with the buffer protocol): copied, or borrowed when `copy` is False."""
+    def from_buffer(data: object, *args: Any, copy: bool = True, **kwargs: Any) -> UntypedStorage:
+        """A storage of the bytes of `data` (anything with the buffer protocol): copied, or borrowed when `copy` is False.
+
+        As in torch it takes `count` and `offset`, in bytes.
+        """
         source = np.frombuffer(data, np.uint8) if not isinstance(data, np.ndarray) else data.reshape(-1).view(np.uint8)
+        offset, count = kwargs.get("offset", 0), kwargs.get("count", -1)
+        source = source[offset : None if count < 0 else offset + count]
         if not copy:
             return UntypedStorage(borrow(source))
         impl = allocate(source.nbytes)
@@ -84,10 +125,24 @@ class UntypedStorage:
             impl.bytes()[:] = source
         return UntypedStorage(impl)
 
+    @staticmethod
+    def from_file(filename: str | os.PathLike, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The first bytes of a file; where `shared`, writes reach the file, else they stay here."""
+        return UntypedStorage(from_file(filename, shared, nbytes))
+
     @property
     def device(self) -> device:
         """Where the bytes lie."""
         return self._impl.device
+
+    @property
+    def filename(self) -> None:
+        """The file behind memory that processes share by name: none."""
+        return None
+
+    @property
+    def _cdata(self) -> int:
+        return id(self._impl)
 
     def nbytes(self) -> int:
         """The size in bytes."""
@@ -103,27 +158,116 @@ class UntypedStorage:
         """1: an untyped storage counts in bytes."""
         return 1
 
+    def get_device(self) -> int:
+        """The index of the device: -1, as the CPU has none."""
+        return -1
+
+    def type(self) -> str:
+        """The name of the class."""
+        return "torch.storage.UntypedStorage"
+
+    def untyped(self) -> UntypedStorage:
+        """This storage."""
+        return self
+
     def numpy(self) -> np.ndarray:
         """The bytes as a uint8 array that shares memory."""
         return self._impl.bytes()
 
     def tolist(self) -> list[int]:
-        """The bytes as ints."""
+        """The bytes as ints; NotImplementedError for a storage without data."""
+        if self._impl.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         return self._impl.bytes().tolist()
 
     def clone(self) -> UntypedStorage:
         """A copy of the bytes in new memory."""
+        if self._impl.device.type == "meta":
+            return UntypedStorage(without_data(self._impl.nbytes))
         return UntypedStorage.from_buffer(self._impl.bytes())
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
+        """Take over the bytes of a storage of the same size; RuntimeError for another size."""
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
+        if self.nbytes():
+            self._impl.bytes()[:] = source.untyped().numpy()
+        return self
+
+    def fill_(self, value: int) -> UntypedStorage:
+        """Set every byte."""
+        self._impl.bytes()[...] = _byte(value)
+        return self
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """Change the size for every tensor that shares the storage, and keep the first bytes.
+
+        A storage that shrinks keeps its memory: tensors may still say that they have elements there.
+        """
+        if size < 0:
+            raise RuntimeError(f"resize_: expected a number of bytes >= 0, got {size}")
+        impl = self._impl
+        if impl.device.type != "meta" and size > memoryview(impl.buffer).nbytes:
+            grown = allocate(size)
+            grown.bytes()[: impl.nbytes] = impl.bytes()
+            impl.buffer = grown.buffer
+        impl.nbytes = size
+        return self
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move the bytes to memory that child processes see, forked ones. Writes are seen on both sides."""
+        if self._impl.device.type == "meta":
+            raise RuntimeError("_share_fd_: only available on CPU")
+        if not self.is_shared():
+            pages = mmap.mmap(-1, max(self.nbytes(), 1))
+            pages[: self.nbytes()] = self._impl.bytes().tobytes()
+            self._impl.buffer = pages
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether child processes see what is written here."""
+        return isinstance(self._impl.buffer, mmap.mmap)
+
+    def is_pinned(self, device: device | str | None = None) -> bool:
+        """Whether the memory is page-locked for a GPU: never."""
+        return False
+
+    def pin_memory(self, device: device | str | None = None) -> NoReturn:
+        """Raises RuntimeError: there is no GPU to lock pages for."""
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    def byteswap(self, dtype: Any) -> None:
+        """Reverse the bytes of each element of a dtype, in place."""
+        width = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if width > 1:
+            self._impl.bytes().view(np.dtype(f"u{width}")).byteswap(inplace=True)
+
+    def cpu(self) -> UntypedStorage:
+        """This storage."""
+        return self
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> NoReturn:
+        """Raises AssertionError: there is no GPU."""
+        raise_absent("cuda")
 
     def __len__(self) -> int:
         return self._impl.nbytes
 
-    def __getitem__(self, index):
-        found = self._impl.bytes()[index]
-        return int(found) if np.isscalar(found) else UntypedStorage.from_buffer(np.ascontiguousarray(found))
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
 
-    def __setitem__(self, index, value) -> None:
-        self._impl.bytes()[index] = value
+    def __getitem__(self, index: int | slice) -> int | UntypedStorage:
+        if isinstance(index, slice):
+            found = self._impl.bytes()[index]
+            return UntypedStorage.from_buffer(found, copy=False) if found.flags.c_contiguous else UntypedStorage(found.tolist())
+        if not -self.nbytes() <= index < self.nbytes():
+            raise IndexError(f"index {index} out of range for storage of size {self.nbytes()}")
+        return int(self._impl.bytes()[index])
+
+    def __setitem__(self, index: int | slice, value: int | Iterable[int]) -> None:
+        if not isinstance(index, slice) and not -self.nbytes() <= index < self.nbytes():
+            raise RuntimeError("out of bounds")
+        self._impl.bytes()[index] = _byte(value) if isinstance(value, int) else value
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, UntypedStorage) and self._impl is other._impl
@@ -131,61 +275,23 @@ class UntypedStorage:
     def __hash__(self) -> int:
         return id(self._impl)
 
-    def __repr__(self) -> str:
-        return f"UntypedStorage(device={self.device}, nbytes={self.nbytes()})"
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
 
+    def __deepcopy__(self, memo: dict) -> UntypedStorage:
+        # Tensors that are copied with the same memo find the copy under the same key.
+        if id(self._impl) not in memo:
+            memo[id(self._impl)] = self.clone()._impl
+        return UntypedStorage(memo[id(self._impl)])
 
-class TypedStorage:
-    """A storage seen as elements of one dtype, as `Tensor.storage()` returns it."""
-
-    __slots__ = ("_untyped", "dtype")
-
-    def __init__(self, untyped: UntypedStorage, element_type: dtype):
-        self._untyped = untyped
-        self.dtype = element_type
-
-    def untyped(self) -> UntypedStorage:
-        """The same bytes without a dtype."""
-        return self._untyped
-
-    @property
-    def device(self) -> device:
-        """Where the bytes lie."""
-        return self._untyped.device
-
-    def data_ptr(self) -> int:
-        """The address of the first element."""
-        return self._untyped.data_ptr()
-
-    def nbytes(self) -> int:
-        """The size in bytes."""
-        return self._untyped.nbytes()
-
-    def element_size(self) -> int:
-        """The bytes of an element."""
-        return self.dtype.itemsize
-
-    def size(self) -> int:
-        """The number of whole elements."""
-        return self._untyped.nbytes() // self.dtype.itemsize
-
-    __len__ = size
-
-    def _array(self) -> np.ndarray:
-        usable = self.size() * self.dtype.itemsize
-        return self._untyped.numpy()[:usable].view(self.dtype.numpy)
-
-    def tolist(self) -> list:
-        """The elements as Python numbers."""
-        return self._array().tolist()
-
-    def __getitem__(self, index):
-        found = self._array()[index]
-        return found.item() if np.isscalar(found) else found.tolist()
-
-    def __setitem__(self, index, value) -> None:
-        self._array()[index] = value
+    def __reduce__(self) -> tuple:
+        return (UntypedStorage.from_buffer, (self._impl.bytes().tobytes(),))
 
     def __repr__(self) -> str:
-        rows = "".join(f" {value}\n" for value in self.tolist())
-        return f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
+        where = self.device
+        body = "..." if where.type == "meta" else "\n".join(f" {value}" for value in self.tolist())
+        return f"{body}\n[torch.storage.UntypedStorage(device={where}) of size {self.nbytes()}]"
+
+
+def _byte(value: int) -> int:
+    return int(value) & 0xFF

@@ -10,7 +10,17 @@ import numpy as np
 
 import rushlight._C as _C
 from rushlight.core.device import CPU, device
-from rushlight.core.dtype import dtype, from_numpy_dtype, get_default_dtype
+from rushlight.core.dtype import (
+    BITS,
+    NARROW_TYPES,
+    complex32,
+    complex64,
+    dtype,
+    float4_e2m1fn_x2,
+    float32,
+    from_numpy_dtype,
+    get_default_dtype,
+)
 from rushlight.core.layout import (
     CHANNELS_LAST_RANKS,
     contiguous_format,
@@ -21,7 +31,7 @@ from rushlight.core.layout import (
 )
 from rushlight.core.printing import format_meta, format_tensor
 from rushlight.core.size import Size
-from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage
+from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.strides import (
     is_non_overlapping_and_dense,
     lies_channels_last,
@@ -30,6 +40,7 @@ from rushlight.core.strides import (
 )
 from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, empty_impl, impl_from_array
 from rushlight.core.thread_state import state
+from rushlight.core.typed_storage import TypedStorage
 
 NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
@@ -60,6 +71,8 @@ class Tensor(_C.TensorBase):
             made._impl = args[0]._impl
         elif len(args) == 1 and isinstance(args[0], list | tuple | np.ndarray):
             made._impl = impl_from_array(np.array(args[0], get_default_dtype().numpy), get_default_dtype())
+        elif len(args) == 1 and isinstance(args[0], UntypedStorage | TypedStorage):
+            made._impl = _over_storage(args[0].untyped(), get_default_dtype())
         elif all(isinstance(size, int) for size in args):
             made._impl = empty_impl(args or (0,), get_default_dtype())
         else:
@@ -199,6 +212,15 @@ class Tensor(_C.TensorBase):
         """The storage, as elements of this dtype."""
         return TypedStorage(self.untyped_storage(), self._impl.dtype)
 
+    def share_memory_(self) -> Tensor:
+        """Move the elements to memory that child processes see, forked ones; for all tensors that share them."""
+        self.untyped_storage().share_memory_()
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether child processes see what is written here."""
+        return self.untyped_storage().is_shared()
+
     def is_set_to(self, other: Tensor) -> bool:
         """Whether `other` views the same elements of the same storage in the same way."""
         a, b = self._impl, other._impl
@@ -221,6 +243,12 @@ class Tensor(_C.TensorBase):
             raise RuntimeError(
                 "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
             )
+        if self._impl.device.type == "meta" and not self._impl.fake:
+            raise TypeError(
+                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+            )
+        if self._impl.dtype.category == BITS or self._impl.dtype in (complex32, float4_e2m1fn_x2):
+            raise TypeError(f"Got unsupported ScalarType {self._impl.dtype.scalar_name}")
         return self._impl.array[...]
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
@@ -233,12 +261,20 @@ class Tensor(_C.TensorBase):
 
     def tolist(self) -> list | int | float | bool | complex:
         """The elements as nested lists of Python numbers; a number for a 0-dim tensor."""
+        if self._impl.device.type == "meta" and not self._impl.fake:
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if self._impl.dtype in NARROW_TYPES:
+            return self.to(complex64 if self._impl.dtype.is_complex else float32).tolist()
         return self._impl.array.tolist()
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
     def __dlpack__(self, **kwargs):
+        if self._impl.device.type == "meta":
+            raise BufferError("Cannot pack tensors on meta")
+        if self.requires_grad and state.grad_enabled:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
         return self.numpy().__dlpack__(**kwargs)
 
     def __len__(self) -> int:
@@ -258,7 +294,8 @@ class Tensor(_C.TensorBase):
             return f"{prefix}FakeTensor(..., size={impl.sizes}, dtype={impl.dtype})"
         if impl.storage.buffer is None:
             return prefix + format_meta(impl.sizes, impl.dtype, **facts)
-        return prefix + format_tensor(impl.array, impl.dtype, **facts)
+        array = impl.array if impl.dtype is not complex32 else self.detach().to(complex64)._impl.array
+        return prefix + format_tensor(array, impl.dtype, **facts)
 
     def __format__(self, spec: str) -> str:
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
@@ -374,6 +411,11 @@ class Tensor(_C.TensorBase):
         impl.dtype, impl.device, impl.key_set = new.dtype, new.device, new.key_set
 
 
+def _over_storage(storage: UntypedStorage, element_type: dtype) -> TensorImpl:
+    count = storage.nbytes() // element_type.itemsize
+    return tensor_from_storage(storage, element_type, (count,), (1,))._impl
+
+
 _C.configure(tensor_type=Tensor)
 wrap = _C.wrap
 
@@ -400,8 +442,25 @@ def from_numpy(array: np.ndarray) -> Tensor:
     return tensor_from_array(array, element_type)
 
 
+class _Capsule:
+    """What hands out a DLPack capsule that the caller has."""
+
+    def __init__(self, capsule: object):
+        self.capsule = capsule
+
+    def __dlpack__(self, **kwargs: object) -> object:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
 def from_dlpack(source: object) -> Tensor:
     """A tensor that shares the memory of any object with `__dlpack__`."""
+    if isinstance(source, Tensor):
+        return source.detach()
+    if type(source).__name__ == "PyCapsule":
+        source = _Capsule(source)
     return from_numpy(np.from_dlpack(source))
 
 

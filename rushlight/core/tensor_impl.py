@@ -26,7 +26,7 @@ import rushlight._C as _C
 from rushlight._C import AutogradMeta, TensorImpl, VersionCounter, ViewMeta, empty_impl
 from rushlight.core.device import CPU, device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, BATCHED_BIT, CPU_KEYS, META_KEYS
-from rushlight.core.dtype import ALL, dtype
+from rushlight.core.dtype import ALL, BITS_TYPES, NARROW_TYPES, dtype
 from rushlight.core.storage import borrow, without_data
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.thread_state import state
@@ -84,6 +84,7 @@ def _make_array(self: TensorImpl) -> np.ndarray:
 
 
 _C.configure(make_array=_make_array, ndarray=np.ndarray, numpy_name=sys.intern("numpy"), **{kind.name: kind for kind in ALL})
+_C.configure(narrow_dtypes=frozenset((*NARROW_TYPES, *BITS_TYPES)))
 
 
 def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:

@@ -23,6 +23,8 @@ class ThreadState(threading.local, _C.ThreadState):
         self.backward_task = None
         self.autocast = None
         self.batch_levels = ()
+        self.default_device = None
+        self.default_devices = ()
 
 
 state = ThreadState()

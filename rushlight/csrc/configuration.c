@@ -28,6 +28,7 @@ static const struct {
     {"set_history", offsetof(Configuration, set_history)},
     {"no_edge", offsetof(Configuration, no_edge)},
     {"symbolic_type", offsetof(Configuration, symbolic_type)},
+    {"narrow_dtypes", offsetof(Configuration, narrow_dtypes)},
 };
 
 static const char *const dtype_names[DTYPE_COUNT] = {
@@ -52,10 +53,13 @@ static int is_acceptable(const char *name, PyObject *value)
     PyTypeObject *base = strcmp(name, "tensor_type") == 0 ? &TensorBase_Type
                          : strcmp(name, "node_type") == 0 ? &OperatorNode_Type
                          : strcmp(name, "saved_type") == 0 ? &SavedTensorBase_Type
+                         : strcmp(name, "narrow_dtypes") == 0 ? &PyFrozenSet_Type
                          : strcmp(name, "accumulate_type") == 0 ? &AccumulateNode_Type
                                                           : NULL;
     if (!base)
         return 1;
+    if (base == &PyFrozenSet_Type)
+        return PyFrozenSet_CheckExact(value);
     return PyType_Check(value) && PyType_IsSubtype((PyTypeObject *)value, base);
 }
 

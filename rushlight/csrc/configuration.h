@@ -27,6 +27,7 @@ typedef struct {
     PyObject *set_history;      /* (TensorImpl, node, output number): make a tensor an output of a node */
     PyObject *no_edge;          /* (None, 0) */
     PyObject *symbolic_type;    /* SymInt */
+    PyObject *narrow_dtypes;    /* frozenset of the dtypes that are stored and cast, and that few operators compute with */
     PyObject *dtypes[DTYPE_COUNT];
     int itemsizes[DTYPE_COUNT];
 } Configuration;

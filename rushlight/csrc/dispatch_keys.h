@@ -10,6 +10,7 @@
 #define AUTOGRAD_BIT (1UL << 8)
 #define AUTOCAST_BIT (1UL << 10)
 #define BATCHED_BIT (1UL << 12)
+#define NARROW_BIT (1UL << 14)
 
 #define SPECIAL_BITS (SPARSE_CPU_BIT | QUANTIZED_CPU_BIT) /* of tensors whose memory alone does not say what they hold */
 #define BACKEND_BITS (CPU_BIT | META_BIT | SPECIAL_BITS)

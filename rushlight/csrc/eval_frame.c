@@ -219,8 +219,10 @@ PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwin
         return frame_default(thread, frame, throwing);
     if (depth == STACK_ENDS)
         return end_of_stack(thread, frame);
-    /* Under a dispatch mode the program is part of another capture, or somebody watches its operators. */
-    if (!callback || (current_thread_record && modes_active(current_thread_record)))
+    /* Under a dispatch mode the program is part of another capture, or somebody watches its operators. Under a default device
+       other than the CPU, which no capture assumes, it makes tensors without data. */
+    if (!callback ||
+        (current_thread_record && (modes_active(current_thread_record) || current_thread_record->makes_elsewhere)))
         return frame_default(thread, frame, 0);
     PyCodeObject *code = frame_code(frame);
     if (!is_plain_function(code))

@@ -286,7 +286,17 @@ static int save_outputs(OperatorNode *node, PyObject *plan, PyObject *result)
 static int has_gradient(PyObject *dtype)
 {
     DtypeCode code = dtype_code(dtype);
-    return code >= FLOAT16 && code != OTHER_DTYPE;
+    if (code != OTHER_DTYPE)
+        return code >= FLOAT16;
+    for (int i = 0; i < 2; i++) {
+        PyObject *answer = PyObject_GetAttrString(dtype, i ? "is_complex" : "is_floating_point");
+        int yes = answer ? PyObject_IsTrue(answer) : 0;
+        Py_XDECREF(answer);
+        PyErr_Clear();
+        if (yes > 0)
+            return 1;
+    }
+    return 0;
 }
 
 int set_history(TensorImpl *impl, NodeBase *node, Py_ssize_t output)

@@ -39,6 +39,17 @@ static void impl_dealloc(TensorImpl *self)
     PyObject_GC_Del(self);
 }
 
+/* The key set of a tensor of this dtype: the key Narrow goes with the dtypes that few operators compute with. */
+static unsigned long keys_for(PyObject *dtype, unsigned long key_set)
+{
+    if (dtype_code(dtype) != OTHER_DTYPE || !configuration.narrow_dtypes)
+        return key_set & ~NARROW_BIT;
+    int narrow = PySet_Contains(configuration.narrow_dtypes, dtype);
+    if (narrow < 0)
+        PyErr_Clear(); /* not hashable, so no dtype */
+    return narrow == 1 ? key_set | NARROW_BIT : key_set & ~NARROW_BIT;
+}
+
 /* Takes over `storage` and `version` (owned references, NULL after a failure); the other arguments are borrowed. */
 static TensorImpl *impl_make(PyObject *storage, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset, PyObject *dtype,
                              PyObject *device, unsigned long key_set, PyObject *version)
@@ -56,7 +67,7 @@ static TensorImpl *impl_make(PyObject *storage, PyObject *sizes, PyObject *strid
     self->symbolic_offset = NULL;
     self->dtype = Py_NewRef(dtype);
     self->device = Py_NewRef(device);
-    self->key_set = key_set;
+    self->key_set = keys_for(dtype, key_set);
     self->version = version;
     self->autograd = self->view = self->array = NULL;
     self->numel = self->contiguous = -1;
@@ -239,7 +250,10 @@ static PyObject *get_device(TensorImpl *self, void *Py_UNUSED(closure)) { return
 
 static int set_dtype(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))
 {
-    return set_field(&self->dtype, value, &PyBaseObject_Type, 0, "dtype");
+    if (set_field(&self->dtype, value, &PyBaseObject_Type, 0, "dtype") < 0)
+        return -1;
+    self->key_set = keys_for(self->dtype, self->key_set);
+    return 0;
 }
 
 static int set_device(TensorImpl *self, PyObject *value, void *Py_UNUSED(closure))

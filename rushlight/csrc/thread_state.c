@@ -115,6 +115,18 @@ static int set_inference(PyObject *Py_UNUSED(self), PyObject *value, void *Py_UN
     return record ? read_flag(value, &record->inference) : -1;
 }
 
+static PyObject *get_makes_elsewhere(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure))
+{
+    ThreadRecord *record = thread_record();
+    return record ? PyBool_FromLong(record->makes_elsewhere) : NULL;
+}
+
+static int set_makes_elsewhere(PyObject *Py_UNUSED(self), PyObject *value, void *Py_UNUSED(closure))
+{
+    ThreadRecord *record = thread_record();
+    return record ? read_flag(value, &record->makes_elsewhere) : -1;
+}
+
 static PyObject *get_modes(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure))
 {
     ThreadRecord *record = thread_record();
@@ -158,6 +170,7 @@ static PyGetSetDef getset[] = {
     {"exclude", get_exclude, set_exclude, "Mask of the keys that every dispatch of this thread hides.", NULL},
     {"grad_enabled", get_grad_enabled, set_grad_enabled, "Whether autograd records.", NULL},
     {"inference", get_inference, set_inference, "Whether inference mode is active.", NULL},
+    {"makes_elsewhere", get_makes_elsewhere, set_makes_elsewhere, "Whether the default device is not the CPU.", NULL},
     {"modes", get_modes, set_modes, "The stack of dispatch modes, innermost last.", NULL},
     {"saved_tensor_hooks", get_hooks, set_hooks, "The stack of hooks on saved tensors, innermost last.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -10,6 +10,7 @@ typedef struct {
     unsigned long include, exclude; /* masks of dispatch keys */
     int grad_enabled;
     int inference;
+    int makes_elsewhere; /* new tensors are made on another device than the CPU unless they are given one */
     PyObject *modes;              /* owned: the stack of dispatch modes, a list */
     PyObject *saved_tensor_hooks; /* owned: the stack of hooks on saved tensors, a tuple */
 } ThreadRecord;

@@ -25,6 +25,7 @@ from rushlight.dynamo.values.base import Value, realized
 from rushlight.dynamo.values.classes import ClassValue
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.construction import SuperValue, construct
+from rushlight.dynamo.values.devices import names_other_device
 from rushlight.dynamo.values.exceptions import ExceptionValue, from_exception
 from rushlight.dynamo.values.function import CellValue, FunctionValue
 from rushlight.dynamo.values.generators import GeneratorValue
@@ -96,6 +97,8 @@ class Translator(Services):
         leaf = kwargs.get("requires_grad")
         if leaf is not None and leaf.is_constant() and leaf.constant():
             raise GraphBreak("a new tensor that requires grad", "make it outside of the compiled part")
+        if names_other_device(target, args, kwargs):
+            raise GraphBreak("a device other than the CPU")
         made = call_with_tensors(self, op, target, args, kwargs)
         if made is not None:
             return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from rushlight.core.dtype import bfloat16, bool_, float16, float32, float64, int32, int64
+from rushlight.core.dtype import ALL, bfloat16, bool_, float16, float32, float64, int32, int64
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
@@ -278,7 +278,11 @@ def is_size_arithmetic(node: Node) -> bool:
     return isinstance(node.meta.get("val"), SymInt | int)
 
 
+_REAL = frozenset(kind for kind in ALL if not kind.is_complex)
+
+
 def _plain_types(node: Node) -> bool:
+    """Whether all tensors are of dtypes that generated code computes with."""
     values = [argument.meta.get("val") for argument in node.all_input_nodes] + [node.meta.get("val")]
     tensors = [item for value in values for item in (value if isinstance(value, tuple | list) else (value,))]
-    return not any(isinstance(tensor, Tensor) and tensor.dtype.is_complex for tensor in tensors)
+    return not any(isinstance(tensor, Tensor) and tensor.dtype not in _REAL for tensor in tensors)

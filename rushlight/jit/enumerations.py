@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import ALL, QUANTIZED_TYPES, dtype
+from rushlight.core.dtype import ALL, BITS_TYPES, QUANTIZED_TYPES, STORED_TYPES, dtype
 from rushlight.core.layout import (
     channels_last,
     channels_last_3d,
@@ -15,11 +15,14 @@ from rushlight.core.layout import (
 )
 
 SCALAR_TYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64",
-                "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4")  # fmt: skip
+                "complex128", "bool", "qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4", "bits1x8", "bits2x4",
+                "bits4x2", "bits8", "bits16", "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "uint16",
+                "uint32", "uint64", *(f"uint{bits}" for bits in range(1, 8)), *(f"int{bits}" for bits in range(1, 8)),
+                "float8_e8m0fnu", "float4_e2m1fn_x2")  # fmt: skip
 """The names of dtypes by number."""
 LAYOUTS: tuple[layout, ...] = (strided, sparse_coo)
 MEMORY_FORMATS: tuple[memory_format, ...] = (contiguous_format, preserve_format, channels_last, channels_last_3d)
-_DTYPES: dict[str, dtype] = {each.name: each for each in (*ALL, *QUANTIZED_TYPES)}
+_DTYPES: dict[str, dtype] = {each.name: each for each in (*ALL, *QUANTIZED_TYPES, *STORED_TYPES, *BITS_TYPES)}
 
 
 def dtype_number(kind: dtype) -> int:

@@ -8,6 +8,7 @@ from rushlight.core.device import device as device_type
 from rushlight.core.dtype import dtype as element_type
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.packet import namespaces
 
@@ -22,6 +23,7 @@ def new_tensor(
 ) -> Tensor:
     """A tensor of the default dtype unless `dtype` says otherwise, filled with a number or uninitialised."""
     dtype = dtype or get_default_dtype()
+    device = state.default_device if device is None else device
     if fill is None:
         return aten.empty.memory_format(list(shape), dtype=dtype, device=device)
     return aten.full.default(list(shape), fill, dtype=dtype, device=device)

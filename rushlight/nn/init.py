@@ -104,6 +104,14 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
 _calculate_fan_in_and_fan_out = _fans
 
 
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """The fan that a mode names, "fan_in" or "fan_out"; ValueError for others."""
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return _fans(tensor)[mode == "fan_out"]
+
+
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform with variance 2 gain^2 / (fan in + fan out) (Glorot and Bengio 2010)."""
     std = gain * math.sqrt(2.0 / float(sum(_fans(tensor))))
@@ -117,10 +125,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    mode = mode.lower()
-    if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    fan = _fans(tensor)[mode == "fan_out"]
+    fan = _calculate_correct_fan(tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
@@ -209,7 +214,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     """Rows or columns, whichever are fewer, orthonormal times `gain` (Saxe et al. 2013); trailing dimensions as one."""
     if tensor.dim() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    if tensor.numel() == 0:
+    if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     rows = tensor.shape[0]
     drawn = tensor.new_empty([rows, tensor.numel() // rows]).normal_(0, 1, generator=generator).double().numpy()

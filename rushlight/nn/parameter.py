@@ -15,6 +15,7 @@ from rushlight.core.overrides import disabled_torch_function
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta
+from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -73,7 +74,7 @@ class Buffer(Tensor):
 
 def _over_memory_of(cls: type, data: Tensor | None) -> Any:
     if data is None:
-        data = Tensor(0)
+        data = aten.empty.memory_format([0], dtype=get_default_dtype(), device=state.default_device)
     if not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__} needs a Tensor, got {type(data).__name__}; make one with torch.tensor(...)")
     impl = data._impl

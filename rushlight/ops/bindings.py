@@ -12,8 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.ops import complex_methods, copying, functional, indexing, methods, more_methods, operators
-from rushlight.ops.construct import PYTHON_TYPES
+from rushlight.ops.construct import NO_PINNED_MEMORY, PYTHON_TYPES
 from rushlight.ops.out import check_target, write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
 from rushlight.ops.return_types import has_named_results, return_type_of
@@ -60,6 +61,12 @@ _NO_FUNCTION = frozenset(
 )
 # A backward operator that is a function all the same: programs with a dropout of their own call it.
 _BACKWARD_FUNCTIONS = frozenset({"native_dropout_backward"})
+# Functions that make tensors on the default device.
+_ON_DEFAULT_DEVICE = frozenset(
+    "arange bartlett_window blackman_window empty empty_permuted empty_quantized empty_strided eye fft_fftfreq fft_rfftfreq "
+    "full hamming_window hann_window kaiser_window linspace logspace ones rand randint randn randperm scalar_tensor "
+    "tril_indices triu_indices zeros".split()
+)
 # Public functions that carry a second name.
 _ALIASES = {"_segment_reduce": "segment_reduce"}
 
@@ -132,11 +139,24 @@ def make_function(packet: OpOverloadPacket) -> Callable:
         return packet(*args) if not kwargs else _call_with_keywords(packet, args, kwargs)
 
     made = packet.public = function if special else plain_function
+    if packet.__name__ in _ON_DEFAULT_DEVICE:
+        made = packet.public = _on_default_device(made)
     made.__name__ = made.__qualname__ = packet.__name__
     made.__module__ = "rushlight" if is_function(packet.__name__) else "rushlight.ops.aten"
     schemas = "\n".join([op.declaration for op in packet._declared])
     made.__doc__ = f"{schemas}\n\nThe operator of this name in ATen; its schemas above say what it takes and returns."
     return made
+
+
+def _on_default_device(function: Callable) -> Callable:
+    """`function`, which makes tensors on the thread's default device unless it is given one."""
+
+    def factory(*args, **kwargs):
+        if state.default_device is not None and kwargs.get("device") is None:
+            kwargs["device"] = state.default_device
+        return function(*args, **kwargs)
+
+    return factory
 
 
 def _gather_sizes(args: tuple, position: int) -> tuple:
@@ -151,6 +171,8 @@ def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> 
     kwargs = {name if name in known else _RENAMED.get(name, name): value for name, value in kwargs.items()}
     out = kwargs.pop("out", None) if "out" not in known else None
     wants_grad = kwargs.pop("requires_grad", False) if "device" in known else False
+    if kwargs.get("pin_memory"):
+        raise RuntimeError(NO_PINNED_MEMORY)
     kind = kwargs.get("dtype")
     if isinstance(kind, type) and kind in PYTHON_TYPES:
         kwargs["dtype"] = PYTHON_TYPES[kind]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from array import array as python_array
 from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
 
-from rushlight.core.device import as_device, device
+from rushlight.core.device import device, present_device
 from rushlight.core.dtype import (
     QUANTIZED,
     bool_,
@@ -20,12 +21,18 @@ from rushlight.core.dtype import (
     of_number,
     promote_types,
 )
-from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array, wrap
+from rushlight.core.storage import UntypedStorage
+from rushlight.core.tensor import Tensor, from_dlpack, from_numpy, tensor_from_array, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import empty_impl
+from rushlight.core.thread_state import state
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.cpu.common import convert
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
+NO_PINNED_MEMORY = (
+    "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
+)
 # Python's number types, given as a dtype.
 PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
 
@@ -34,6 +41,8 @@ def _array_of(data: object) -> np.ndarray:
     """Nested sequences of numbers or tensors as an array; ValueError where they are ragged."""
     if isinstance(data, Tensor):
         return data.detach().numpy()
+    if isinstance(data, TypedStorage | UntypedStorage):
+        return np.asarray(data.tolist())
     if isinstance(data, np.ndarray | np.generic):
         return np.asarray(data)
     if isinstance(data, Sequence) and not isinstance(data, str):
@@ -41,6 +50,8 @@ def _array_of(data: object) -> np.ndarray:
         return np.array(_plain(data))
     if isinstance(data, bool | int | float | complex):
         return np.array(data)
+    if hasattr(data, "__array__"):
+        return np.asarray(data)
     raise TypeError(f"new(): invalid data type '{type(data).__name__}'; expected a number, a sequence of numbers or an array")
 
 
@@ -111,22 +122,40 @@ def tensor(
     The dtype is that of the data (floats take the default dtype) unless given. ValueError for ragged sequences, TypeError
     for anything that is not a number.
     """
+    if pin_memory:
+        raise RuntimeError(NO_PINNED_MEMORY)
     array = _array_of(data)
+    if array.dtype.kind == "O" and all(isinstance(value, int) for value in array.flat):
+        raise OverflowError("int too big to convert")
     if array.dtype.kind in "OUS":
         raise TypeError(f"new(): invalid data type '{array.dtype}'; expected numbers")
     kind = PYTHON_TYPES.get(dtype, dtype) if dtype is not None else _inferred(array, data)
     if kind.category == QUANTIZED:
         raise RuntimeError(f"a tensor of dtype {kind} is made of a float32 tensor, by quantize_per_tensor or _per_channel")
+    if kind.is_integral and not isinstance(data, Tensor | np.ndarray | np.generic):
+        _check_range(array, kind)
     made = wrap(empty_impl(array.shape, kind))
     made._impl.array[...] = convert(array, kind.numpy)
     made = aten.lift_fresh.default(made)
-    if device is not None and as_device(device) != made.device:
-        made = made.to(device)
+    device = state.default_device if device is None else device
+    if device is not None and present_device(device).type != "cpu":
+        made = aten.to.dtype_layout(made, device=device)
     return made.requires_grad_() if requires_grad else made
+
+
+def _check_range(array: np.ndarray, kind: dtype) -> None:
+    """RuntimeError for integers that the dtype does not hold; unsigned ones take negative numbers of their magnitude, too."""
+    if array.dtype.kind not in "iu" or not array.size or kind.numpy.kind == "b" or array.dtype == kind.numpy:
+        return
+    limits = np.iinfo(kind.numpy)
+    lowest = -limits.max if kind.numpy.kind == "u" else limits.min
+    if int(array.max()) > limits.max or int(array.min()) < lowest:
+        raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
 def as_tensor(data: object, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
     """`data` as a tensor, sharing memory with arrays and tensors where no conversion is needed."""
+    device = state.default_device if device is None else device
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
     if isinstance(data, np.ndarray) and data.flags.writeable:
@@ -134,7 +163,56 @@ def as_tensor(data: object, dtype: dtype | None = None, device: device | str | N
     return tensor(data, dtype=dtype, device=device)
 
 
-asarray = as_tensor
+def asarray(
+    obj: object,
+    *,
+    dtype: dtype | None = None,
+    device: device | str | None = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`obj` as a tensor: one that shares memory with tensors, arrays, buffers and storages, where that needs no conversion.
+
+    `copy` says that the memory must be another's (True) or must be shared (False): ValueError where it cannot be.
+    """
+    device = state.default_device if device is None else device
+    source = _aliased(obj, dtype)
+    if source is None:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+    kind = PYTHON_TYPES.get(dtype, dtype) or source.dtype
+    if copy is False and kind is not source.dtype:
+        raise ValueError(f"can't alias tensor with dtype '{source.dtype.scalar_name}' into dtype '{kind.scalar_name}'.")
+    made = aten.to.dtype_layout(source, dtype=kind, device=device, copy=bool(copy))
+    if requires_grad and not made.requires_grad:
+        return made.detach().requires_grad_()
+    return made if requires_grad or not made.requires_grad else made.detach()
+
+
+def _aliased(obj: object, kind: dtype | None) -> Tensor | None:
+    """A tensor over the memory of `obj`; None where there is none to share."""
+    if isinstance(obj, Tensor):
+        return obj
+    if isinstance(obj, np.ndarray):
+        return from_numpy(obj)
+    if isinstance(obj, TypedStorage | UntypedStorage):
+        return tensor_of_storage(obj, kind)
+    if hasattr(obj, "__dlpack__"):
+        return from_dlpack(obj)
+    if isinstance(obj, bytearray | memoryview | bytes | python_array):
+        return frombuffer(obj, dtype=kind or get_default_dtype())
+    return None
+
+
+def tensor_of_storage(storage: TypedStorage | UntypedStorage, kind: dtype | None = None) -> Tensor:
+    """A 1-D tensor of `kind`, by default the default dtype, over a storage; RuntimeError for a typed one of another dtype."""
+    own = kind or get_default_dtype()
+    if isinstance(storage, TypedStorage) and storage.dtype is not own:
+        raise RuntimeError(
+            f"Expected a Storage of type {own.scalar_name} or an UntypedStorage, but got {storage.dtype.scalar_name}"
+        )
+    return tensor_from_storage(storage.untyped(), own, (storage.nbytes() // own.itemsize,), (1,))
 
 
 def frombuffer(

@@ -6,10 +6,11 @@ import copy
 
 import numpy as np
 
+from rushlight.core.device import META
 from rushlight.core.dtype import dtype
 from rushlight.core.storage import StorageImpl, UntypedStorage, without_data
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
-from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.tensor_impl import TensorImpl, empty_meta_impl
 
 
 def _deepcopy(self: Tensor, memo: dict) -> Tensor:
@@ -58,9 +59,15 @@ def _rebuild(data: bytes, kind: dtype, sizes: tuple, strides: tuple, requires_gr
     return made.requires_grad_(requires_grad)
 
 
+def _rebuild_meta(kind: dtype, sizes: tuple, strides: tuple, requires_grad: bool) -> Tensor:
+    return wrap(empty_meta_impl(sizes, kind, META, strides)).requires_grad_(requires_grad)
+
+
 def _reduce(self: Tensor, protocol: int) -> tuple:
     if not self.is_leaf:
         raise RuntimeError("a non-leaf tensor that requires grad cannot be pickled: use detach()")
+    if self.is_meta:
+        return (_rebuild_meta, (self.dtype, tuple(self.shape), tuple(self.stride()), self.requires_grad))
     if type(self._impl.storage) is not StorageImpl:
         return self._impl.storage.reduced(self)
     dense = self.detach() if self.is_non_overlapping_and_dense() else self.detach().contiguous()

@@ -8,10 +8,11 @@ key set leads to is resolved once and kept per operator, so a call costs one dic
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 import rushlight._C as _C
+from rushlight.core.device import device_for_operator, present_device
 from rushlight.core.dispatch_key import BACKEND_BITS, DispatchKey
 from rushlight.ops.schema import FunctionSchema, parse_schema, split_declaration
 
@@ -131,7 +132,9 @@ class OpOverload(_C.OperatorBase):
             below = remaining & ~(1 << key)
             kernel = self._kernel_for(key)
             if kernel is not None and kernel is not FALLTHROUGH:
-                return kernel.bind(self, below)
+                found = kernel.bind(self, below)
+                mixed = key is DispatchKey.Meta and below >> DispatchKey.CPU & 1 and self.namespace == "aten"
+                return _on_one_device(found) if mixed and self._opname not in _ACROSS_DEVICES else found
             remaining = below
         return self._missing(key_set)
 
@@ -251,7 +254,44 @@ def _backend_of_factory(op: OpOverload, args: tuple, kwargs: dict) -> DispatchKe
         where = args[position] if position < len(args) else None
     if where is None:
         return DispatchKey.CPU
-    return DispatchKey.Meta if getattr(where, "type", where) == "meta" else DispatchKey.CPU
+    found = present_device(where) if op._opname in _COPYING else device_for_operator(where, _maker(op._opname))
+    return DispatchKey.Meta if found.type == "meta" else DispatchKey.CPU
+
+
+# Operators that copy between devices, or take indices that are on the CPU.
+_ACROSS_DEVICES = frozenset(("copy_", "_to_copy", "index", "index_put_", "_index_put_impl_", "set_", "resize_as_"))
+
+
+def _on_one_device(kernel: Callable) -> Callable:
+    """A kernel of the meta device, which refuses tensors with dimensions that are on the CPU."""
+
+    def checked(*args, **kwargs):
+        impls = [value._impl for value in _tensors_in((*args, *kwargs.values()))]
+        if any(impl.device.type == "meta" for impl in impls):
+            for impl in impls:
+                if impl.sizes and impl.device.type != "meta" and not impl.fake:
+                    raise RuntimeError(f"Tensor on device {impl.device} is not on the expected device meta!")
+        return kernel(*args, **kwargs)
+
+    return checked
+
+
+def _tensors_in(values: tuple) -> Iterator[_C.TensorBase]:
+    for value in values:
+        if isinstance(value, _C.TensorBase):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from _tensors_in(value)
+
+
+_COPYING = frozenset(("to", "_to_copy"))
+
+
+def _maker(name: str) -> str:
+    """The operator that makes the result of `name` in torch, as its error says where a device is absent."""
+    if name in ("tril_indices", "triu_indices"):
+        return f"aten::{name}"
+    return "aten::empty_strided" if name.endswith("_like") or name == "empty_strided" else "aten::empty.memory_format"
 
 
 def define(namespace: str, declaration: str) -> OpOverload:

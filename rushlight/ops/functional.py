@@ -7,9 +7,10 @@ from string import ascii_lowercase, ascii_uppercase
 
 from rushlight.core.overrides import overridable
 from rushlight.core.size import Size
-from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.storage import UntypedStorage
 from rushlight.core.strides import broadcast_shapes as _broadcast_shapes
 from rushlight.core.tensor import Tensor
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops import functional_linalg
 from rushlight.ops.distinct import unique, unique_consecutive
 from rushlight.ops.functional_views import atleast_1d, atleast_2d, atleast_3d, meshgrid

@@ -19,7 +19,7 @@ aten = namespaces.namespace("aten")
 _CONVERSIONS = {
     "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
     "long": dtypes.int64, "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
-    "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+    "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128, "chalf": dtypes.complex32,
 }  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def _target_of(argument: object) -> dict:
         return {"dtype": argument.dtype, "device": argument.device}
     if isinstance(argument, dtype | type):
         return {"dtype": argument}
-    if isinstance(argument, str | device):
+    if isinstance(argument, str | device | int):
         return {"device": argument}
     if isinstance(argument, memory_format):
         return {"memory_format": argument}
@@ -121,7 +121,7 @@ def type_(self: Tensor, dtype: object = None) -> str | Tensor:
 
 
 def _type_named(name: str) -> dtype:
-    for kind in dtypes.ALL:
+    for kind in (*dtypes.ALL, *dtypes.STORED_TYPES):
         if name == f"torch.{kind.scalar_name}Tensor":
             return kind
     raise ValueError(f"invalid type: {name!r}; expected a name like 'torch.FloatTensor'")

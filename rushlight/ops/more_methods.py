@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rushlight.core.device import raise_absent
+from rushlight.core.layout import memory_format, preserve_format
 from rushlight.core.tensor import Tensor
 from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
@@ -65,17 +67,40 @@ def is_pinned(self: Tensor) -> bool:
 
 def pin_memory(self: Tensor) -> Tensor:
     """Raises RuntimeError: there is no GPU to lock pages for."""
-    raise RuntimeError("Cannot access accelerator device when none is available; pin_memory() is of no use without a GPU.")
+    raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
-def cuda(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+def cuda(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
+) -> Tensor:
     """Raises AssertionError, as torch built without CUDA: there is no GPU."""
-    raise AssertionError("Torch not compiled with CUDA enabled: rushlight has no GPU; ask torch.cuda.is_available() first")
+    raise_absent("cuda")
+
+
+def xpu(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
+) -> Tensor:
+    """Raises AssertionError: there is no such GPU."""
+    raise_absent("xpu")
+
+
+def mtia(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
+) -> Tensor:
+    """Raises AssertionError: there is no such accelerator."""
+    raise_absent("mtia")
+
+
+def ipu(
+    self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
+) -> Tensor:
+    """Raises RuntimeError: there is no such accelerator."""
+    raise_absent("ipu")
 
 
 def install() -> None:
     """Attach the methods to Tensor."""
-    for method in (as_subclass, apply_, map_, is_nonzero, is_same_size, dim_order, is_pinned, pin_memory, cuda):
+    for method in (as_subclass, apply_, map_, is_nonzero, is_same_size, dim_order, is_pinned, pin_memory, cuda, xpu, mtia, ipu):
         setattr(Tensor, method.__name__, method)
     for absent in ("is_mps", "is_xpu", "is_xla", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_mkldnn", "is_sparse_csr"):
         setattr(Tensor, absent, False)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight._C import BinaryMethod
-from rushlight.core.overrides import call_override, is_overriding, overriding_arguments
+from rushlight.core.overrides import call_override, is_overriding, overriding_arguments, refuse_foreign_tensor
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.numbers import as_operand
 from rushlight.ops.packet import namespaces
@@ -16,13 +16,19 @@ aten = namespaces.namespace("aten")
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
+def unknown(other: object) -> object:
+    """NotImplemented for a value that these operators do not know; TypeError for PyTorch's tensors, which go on asking."""
+    refuse_foreign_tensor(other, "an operator")
+    return NotImplemented
+
+
 def _binary(op: Callable) -> Callable:
     def operate(self, other):
         if isinstance(other, Tensor) or isinstance(other, NUMBERS):
             return op(self, other)
         if isinstance(other, np.ndarray):
             return op(self, tensor_from_array(other))
-        return NotImplemented
+        return unknown(other)
 
     return operate
 
@@ -36,7 +42,7 @@ def _reflected(op: Callable) -> Callable:
             return packet(as_operand(other, self), self)
         if isinstance(other, np.ndarray):
             return packet(tensor_from_array(other), self)
-        return NotImplemented
+        return unknown(other)
 
     return operate
 
@@ -45,7 +51,7 @@ def _in_place(op: Callable) -> Callable:
     def update(self, other):
         if isinstance(other, Tensor) or isinstance(other, NUMBERS):
             return op(self, other)
-        return NotImplemented
+        return unknown(other)
 
     return update
 
@@ -55,13 +61,13 @@ def _divide_number(self: Tensor, other: object) -> Tensor:
         return aten.div(tensor_from_array(other), self)
     if isinstance(other, NUMBERS) or isinstance(other, Tensor):
         return aten.reciprocal(self) * other
-    return NotImplemented
+    return unknown(other)
 
 
 def _raise_number(self: Tensor, other: object) -> Tensor:
     if isinstance(other, np.ndarray):
         return aten.pow(tensor_from_array(other), self)
-    return aten.pow(other, self) if isinstance(other, NUMBERS) or isinstance(other, Tensor) else NotImplemented
+    return aten.pow(other, self) if isinstance(other, NUMBERS) or isinstance(other, Tensor) else unknown(other)
 
 
 def _invert(self: Tensor) -> Tensor:

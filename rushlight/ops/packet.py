@@ -25,7 +25,7 @@ _SIMPLE = {
     "float": (float, int, np.floating, np.integer),
     "bool": (bool, np.bool_),
     "str": (str,),
-    "Device": (device, str),
+    "Device": (device, str, int),
     "ScalarType": (dtype, type),
     "Layout": (layout,),
     "MemoryFormat": (memory_format,),
@@ -47,7 +47,7 @@ def fits(value: object, kind: Type) -> bool:
     accepted = _SIMPLE.get(kind.base)
     if accepted is None:
         return True
-    return isinstance(value, accepted) and not (kind.base == "int" and isinstance(value, bool))
+    return isinstance(value, accepted) and not (kind.base in ("int", "Device") and isinstance(value, bool))
 
 
 def _fits_list(value: object, kind: Type) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import dtype, float32, float64
+from rushlight.core.dtype import dtype, float16, float32, float64
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.ops.registry import explicit
 
@@ -25,7 +25,7 @@ def view_as_real(self):
 @explicit("view_as_complex")
 def view_as_complex(self):
     impl = self._impl
-    if impl.dtype not in (float32, float64):
+    if impl.dtype not in (float16, float32, float64):
         raise RuntimeError(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
             f"{impl.dtype.scalar_name}"

@@ -27,6 +27,12 @@ GLOBAL_STEP_POST_HOOKS: OrderedDict[int, Callable] = OrderedDict()
 Parameters = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 
+# The hooks of an optimizer, by the attribute that holds them.
+_HOOKS = frozenset((
+    "_step_pre_hooks", "_step_post_hooks", "_state_pre_hooks", "_state_post_hooks", "_load_pre_hooks", "_load_post_hooks",
+))  # fmt: skip
+
+
 class Optimizer:
     """Base class of optimizers.
 
@@ -40,7 +46,6 @@ class Optimizer:
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]):
         self.defaults = defaults
-        self._make_hooks()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -59,13 +64,11 @@ class Optimizer:
         if "step" in cls.__dict__:
             cls.step = _with_hooks(cls.__dict__["step"])
 
-    def _make_hooks(self) -> None:
-        self._step_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._step_post_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._state_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._state_post_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._load_pre_hooks: OrderedDict[int, Callable] = OrderedDict()
-        self._load_post_hooks: OrderedDict[int, Callable] = OrderedDict()
+    def __getattr__(self, name: str) -> Any:
+        """Dicts for hooks are made when they are asked for: a class that wraps optimizers may not call `__init__`."""
+        if name in _HOOKS:
+            return self.__dict__.setdefault(name, OrderedDict())
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters from their gradients. `closure` computes the loss anew, which is then returned."""
@@ -177,8 +180,6 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        if "_step_pre_hooks" not in self.__dict__:
-            self._make_hooks()
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -197,7 +198,7 @@ def _with_hooks(step: Callable) -> Callable:
             if replaced is not None:
                 args, kwargs = _checked_arguments(replaced)
         # A step is recorded where it is itself to be differentiated.
-        with set_grad_enabled(bool(self.defaults.get("differentiable"))):
+        with set_grad_enabled(bool(self.__dict__.get("defaults", {}).get("differentiable"))):
             result = step(self, *args, **kwargs)
         self._opt_called = True
         for hook in (*self._step_post_hooks.values(), *GLOBAL_STEP_POST_HOOKS.values()):

@@ -10,13 +10,14 @@ from collections import Counter, OrderedDict
 from typing import Any
 
 from rushlight.core.device import device
-from rushlight.core.dtype import ALL, QUANTIZED_TYPES, dtype
+from rushlight.core.dtype import ALL, BITS_TYPES, QUANTIZED_TYPES, STORED_TYPES, dtype
 from rushlight.core.layout import strided
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.qscheme import SCHEMES
 from rushlight.core.size import Size
-from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.serialization import rebuild
 from rushlight.serialization.dtypes import DTYPE_OF_STORAGE
 from rushlight.serialization.errors import UnpicklingError
@@ -266,8 +267,9 @@ _CONSTRUCTORS = {
     "torch._tensor._rebuild_from_type_v2": _tensor_with_state,
 }
 
+_DTYPES = (*ALL, *QUANTIZED_TYPES, *STORED_TYPES, *BITS_TYPES)
 _ALLOWED: dict[str, Any] = {name: Constructor(name, build) for name, build in _CONSTRUCTORS.items()}
-_ALLOWED.update({f"torch.{element_type.name}": element_type for element_type in (*ALL, *QUANTIZED_TYPES)})
+_ALLOWED.update({f"torch.{element_type.name}": element_type for element_type in _DTYPES})
 _ALLOWED.update({f"torch.{name}": scheme for name, scheme in SCHEMES.items()})
 for _module in ("torch", "torch.cuda"):
     for _name, _dtype in DTYPE_OF_STORAGE.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import ALL, QUANTIZED_TYPES, dtype
+from rushlight.core.dtype import ALL, QUANTIZED_TYPES, STORED_TYPES, dtype
 
 STORAGE_NAMES = {
     "float64": "DoubleStorage",
@@ -24,4 +24,4 @@ STORAGE_NAMES = {
     "quint2x4": "QUInt2x4Storage",
 }
 DTYPE_OF_STORAGE: dict[str, dtype] = {STORAGE_NAMES[d.name]: d for d in (*ALL, *QUANTIZED_TYPES)}
-DTYPE_BY_NAME: dict[str, dtype] = {d.name: d for d in ALL}
+DTYPE_BY_NAME: dict[str, dtype] = {d.name: d for d in (*ALL, *STORED_TYPES)}

@@ -20,8 +20,9 @@ from rushlight.core.device import device
 from rushlight.core.dtype import QUANTIZED, dtype
 from rushlight.core.layout import layout
 from rushlight.core.size import Size
-from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage
+from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.tensor import Tensor
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
 from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError
@@ -266,7 +267,7 @@ def _save_tensor(machine: Pickler, value: Tensor) -> None:
     if not attributes:
         _write_tensor(machine, value)
     else:
-        name = "_rebuild_meta_tensor_no_storage" if value.is_meta else "_rebuild_tensor_v2"
+        name = _rebuilder(value)
         machine.write_call(
             "torch._tensor",
             "_rebuild_from_type_v2",
@@ -285,8 +286,14 @@ def _write_tensor(machine: Pickler, value: Tensor, requires_grad: bool | None = 
         arguments = quantized_arguments(value, machine, partial(_write_storage, machine))
         machine.write_call("torch._utils", "_rebuild_qtensor", arguments)
         return
-    name = "_rebuild_meta_tensor_no_storage" if value.is_meta else "_rebuild_tensor_v2"
-    machine.write_call("torch._utils", name, _tensor_arguments(machine, value, requires_grad))
+    machine.write_call("torch._utils", _rebuilder(value), _tensor_arguments(machine, value, requires_grad))
+
+
+def _rebuilder(value: Tensor) -> str:
+    """The function of torch that makes such a tensor: dtypes without a storage class of their own are an argument."""
+    if value.is_meta:
+        return "_rebuild_meta_tensor_no_storage"
+    return "_rebuild_tensor_v2" if value.dtype.name in STORAGE_NAMES else "_rebuild_tensor_v3"
 
 
 def _tensor_arguments(machine: Pickler, value: Tensor, requires_grad: bool | None = None) -> tuple:
@@ -295,12 +302,14 @@ def _tensor_arguments(machine: Pickler, value: Tensor, requires_grad: bool | Non
     if value.is_meta:
         return (value.dtype, *geometry, flag)
     storage = value.untyped_storage()
+    element_type = value.dtype if value.dtype.name in STORAGE_NAMES else None
     return (
-        lambda: _write_storage(machine, storage, value.dtype),
+        lambda: _write_storage(machine, storage, element_type),
         value.storage_offset(),
         *geometry,
         flag,
         machine.write_ordered_dict,
+        *(() if element_type is not None else (value.dtype,)),
     )
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from rushlight.core.device import CPU
 from rushlight.core.dtype import FLOATING, QUANTIZED_TYPES, dtype, from_numpy_dtype, quint2x4, quint4x2
 from rushlight.core.qscheme import per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine, qscheme
-from rushlight.core.storage import StorageImpl, TypedStorage, UntypedStorage
+from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.quantized.layout import is_quantized, make_quantized, of_integers, quantizer_of
 from rushlight.quantized.loading import ensure_operators
 from rushlight.quantized.quantizer import ChannelQuantizer, Quantizer, TensorQuantizer

@@ -11,15 +11,40 @@ from collections.abc import Mapping
 from typing import BinaryIO
 
 import numpy as np
+import safetensors
 import safetensors.numpy
 from safetensors import SafetensorError, safe_open
 
-from rushlight.core.dtype import complex128
+from rushlight.core.dtype import (
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, from_numpy
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.saving import replace_file
 
+_FLOAT8 = {"F8_E4M3": float8_e4m3fn, "F8_E5M2": float8_e5m2, "F8_E8M0": float8_e8m0fnu}
+_KINDS = {
+    "F64": float64, "F32": float32, "F16": float16, "BF16": bfloat16, "I64": int64, "U64": uint64, "I32": int32, "U32": uint32,
+    "I16": int16, "U16": uint16, "I8": int8, "U8": uint8, "BOOL": bool_, "C64": complex64,
+}  # fmt: skip
 # What the package raises for malformed files; an unknown dtype surfaces as one of the plain errors.
 _FAILURES = (SafetensorError, KeyError, TypeError, ValueError, OverflowError, AttributeError)
 
@@ -40,11 +65,25 @@ def load_safetensors(f: str | os.PathLike | BinaryIO) -> dict[str, Tensor]:
 
 def _read(f: str | os.PathLike | BinaryIO) -> dict[str, np.ndarray]:
     if not isinstance(f, str | os.PathLike):
-        return safetensors.numpy.load(f.read())
+        return _arrays(f.read())
     with open(f, "rb"):
         pass  # the error for a file that is missing or unreadable, as Python words it
     with safe_open(os.fspath(f), framework="np") as file:
-        return {key: file.get_tensor(key) for key in file.keys()}
+        if not any(file.get_slice(key).get_dtype() in _FLOAT8 for key in file.keys()):
+            return {key: file.get_tensor(key) for key in file.keys()}
+    with open(f, "rb") as file:  # the package's NumPy has no dtypes of 8 bits
+        return _arrays(file.read())
+
+
+def _arrays(content: bytes) -> dict[str, np.ndarray]:
+    parts = safetensors.deserialize(content)
+    plain = safetensors.numpy.load(content) if all(part["dtype"] not in _FLOAT8 for _, part in parts) else None
+    return plain if plain is not None else {name: _array(part) for name, part in parts}
+
+
+def _array(part: dict) -> np.ndarray:
+    kind = _FLOAT8.get(part["dtype"]) or _KINDS[part["dtype"]]
+    return np.frombuffer(part["data"], kind.numpy).reshape(part["shape"])
 
 
 def save_safetensors(

@@ -14,7 +14,8 @@ import numpy as np
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
-from rushlight.core.storage import TypedStorage, UntypedStorage
+from rushlight.core.storage import UntypedStorage
+from rushlight.core.typed_storage import TypedStorage
 from rushlight.serialization.allowlist import StorageKind
 from rushlight.serialization.errors import CheckpointError, UnpicklingError
 
@@ -85,28 +86,41 @@ class StorageTable:
         return chosen
 
     def _target(self, location: str) -> str:
-        if isinstance(self.map_location, device):
-            return self.map_location.type
-        if self.map_location is not None:
+        if isinstance(self.map_location, str):
+            location = self.map_location
+        elif self.map_location is not None:
             location = str(self.map_location.get(location, location))
         _require_local(location)
-        return device(location).type
+        return location
 
 
 def _checked_map(map_location: MapLocation) -> MapLocation:
-    if map_location is None or isinstance(map_location, device | Mapping) or callable(map_location):
+    if isinstance(map_location, device):
+        return str(map_location) if map_location.type != "cpu" else "cpu"
+    if map_location is None or isinstance(map_location, str | Mapping) or callable(map_location):
         return map_location
-    if isinstance(map_location, str):
-        return device(map_location)
     raise TypeError(f"map_location must be a device, string, dict or function, but is a {type(map_location).__name__}")
 
 
 def _require_local(location: str) -> None:
-    if location.partition(":")[0] not in ("cpu", "meta"):
+    """RuntimeError, in torch's words, where a storage is to be on a device that is not there."""
+    if location in ("cpu", "meta"):
+        return
+    name, place = location.partition(":")[0], location[:50]
+    hint = (
+        "If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
+        "storages to the CPU."
+    )
+    if name in ("cuda", "xpu"):
         raise CheckpointError(
-            f"holds storages that were saved on device '{location[:50]}', which does not exist here; "
-            "pass map_location='cpu' to load them on the CPU"
+            f"Attempting to deserialize object on a {name.upper()} device but torch.{name}.is_available() is False. {hint}"
         )
+    if name == "hpu":
+        raise CheckpointError(f"The HPU device module is not registered. {hint}")
+    if name == "mps":
+        raise CheckpointError(f"torch.UntypedStorage(): Storage device not recognized: {name}. {hint}")
+    known = f"don't know how to restore data location of torch.storage.UntypedStorage (tagged with {place})"
+    raise CheckpointError(f"{known}. {hint}")
 
 
 def swap_bytes(storage: UntypedStorage, element_type: dtype | None, order: str) -> None:

@@ -14,6 +14,7 @@ from rushlight.core.device import device
 from rushlight.core.dtype import dtype, float32, float64, get_default_dtype
 from rushlight.core.layout import layout, strided
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -28,7 +29,7 @@ class _Options:
 
     def __init__(self, name: str, M: int, dtype: dtype | None, layout: layout, device: device | str | None, grad: bool):
         self.kind = dtype or get_default_dtype()
-        self.device, self.requires_grad = device, grad
+        self.device, self.requires_grad = state.default_device if device is None else device, grad
         if M < 0:
             raise ValueError(f"{name} requires non-negative window length, got M={M}")
         if layout is not strided:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rushlight.core.device import as_device
 from rushlight.core.dtype import dtype, get_default_dtype, int64
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.construct import as_tensor, tensor
@@ -21,7 +22,7 @@ aten = namespaces.namespace("aten")
 
 
 def _given(data: object) -> Tensor:
-    return data if isinstance(data, Tensor) else tensor(data)
+    return data if isinstance(data, Tensor) else tensor(data, device="cpu")
 
 
 def _made(indices: Tensor, values: Tensor, size: Sequence[int], coalesced: bool = False) -> Tensor:
@@ -44,6 +45,8 @@ def sparse_coo_tensor(
 
     With a size alone, a tensor of zeros. RuntimeError for parts that do not fit each other or the size.
     """
+    if as_device(device).type not in ("cpu", "meta"):
+        raise RuntimeError(f"PyTorch is not linked with support for {as_device(device).type} devices")
     if values is None:
         return _zeros(indices if size is None else size, dtype, requires_grad)
     positions, elements = as_tensor(_given(indices)).to(int64), _given(values)

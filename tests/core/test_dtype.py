@@ -66,9 +66,9 @@ def test_limits_are_torchs(kind):
 
 
 def test_limits_say_which_function_to_use():
-    with pytest.raises(TypeError, match="Use iinfo instead"):
+    with pytest.raises(TypeError, match="Use torch.iinfo"):
         rl.finfo(rl.int32)
-    with pytest.raises(TypeError, match="Use finfo instead"):
+    with pytest.raises(TypeError, match="Use torch.finfo"):
         rl.iinfo(rl.float32)
 
 

@@ -52,7 +52,7 @@ def test_transposed_and_broadcast_arrays():
     [
         (lambda: np.arange(3)[::-1], ValueError, "stride in the given numpy array is negative"),
         (lambda: np.arange(3).astype(">i4"), ValueError, "byte order different from the native"),
-        (lambda: np.array([1], np.uint64), TypeError, "can't convert np.ndarray of type uint64"),
+        (lambda: np.array([1], "M8[s]"), TypeError, "can't convert np.ndarray of type datetime64"),
         (lambda: np.zeros(2, "i1,i4")["f1"], ValueError, "strides not a multiple of the element byte size"),
         (lambda: [1, 2], TypeError, r"expected np.ndarray \(got list\)"),
     ],

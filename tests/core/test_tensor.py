@@ -129,9 +129,9 @@ def test_meta_tensors_have_no_values():
     x = rl.ones(2, 3, device="meta")
     assert x.shape == (2, 3) and x.is_meta and x.data_ptr() == 0
     for read in (x.tolist, x.numpy, lambda: np.asarray(x)):
-        with pytest.raises(RuntimeError, match=r"Cannot read the data of a tensor of shape \[2, 3\]"):
+        with pytest.raises((TypeError, NotImplementedError), match="Cannot copy out of meta tensor|can't convert meta device"):
             read()
-    with pytest.raises(RuntimeError, match="cannot be called on meta or fake tensors"):
+    with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
         x.sum().item()
 
 

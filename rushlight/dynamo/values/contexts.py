@@ -45,6 +45,8 @@ class ThreadStateValue(Value):
     def attribute(self, tx: Translator, name: str) -> Value:
         if name == "autocast":
             return tx.wrap_constant(state.autocast) if state.autocast and state.autocast.enabled else ConstantValue(None)
+        if name == "default_device":
+            return NONE  # nothing is captured under another one than the CPU
         if name in ("grad_enabled", "inference"):
             tx.session.asked_grad_mode = True
             return ConstantValue(getattr(state, name))

@@ -44,16 +44,17 @@ _NEEDS_VALUES = frozenset({
 })  # fmt: skip
 _OF_THE_OBJECT = frozenset({
     "backward", "register_post_accumulate_grad_hook", "retain_grad", "requires_grad_", "set_", "resize_",
-    "resize_as_", "untyped_storage", "storage", "share_memory_", "is_shared", "pin_memory",
+    "resize_as_", "untyped_storage", "storage", "share_memory_", "is_shared", "pin_memory", "cuda", "xpu",
+    "mtia", "ipu",
 })  # fmt: skip
 _OF_THE_LAYOUT = frozenset({"stride", "storage_offset", "is_contiguous"})
 _VIEWS_IN_PLACE = frozenset({"as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"})
 # Functions of the library that do something else than compute with tensors.
 _NOT_IN_GRAPH = frozenset({
-    "manual_seed", "seed", "save", "load", "compile", "set_default_dtype", "set_num_threads", "from_numpy", "set_printoptions",
-    "get_rng_state", "set_rng_state", "fork_rng", "initial_seed", "set_grad_enabled", "frombuffer", "from_dlpack",
-    "save_safetensors", "load_safetensors", "empty_cache", "allocator_statistics", "asarray", "typename",
-    "as_tensor", "tensor", "is_nonzero", "equal", "allclose",
+    "manual_seed", "seed", "save", "load", "compile", "set_default_dtype", "set_default_device", "set_num_threads",
+    "from_numpy", "set_printoptions", "get_rng_state", "set_rng_state", "fork_rng", "initial_seed", "set_grad_enabled",
+    "frombuffer", "from_dlpack", "save_safetensors", "load_safetensors", "empty_cache", "allocator_statistics", "asarray",
+    "typename", "as_tensor", "tensor", "is_nonzero", "equal", "allclose",
 })  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 
 from rushlight.core.device import device
-from rushlight.core.dtype import ALL, float32
+from rushlight.core.dtype import ALL, STORED_TYPES, float32
 from rushlight.core.tensor import Tensor
 from rushlight.jit.types.kinds import (
     BOOL,
@@ -36,7 +36,7 @@ _SLICE = re.compile(r"\([\d,.]+\) =")
 """What torch writes before each matrix of a tensor of more dimensions."""
 _ANNOTATED = re.compile(r"\(.*?, (\[\]|\{\})\)")
 _WORDS = {"None": None, "True": True, "False": False}
-_DTYPES = {each.scalar_name: each for each in ALL}
+_DTYPES = {each.scalar_name: each for each in (*ALL, *STORED_TYPES)}
 
 
 class NamedObject:

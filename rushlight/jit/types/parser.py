@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Callable
 
-from rushlight.core.dtype import ALL, QUANTIZED_TYPES
+from rushlight.core.dtype import ALL, QUANTIZED_TYPES, STORED_TYPES
 from rushlight.jit.types.extensions import extension_type
 from rushlight.jit.types.kinds import (
     ANY,
@@ -55,7 +55,7 @@ SIMPLE = {
     "AutogradZeroTensor": TensorType(undefined=True),
 }  # fmt: skip
 _WRAPPERS = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
-_DTYPES = {each.scalar_name: each for each in (*ALL, *QUANTIZED_TYPES)}
+_DTYPES = {each.scalar_name: each for each in (*ALL, *QUANTIZED_TYPES, *STORED_TYPES)}
 
 
 class Tokens:

@@ -219,8 +219,9 @@ def key_value_pairs(owner: str, pairs: Any) -> list[tuple[str, Any]]:
     return checked
 
 
-def _require_module(module: Any) -> Module:
-    if not isinstance(module, Module):
+def _require_module(module: Any) -> Module | None:
+    """A module, or None, which leaves a place in a list empty."""
+    if module is not None and not isinstance(module, Module):
         raise TypeError(f"{type(module).__name__} is not a Module subclass")
     return module
 

@@ -35,6 +35,11 @@ def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
             wanted["dtype"] = element_type
         if order is not None and tensor.dim() in (4, 5):
             wanted["memory_format"] = order
+        if tensor.is_meta and where is not None and where.type != "meta":
+            raise NotImplementedError(
+                "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead of "
+                "torch.nn.Module.to() when moving module from meta to a different device."
+            )
         return tensor.to(**wanted) if wanted else tensor
 
     return convert
@@ -62,6 +67,6 @@ def _classify(value: Any) -> dict[str, Any]:
         return {"memory_format": value}
     if isinstance(value, bool):
         return {"non_blocking": value}
-    if value is None or isinstance(value, (str, device)):
+    if value is None or isinstance(value, (str, device, int)):
         return {} if value is None else {"device": value}
     raise TypeError(f"to() received an argument of type {type(value).__name__}; expected {_FORMS}")

@@ -26,8 +26,10 @@ from rushlight.nn.modules.global_hooks import (  # noqa: F401  (torch has them h
     register_module_parameter_registration_hook,
 )
 from rushlight.nn.modules.module_hooks import ModuleHooks
+from rushlight.nn.modules.module_state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from rushlight.nn.modules.module_state import ModuleState
 from rushlight.nn.modules.module_traversal import ModuleTraversal
+from rushlight.nn.modules.state_loading import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops.functional import typename
 from rushlight.ops.packet import namespaces
@@ -304,12 +306,24 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         return self._apply(lambda tensor: aten.empty_like.default(tensor, device=device), recurse)
 
     def cuda(self, device: Any = None) -> Module:
-        """AssertionError: there are no CUDA devices."""
-        raise AssertionError("Rushlight is not compiled with CUDA enabled: modules stay on the CPU")
+        """Move to a GPU: AssertionError where there are parameters or buffers, as there is none."""
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def xpu(self, device: Any = None) -> Module:
+        """Move to an Intel GPU: AssertionError where there are parameters or buffers, as there is none."""
+        return self._apply(lambda tensor: tensor.xpu(device))
+
+    def mtia(self, device: Any = None) -> Module:
+        """Move to an MTIA accelerator: AssertionError where there are parameters or buffers, as there is none."""
+        return self._apply(lambda tensor: tensor.mtia(device))
+
+    def ipu(self, device: Any = None) -> Module:
+        """Move to an IPU: RuntimeError where there are parameters or buffers, as there is none."""
+        return self._apply(lambda tensor: tensor.ipu(device))
 
     def share_memory(self) -> Module:
-        """Nothing: memory is not shared between processes."""
-        return self
+        """Move parameters and buffers to memory that child processes see, forked ones."""
+        return self._apply(lambda tensor: tensor.share_memory_())
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile `forward` in place, as `rushlight.compile` does with these arguments. Copies are not compiled."""

@@ -12,6 +12,7 @@ from rushlight.core.strides import broadcast_shapes, contiguous_strides, element
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_impl, impl_from_array
 from rushlight.ops.cpu import native
+from rushlight.ops.cpu.narrow import FROM_NARROW, TO_NARROW
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.meta.checks import not_implemented
 
@@ -38,6 +39,10 @@ def make(array: np.ndarray | np.generic, element_type: dtype) -> Tensor:
 
 def convert(array: np.ndarray, target: np.dtype) -> np.ndarray:
     """`array` in another dtype as C converts: NaN and out-of-range floats give unspecified integers, without warnings."""
+    if (array.dtype.kind == "V" or array.dtype.itemsize == 1) and array.dtype in FROM_NARROW:
+        return convert(FROM_NARROW[array.dtype](array), target)
+    if (target.kind == "V" or target.itemsize == 1) and target in TO_NARROW:
+        return TO_NARROW[target](array)
     if array.dtype.kind == "c" and target.kind != "c" and target.kind != "b":
         array = array.real
     made = native.converted(array, target)
@@ -66,6 +71,8 @@ def number(value: complex | float | int | bool, target: np.dtype) -> np.generic:
         value &= (1 << bits) - 1
         if target.kind == "i" and value >> (bits - 1):
             value -= 1 << bits
+    if (target.kind == "V" or target.itemsize == 1) and target in TO_NARROW:
+        return convert(np.asarray(value), target)[()]
     return quietly(target.type, value)
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rushlight.core.device import META, as_device
-from rushlight.core.dtype import get_default_dtype, of_number
+from rushlight.core.dtype import NARROW_TYPES, complex32, get_default_dtype, of_number
 from rushlight.core.storage import allocate
 from rushlight.core.strides import broadcast_shapes, storage_extent
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
@@ -39,7 +39,7 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
     kind = dtype or of_number(fill_value)
     made = empty(check_sizes(size), kind)
     # 0 and 1 are right in every dtype as they are.
-    plain = type(fill_value) is int and 0 <= fill_value <= 1
+    plain = type(fill_value) is int and 0 <= fill_value <= 1 and kind not in NARROW_TYPES
     made._impl.array.fill(fill_value if plain else number(fill_value, kind.numpy))
     return made
 
@@ -113,7 +113,10 @@ def local_scalar_dense(self):
     impl = self._impl
     if impl.numel != 1:
         raise RuntimeError(f"a Tensor with {impl.numel} elements cannot be converted to Scalar")
-    return impl.array.reshape(()).tolist() if impl.dtype.name != "bfloat16" else float(impl.array.reshape(()))
+    value = impl.array.reshape(())
+    if impl.dtype is complex32:
+        return complex(convert(value, np.dtype(np.complex64)))
+    return float(value) if impl.dtype.is_floating_point else value.tolist()
 
 
 @cpu("equal")

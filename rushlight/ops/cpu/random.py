@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rushlight.core.dtype import bool_, dtype, float16, float32, float64, int64
+from rushlight.core.dtype import ALL, bool_, dtype, float16, float32, float64, int64
 from rushlight.core.generator import Generator, default_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import convert, make
@@ -203,6 +203,8 @@ def randperm(n, *, dtype=None, layout=None, device=None, pin_memory=None, genera
     if n < 0:
         raise RuntimeError(f"n must be non-negative, but got {n}")
     kind = dtype or int64
+    if kind not in ALL or kind.is_complex or kind is bool_:
+        raise not_implemented("randperm", kind)
     limit = largest_random(kind) if kind not in (float32, float64) else 1 << _MANTISSA[kind.name]
     if n > limit + 1:
         raise RuntimeError(f"n is too large for result tensor type: got {n} for {kind}")

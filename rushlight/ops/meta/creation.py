@@ -107,6 +107,8 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
 
 @meta("copy_")
 def copy_(self, src, non_blocking=False):
+    if src._impl.device.type == "meta" and self._impl.device.type == "cpu" and not self._impl.fake:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     check_writable(self, "copy_")
     check_operands(self, "copy_", (src,))
     if broadcast_shapes(self._impl.sizes, src._impl.sizes) != self._impl.sizes:
@@ -124,9 +126,11 @@ def overwrite(self, *args, **kwargs):
 
 @meta("_local_scalar_dense")
 def local_scalar_dense(self):
+    if not self._impl.fake:
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     raise RuntimeError(
-        "Tensor.item() cannot be called on meta or fake tensors: the value is not known. Under compile, a value that "
-        "steers Python code cannot be captured."
+        "Tensor.item() cannot be called on fake tensors: the value is not known. Under compile, a value that steers Python "
+        "code cannot be captured."
     )
 
 

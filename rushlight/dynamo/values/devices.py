@@ -1,0 +1,24 @@
+"""Devices among the arguments of a call: a capture assumes that all tensors are on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.device import device
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import ConstantValue
+
+
+def names_other_device(target: Any, args: list[Value], kwargs: dict[str, Value]) -> bool:
+    """Whether a call of the library asks for a tensor on another device than the CPU."""
+    where = kwargs.get("device")
+    if where is not None and _is_other(where, (device, str)):
+        return True
+    return any(_is_other(value, (device, str) if target == "to" else (device,)) for value in args)
+
+
+def _is_other(value: Value, kinds: tuple[type, ...]) -> bool:
+    # Looking at any other constant would fix a size that the capture leaves open.
+    if not isinstance(value, ConstantValue) or value.python_type() not in kinds:
+        return False
+    return str(value.constant()).partition(":")[0] != "cpu"
