@@ -144,10 +144,11 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_dynamo", "_functorch", "_inductor", "_logging", "_utils", "accelerator", "aot", "backends", "compiler", "cpu", "cuda",
-    "distributions", "fft", "func", "fx", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing",
-    "nn", "optim", "overrides", "serialization", "signal", "special", "storage", "testing", "types", "utils", "version",
-    "xpu",
+    "_custom_ops", "_dynamo", "_functorch", "_inductor", "_logging", "_subclasses", "_utils", "accelerator", "aot",
+    "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures", "fx", "hub",
+    "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "optim", "overrides",
+    "profiler", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
@@ -160,6 +161,8 @@ _FUNCTIONS = {
          "_check_type", "_check_value", "_check_with", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
          "sym_sqrt", "sym_sum"), "rushlight.sizes",
     ),
+    **dict.fromkeys(("AcceleratorError", "OutOfMemoryError"), "rushlight.core.errors"),
+    **dict.fromkeys(("Event", "Stream"), "rushlight.core.streams"),
     **dict.fromkeys(
         ("BFloat16Storage", "BoolStorage", "ByteStorage", "CharStorage", "ComplexDoubleStorage", "ComplexFloatStorage",
          "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "QInt32Storage", "QInt8Storage",
@@ -190,12 +193,19 @@ __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.st
 
 def _find_binding(name: str):
     """What programs know from `torch._C` beside the types that are there: switches and parts of the jit."""
+    if name in _C_NAMES:
+        return getattr(_import_module("rushlight.c_names"), name)
     if not name.startswith(("_jit_", "_get_graph_", "_set_graph_", "_debug_", "_last_")) and name not in _JIT_TYPES:
         raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")
     return getattr(_import_module("rushlight.jit.bindings"), name)
 
 
 _C.__getattr__ = _find_binding
+_C_NAMES = (
+    "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value", "_ExcludeDispatchKeyGuard",
+    "_are_functorch_transforms_active", "_cuda_isInBadFork", "_functorch", "_get_accelerator", "_get_privateuse1_backend_name",
+    "_get_tracing_state", "_log_api_usage_once", "_nn",
+)  # fmt: skip
 _JIT_TYPES = ("CompilationUnit", "Graph", "ScriptFunction", "parse_ir")
 
 

@@ -60,11 +60,11 @@ from rushlight.core.layout import strided as strided
 from rushlight.core.parallel import get_num_threads as get_num_threads
 from rushlight.core.parallel import set_num_threads as set_num_threads
 from rushlight.core.size import Size as Size
-from rushlight.core.storage import TypedStorage as TypedStorage
 from rushlight.core.storage import UntypedStorage as UntypedStorage
 from rushlight.core.tensor import Tensor as Tensor
 from rushlight.core.tensor import from_dlpack as from_dlpack
 from rushlight.core.tensor import from_numpy as from_numpy
+from rushlight.core.typed_storage import TypedStorage as TypedStorage
 from rushlight.ops.construct import as_tensor as as_tensor
 from rushlight.ops.construct import asarray as asarray
 from rushlight.ops.construct import frombuffer as frombuffer
@@ -102,6 +102,7 @@ from rushlight.random import initial_seed as initial_seed
 from rushlight.random import manual_seed as manual_seed
 from rushlight.random import seed as seed
 from rushlight.random import set_rng_state as set_rng_state
+chalf: _dtype
 half: _dtype
 float: _dtype
 double: _dtype
@@ -140,20 +141,26 @@ from rushlight.autograd.geometry import resize_as_ as resize_as_
 from rushlight.core.printing import set_printoptions as set_printoptions
 from rushlight.ops import return_types as return_types
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
+from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
 from rushlight import _functorch as _functorch
 from rushlight import _inductor as _inductor
 from rushlight import _logging as _logging
+from rushlight import _subclasses as _subclasses
+from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
 from rushlight import aot as aot
 from rushlight import backends as backends
 from rushlight import compiler as compiler
 from rushlight import cpu as cpu
 from rushlight import cuda as cuda
+from rushlight import distributed as distributed
 from rushlight import distributions as distributions
 from rushlight import fft as fft
 from rushlight import func as func
+from rushlight import futures as futures
 from rushlight import fx as fx
+from rushlight import hub as hub
 from rushlight import inductor as inductor
 from rushlight import jit as jit
 from rushlight import library as library
@@ -165,10 +172,14 @@ from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
 from rushlight import optim as optim
 from rushlight import overrides as overrides
+from rushlight import profiler as profiler
 from rushlight import serialization as serialization
 from rushlight import signal as signal
 from rushlight import special as special
+from rushlight import storage as storage
 from rushlight import testing as testing
+from rushlight import torch_version as torch_version
+from rushlight import types as types
 from rushlight import utils as utils
 from rushlight import version as version
 from rushlight import xpu as xpu
@@ -188,6 +199,7 @@ from rushlight.legacy import is_distributed as is_distributed
 from rushlight.legacy import is_inference as is_inference
 from rushlight.legacy import is_same_size as is_same_size
 from rushlight.legacy import is_signed as is_signed
+from rushlight.legacy import from_file as from_file
 from rushlight.legacy import range as range
 from rushlight.legacy import set_default_tensor_type as set_default_tensor_type
 from rushlight.legacy import to_dlpack as to_dlpack
@@ -210,6 +222,27 @@ from rushlight.sizes import sym_min as sym_min
 from rushlight.sizes import sym_not as sym_not
 from rushlight.sizes import sym_sqrt as sym_sqrt
 from rushlight.sizes import sym_sum as sym_sum
+from rushlight.core.errors import AcceleratorError as AcceleratorError
+from rushlight.core.errors import OutOfMemoryError as OutOfMemoryError
+from rushlight.core.streams import Event as Event
+from rushlight.core.streams import Stream as Stream
+from rushlight.storage import BFloat16Storage as BFloat16Storage
+from rushlight.storage import BoolStorage as BoolStorage
+from rushlight.storage import ByteStorage as ByteStorage
+from rushlight.storage import CharStorage as CharStorage
+from rushlight.storage import ComplexDoubleStorage as ComplexDoubleStorage
+from rushlight.storage import ComplexFloatStorage as ComplexFloatStorage
+from rushlight.storage import DoubleStorage as DoubleStorage
+from rushlight.storage import FloatStorage as FloatStorage
+from rushlight.storage import HalfStorage as HalfStorage
+from rushlight.storage import IntStorage as IntStorage
+from rushlight.storage import LongStorage as LongStorage
+from rushlight.storage import QInt32Storage as QInt32Storage
+from rushlight.storage import QInt8Storage as QInt8Storage
+from rushlight.storage import QUInt2x4Storage as QUInt2x4Storage
+from rushlight.storage import QUInt4x2Storage as QUInt4x2Storage
+from rushlight.storage import QUInt8Storage as QUInt8Storage
+from rushlight.storage import ShortStorage as ShortStorage
 from rushlight.compiler import compile as compile
 from rushlight.func import vmap as vmap
 from rushlight.quantized.functions import _empty_affine_quantized as _empty_affine_quantized

@@ -1,10 +1,10 @@
-"""`torch.accelerator`: the accelerator of this process, of which there is none."""
+"""`torch.accelerator`: the one kind of accelerator that a machine has. There is none here: programs ask, and go on without."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
 from rushlight.core.device import device
+
+_NONE = "Cannot access accelerator device when none is available."
 
 
 def is_available() -> bool:
@@ -12,21 +12,65 @@ def is_available() -> bool:
     return False
 
 
-def device_count() -> int:
-    """The number of accelerators: 0."""
-    return 0
-
-
 def current_accelerator(check_available: bool = False) -> device | None:
-    """The accelerator's device without an index: None."""
+    """The kind of accelerator; None, as there is none."""
     return None
 
 
-def synchronize(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raises RuntimeError: there is no accelerator."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+def device_count() -> int:
+    """How many accelerators there are: 0."""
+    return 0
 
 
-current_device_index = current_device_idx = set_device_index = set_device_idx = current_stream = set_stream = synchronize
-empty_cache = memory_allocated = max_memory_allocated = memory_reserved = max_memory_reserved = memory_stats = synchronize
-reset_peak_memory_stats = get_memory_info = synchronize
+def current_device_index() -> int:
+    """Which accelerator is in use; RuntimeError, as there is none."""
+    raise RuntimeError(_NONE)
+
+
+current_device_idx = current_device_index
+
+
+def set_device_index(device: object, /) -> None:
+    """Use another accelerator; RuntimeError, as there is none."""
+    raise RuntimeError(_NONE)
+
+
+set_device_idx = set_device_index
+
+
+def current_stream(device: object = None, /) -> None:
+    """The stream in use; RuntimeError, as there is none."""
+    raise RuntimeError(_NONE)
+
+
+def synchronize(device: object = None, /) -> None:
+    """Wait for the accelerator; RuntimeError, as there is none."""
+    raise RuntimeError(_NONE)
+
+
+def empty_cache() -> None:
+    """Release the accelerator's unused memory; RuntimeError, as there is none."""
+    raise RuntimeError(_NONE)
+
+
+def memory_allocated(device_index: object = None, /) -> int:
+    """Bytes that tensors hold on the accelerator; RuntimeError, as there is none."""
+    raise RuntimeError(_NONE)
+
+
+max_memory_allocated = memory_reserved = max_memory_reserved = memory_stats = memory_allocated
+get_memory_info = reset_peak_memory_stats = reset_accumulated_memory_stats = set_stream = memory_allocated
+
+
+class device_index:  # noqa: N801  (torch's name)
+    """A context in which another accelerator is used; None changes nothing. RuntimeError for a number, as there is none."""
+
+    def __init__(self, device: int | None, /) -> None:
+        self.idx = device
+
+    def __enter__(self) -> None:
+        if self.idx is not None:
+            raise RuntimeError(_NONE)
+
+    def __exit__(self, *args: object) -> None:
+        return None

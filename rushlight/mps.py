@@ -1,31 +1,20 @@
-"""`torch.mps` on a library without Apple's GPUs: questions have their answer; what needs one raises as in torch."""
+"""`torch.mps`, Apple's GPUs, on a library without GPUs: programs ask whether one is there, and go on without."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NoReturn
+from rushlight.core.absent import absent_class, absent_function
+from rushlight.core.absent_device import answering, raising
 
+_MESSAGE = "Torch not compiled with MPS enabled"
 
-def is_available() -> bool:
-    """Whether there is such a GPU: never."""
-    return False
-
-
-def device_count() -> int:
-    """The number of such GPUs: 0."""
-    return 0
-
-
-def _needing_gpu(call: str) -> Callable[..., NoReturn]:
-    def function(*args: Any, **kwargs: Any) -> NoReturn:
-        raise RuntimeError(f"Cannot execute {call}() without MPS backend.")
-
-    function.__doc__ = "Raises RuntimeError: there is no such GPU."
-    return function
-
-
-synchronize = _needing_gpu("deviceSynchronize")
-empty_cache = _needing_gpu("emptyCache")
-manual_seed = seed = get_rng_state = set_rng_state = _needing_gpu("getDefaultGenerator")
-current_allocated_memory = _needing_gpu("currentAllocatedMemory")
-driver_allocated_memory = _needing_gpu("driverAllocatedMemory")
+is_available = answering("is_available", False, "False, as there is no GPU of Apple's.")
+device_count = answering("device_count", 0, "0, as there is no GPU of Apple's.")
+manual_seed = answering("manual_seed", None, "There is no generator that this would change.")
+empty_cache = answering("empty_cache", None, "There is no memory that this would release.")
+globals().update({
+    name: raising(name, AssertionError, _MESSAGE)
+    for name in ("synchronize", "seed", "get_rng_state", "set_rng_state", "current_allocated_memory", "driver_allocated_memory",
+                 "recommended_max_memory", "set_per_process_memory_fraction")
+})  # fmt: skip
+Event = absent_class("torch.mps.Event", "there is no such device")
+compile_shader = absent_function("torch.mps.compile_shader", "there is no such device")

@@ -121,7 +121,8 @@ def test_no_module_of_the_library_imports_its_facade():
     package = Path(rl.__file__).parent
     extensions = {"_C", "_kernels"}
     found = []
-    for path in sorted(package.rglob("*.py")):
+    above = package / "as_torch"  # which stands above the facade
+    for path in sorted(set(package.rglob("*.py")) - set(above.rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text())):
             names = {alias.name for alias in getattr(node, "names", ()) if isinstance(alias, ast.alias)}
             facade = isinstance(node, ast.Import) and "rushlight" in names

@@ -23,6 +23,12 @@ class DispatchKey(IntEnum):
     Batched = 12
     VmapMode = 13
     Narrow = 14
+    # PyTorch's names by device for what is one functionality here.
+    AutogradCPU = 8
+    AutogradCUDA = 8
+    AutocastCPU = 10
+    AutocastCUDA = 10
+    AutocastXPU = 10
     # Aliases: kernels registered to these serve several run-time keys.
     CompositeExplicitAutograd = 20
     CompositeImplicitAutograd = 21

@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.multivariate_normal import log_diagonal, mahalanobis
-from rushlight.distributions.utils import lazy_property, standard_normal
+from rushlight.distributions.utils import _standard_normal, lazy_property
 from rushlight.ops.functional import broadcast_shapes
 from rushlight.ops.packet import namespaces
 
@@ -80,8 +80,8 @@ class LowRankMultivariateNormal(Distribution):
 
     def rsample(self, sample_shape=()):
         shape = self._extended_shape(sample_shape)
-        common = standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype, self.loc.device)
-        own = standard_normal(shape, self.loc.dtype, self.loc.device)
+        common = _standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype, self.loc.device)
+        own = _standard_normal(shape, self.loc.dtype, self.loc.device)
         mixed = (self._unbroadcasted_cov_factor @ common.unsqueeze(-1)).squeeze(-1)
         return self.loc + mixed + self._unbroadcasted_cov_diag.sqrt() * own
 

@@ -7,7 +7,7 @@ import math
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import lazy_property, standard_normal
+from rushlight.distributions.utils import _standard_normal, lazy_property
 from rushlight.ops.functional import broadcast_shapes
 from rushlight.ops.packet import namespaces
 
@@ -104,7 +104,7 @@ class MultivariateNormal(Distribution):
         return squares.expand((*self._batch_shape, *self._event_shape))
 
     def rsample(self, sample_shape=()):
-        noise = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+        noise = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + (self._unbroadcasted_scale_tril @ noise.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value):

@@ -8,7 +8,7 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.exp_family import ExponentialFamily
-from rushlight.distributions.utils import broadcast_all, standard_normal
+from rushlight.distributions.utils import _standard_normal, broadcast_all
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -39,7 +39,7 @@ class Normal(ExponentialFamily):
             return aten.normal(self.loc.expand(shape), self.scale.expand(shape))
 
     def rsample(self, sample_shape=()):
-        noise = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+        noise = _standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + noise * self.scale
 
     def log_prob(self, value):

@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.chi2 import Chi2
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import broadcast_all, standard_normal
+from rushlight.distributions.utils import _standard_normal, broadcast_all
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -46,7 +46,7 @@ class StudentT(Distribution):
         return aten.where(self.df > 2, finite, aten.where(self.df > 1, math.inf, math.nan))
 
     def rsample(self, sample_shape=()):
-        normal = standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
+        normal = _standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
         return self.loc + self.scale * (normal * (self._chi2.rsample(sample_shape) / self.df).rsqrt())
 
     def _log_constant(self):

@@ -18,7 +18,7 @@ from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 __all__ = [
-    "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "standard_normal",
+    "broadcast_all", "clamp_probs", "lazy_property", "logits_to_probs", "probs_to_logits", "_standard_normal",
     "tril_matrix_to_vec", "vec_to_tril_matrix",
 ]  # fmt: skip
 euler_constant = 0.57721566490153286060
@@ -35,7 +35,7 @@ def broadcast_all(*values: Tensor | Number) -> tuple[Tensor, ...]:
     return broadcast_tensors(*(value if isinstance(value, Tensor) else tensor(value, **options) for value in values))
 
 
-def standard_normal(shape: tuple[int, ...], dtype: dtype, device: device) -> Tensor:
+def _standard_normal(shape: tuple[int, ...], dtype: dtype, device: device) -> Tensor:
     """Standard normal numbers."""
     return aten.normal(aten.zeros(shape, dtype=dtype, device=device), aten.ones(shape, dtype=dtype, device=device))
 

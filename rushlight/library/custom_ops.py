@@ -27,6 +27,7 @@ from rushlight.core.thread_state import ExcludeKeys, state
 from rushlight.library.names import split_name
 from rushlight.library.schemas import infer_schema
 from rushlight.ops.dispatcher import Kernel, OpOverload, define, find_operator, undefine
+from rushlight.ops.libraries import has_own_rules
 from rushlight.ops.library import OperatorHandle
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
@@ -309,5 +310,10 @@ def register_kernel(
 def register_autograd(
     op: str | OpOverload | CustomOpDef, backward: Callable, /, *, setup_context: Callable | None = None, lib: object = None
 ) -> None:
-    """`CustomOpDef.register_autograd` for an operator given by name, as "namespace::name", or as an object."""
+    """`CustomOpDef.register_autograd` for an operator given by name, as "namespace::name", or as an object.
+
+    torchvision's operators have their derivatives here already: what is registered for one is left out.
+    """
+    if isinstance(op, str) and has_own_rules(find_operator(*_name_and_overload(op))):
+        return
     _definition(op).register_autograd(backward, setup_context=setup_context)

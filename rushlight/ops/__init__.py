@@ -6,6 +6,7 @@
 
 from rushlight.core.module_list import import_all
 from rushlight.ops import composite, cpu, meta, modes, narrow_dtypes, primitives, views, views_complex
+from rushlight.ops.libraries import load_library, loaded_libraries
 from rushlight.ops.packet import add_all, namespaces
 
 for _package in (cpu, meta, composite):
@@ -20,4 +21,7 @@ def __getattr__(name: str):
     return found
 
 
-__all__ = ["composite", "cpu", "meta", "modes", "namespaces", "narrow_dtypes", "primitives", "views", "views_complex"]
+__all__ = [
+    "composite", "cpu", "load_library", "loaded_libraries", "meta", "modes", "namespaces", "narrow_dtypes", "primitives",
+    "views", "views_complex",
+]  # fmt: skip

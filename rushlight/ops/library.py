@@ -16,6 +16,7 @@ from rushlight.ops.dispatcher import (
     undefine,
     unregister_fallback,
 )
+from rushlight.ops.libraries import has_own_rules
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
 
@@ -62,9 +63,14 @@ class Library:
     def impl(
         self, op_name: str | OpOverload, fn: Callable | Kernel, dispatch_key: str = "", *, boxed: bool = False
     ) -> None:
-        """Register `fn` for an operator at a dispatch key. Boxed kernels take `(op, key_set, stack)`."""
+        """Register `fn` for an operator at a dispatch key. Boxed kernels take `(op, key_set, stack)`.
+
+        torchvision's operators have their rules here already: what is registered for one is left out.
+        """
         key = _key(dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
         op = op_name if isinstance(op_name, OpOverload) else self._find(op_name)
+        if has_own_rules(op):
+            return
         kernel = fn if isinstance(fn, Kernel) else Kernel(fn, boxed=boxed)
         op.register(key, kernel)
         if op.namespace == "aten":

@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 
 # They build on modules, which themselves need the helpers here: imported when first used.
-_LATER = ("checkpoint", "cpp_extension", "data", "dlpack")
+_LATER = (
+    "_python_dispatch", "_pytree", "checkpoint", "cpp_extension", "data", "dlpack", "model_zoo", "pytree",
+)  # fmt: skip
 
 
 def __getattr__(name: str):

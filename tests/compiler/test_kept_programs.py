@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import List  # noqa: UP035 (TorchScript's annotations)
+
 import pytest
 
 import rushlight as torch
@@ -135,3 +137,22 @@ def test_modules(kind, tmp_path):
                 torch.manual_seed(call)
                 arguments = modules.CASES[kind](call)
                 torch.testing.assert_close(loaded(*arguments), eager(*arguments))
+
+
+def test_a_program_serves_only_the_arguments_it_was_made_for(tmp_path):
+    class Shaped(nn.Module):
+        def forward(self, a, b, c, sizes: List[int], name: str, scales: List[float]):  # noqa: UP006
+            x = (a + 2 * b + 3 * c).reshape(sizes)
+            return (x + 1 if name == "one" else x * 3).sum(0) * scales[0]
+
+    path, one, other = str(tmp_path / "shaped.pt"), torch.ones(6), torch.arange(6.0)
+    torch.jit.script(Shaped()).save(path)
+    for given in (
+        (one, one, other, [2, 3], "one", [1.0]), (one, other, other, [2, 3], "one", [1.0]),
+        (one, one, other, [3, 2], "one", [1.0]), (one, one, other, [2, 3], "two", [1.0]),
+        (one, one, other, [2, 3], "one", [2.0, 3.0]),
+    ):  # fmt: skip
+        loaded = torch.jit.load(path)
+        with torch.no_grad():
+            for _ in range(4):
+                torch.testing.assert_close(loaded(*given), Shaped()(*given))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rushlight.compiler.scripted.readers import Arguments, Reader
 from rushlight.core.tensor import Tensor
 from rushlight.jit.runtime.objects import ScriptObject
 
@@ -31,3 +34,8 @@ def has_kind(value: object, kind: object) -> bool:
     if isinstance(kind, tuple):
         return type(value) is kind[0] and shape_of(value) == kind
     return isinstance(value, ScriptObject) and value.type is kind
+
+
+def are_apart(readers: Sequence[Reader], given: Arguments) -> bool:
+    """Whether a call finds different objects in all places."""
+    return len({id(read(given)) for read in readers}) == len(readers)

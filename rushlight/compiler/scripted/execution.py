@@ -255,6 +255,8 @@ class Execution:
         if self.recorder is not None:
             raise Unsupported("a change of the grad mode where gradients are needed")
         self.grad_enabled = bool(self._concrete(self._value(node.input(), values)))
+        if self.grad_enabled and not state.grad_enabled:
+            raise Unsupported("what comes next may need gradients, which the beginning does not")
         values.update(dict.fromkeys(node.outputs))
 
     def _grad_mode(self, node: Node, values: dict[Value, object]) -> None:

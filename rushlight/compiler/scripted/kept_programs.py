@@ -22,7 +22,7 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.source import NO_SOURCE
 from rushlight.utils.native import cache
 
-_VERSION = 1
+_VERSION = 2
 _DIGEST = len(cache.digest(b""))
 _MISSES_BEFORE_OTHERS = 3
 _CONTAINERS = {"list": list, "dict": dict, "tuple": tuple}
@@ -53,12 +53,14 @@ def _described(form: Form, held: dict[str, Tensor], constants: Constants) -> tup
     readers = {id(value): ("slot", ("held", path), name) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)}
     readers |= {id(value): read.to_data() for read, value in form.conditions if isinstance(value, Tensor)}
     return (
+        form.inputs.pattern,
         tuple((target, readers.get(id(value)) or ("constant", constants.name_of_tensor(value)))
               for target, value in held.items()),
         tuple((path, name, _expected(value)) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)),
         tuple((read.to_data(), _expected(value)) for read, value in form.conditions),
         tuple((read.to_data(), _kind_data(kind)) for read, kind in form.kinds),
         tuple((one.to_data(), other.to_data()) for one, other in form.aliases),
+        tuple(read.to_data() for read in form.apart),
         tuple(read.to_data() for read in form.late),
         tuple(map(to_data, form.results)),
         tuple((owner.to_data(), name, to_data(value)) for owner, name, value in form.assignments),
@@ -98,7 +100,7 @@ class _NotThere(LookupError):
 
 
 def _program(plan, library, parts: list, arguments: Sequence[object], constants: Constants) -> WholeProgram:
-    held, reads, conditions, kinds, aliases, late, results, assignments, changes, grad_mode = parts
+    pattern, held, reads, conditions, kinds, aliases, apart, late, results, assignments, changes, grad_mode = parts
 
     def at(path: Path) -> object:
         value: object = arguments[path[0]]
@@ -110,11 +112,14 @@ def _program(plan, library, parts: list, arguments: Sequence[object], constants:
         return Held(constants.tensor(data[1]), ("a constant",)) if data[0] == "constant" else from_data(data, at)
 
     inputs = Inputs(arguments, frozenset())
+    if repr(inputs.pattern) != repr(pattern):  # 1 and True are equal
+        raise _NotThere
     form = Form(
         inputs, [(at(path), name, _found(at(path).slots[name], expected)) for path, name, expected in reads],
         [(read, _found(read(arguments), expected)) for read, expected in ((reader(data), each) for data, each in conditions)],
         [(reader(data), _kind(reader(data)(arguments), kind)) for data, kind in kinds],
-        [(reader(one), reader(other)) for one, other in aliases], [reader(data) for data in late],
+        [(reader(one), reader(other)) for one, other in aliases], [reader(data) for data in apart],
+        [reader(data) for data in late],
         KnownSizes([(each.dtype, each.size, each.stride) for each in plan.inputs]),
         [template_of(data, at) for data in results],
         [(reader(owner), str(name), template_of(value, at)) for owner, name, value in assignments],

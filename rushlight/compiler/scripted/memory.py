@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rushlight.compiler.scripted.external import is_random
 from rushlight.compiler.scripted.lists import Lists
 from rushlight.compiler.scripted.regions import Unsupported, example_of, function_of
 from rushlight.compiler.scripted.scalars import READS
@@ -31,7 +32,7 @@ class Memory(Lists):
 
     def _is_view(self, node: Node) -> bool:
         """Whether what a node gives may be a view of memory that is written to somewhere."""
-        return is_view(node) and self.plan.aliases.has_writers(node.output)
+        return is_view(node) and not is_random(node) and self.plan.aliases.has_writers(node.output)
 
     def _view(self, node: Node, body: list[Statement]) -> bool:
         """Make a view; False where the operator gives a new tensor."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import rushlight._C as _C
 from rushlight.autograd.grad_mode import set_grad_enabled
-from rushlight.compiler.scripted.checks import entry_of, has_kind, same_value
-from rushlight.compiler.scripted.readers import Path, Reader
-from rushlight.compiler.scripted.templates import Call, Items, Template, filler, maker
+from rushlight.compiler.scripted.checks import are_apart, entry_of, has_kind, same_value
+from rushlight.compiler.scripted.readers import FAILURES, Applied, Path, Reader
+from rushlight.compiler.scripted.templates import Call, Items, Read, Template, filler, maker
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.tensor import Tensor
@@ -37,16 +37,22 @@ class Inputs:
         leaves, self.spec = tree_flatten(self.given)
         self.is_flat = all(child is LEAF for child in self.spec.children)
         first: dict[int, int] = {}
-        self.distinct = [
-            index for index, leaf in enumerate(leaves)
-            if isinstance(leaf, Tensor) and first.setdefault(id(leaf._impl), index) == index
-        ]  # fmt: skip
-        self.leaves = leaves
         self.tensors = [index for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+        firsts = [(index, first.setdefault(id(leaves[index]._impl), index)) for index in self.tensors]
+        self.distinct = [index for index, before in firsts if index == before]
+        self._repeated = [(index, before) for index, before in firsts if index != before]
+        self.leaves = leaves
         numbers = _numbers_outside(self.given)
         self.fixed = [
             (index, leaf) for index, leaf in enumerate(leaves) if not isinstance(leaf, Tensor) and index not in numbers
         ]  # fmt: skip
+
+    @property
+    def pattern(self) -> tuple:
+        """What a program takes for granted of all arguments but objects, as plain values: their structure, which tensors are
+        one, and what is in containers."""
+        fixed = tuple((index, value.hex() if isinstance(value, float) else value) for index, value in self.fixed)
+        return repr(self.spec), tuple(self._repeated), fixed
 
     def read(self, arguments: Sequence[object]) -> list[Tensor] | None:
         """The tensors of a call, None where its arguments have another structure."""
@@ -67,6 +73,9 @@ class Inputs:
         return tensors
 
     def _are_distinct(self, leaves: list) -> bool:
+        """Whether the same places have one tensor as before, and the others each their own."""
+        if any(leaves[index]._impl is not leaves[before]._impl for index, before in self._repeated):
+            return False
         return len(self.distinct) == len({id(leaf._impl) for leaf in leaves if isinstance(leaf, Tensor)})
 
 
@@ -87,14 +96,16 @@ def _numbers_outside(given: tuple) -> set[int]:
 @dataclass
 class Form:
     """What a program takes for granted, takes and gives. `reads` are attributes of objects that are always the same, with what
-    must be there, `paths` where these objects are; `late` reads the inputs behind the tensors among the arguments, whose names
-    are `places`; `sizes` checks all inputs. `asking` says which inputs and constants ask for gradients, None where none may."""
+    must be there, `paths` where these objects are. `aliases` find one object in two ways, `apart` different ones. `late` reads
+    the inputs behind the tensors among the arguments, whose names are `places`; `sizes` checks all inputs. `asking` says which
+    inputs and constants ask for gradients, None where none may."""
 
     inputs: Inputs
     reads: list[tuple[ScriptObject, str, object]]
     conditions: list[tuple[Reader, object]]
     kinds: list[tuple[Reader, object]]
     aliases: list[tuple[Reader, Reader]]
+    apart: list[Reader]
     late: list[Reader]
     sizes: object
     results: list[Template]
@@ -137,20 +148,26 @@ class WholeProgram:
         self.form = form
         self.inputs = form.inputs
         self.checks = _C.AttributeChecks([entry_of(owner, name) for owner, name, _ in form.reads])
-        self.conditions, self.kinds, self.aliases = form.conditions, form.kinds, form.aliases
+        self.conditions, self.kinds, self.aliases, self.apart = form.conditions, form.kinds, form.aliases, form.apart
         self.late, self.sizes, self.written, self.asking = form.late, form.sizes, form.written, form.asking
         self.constants = constants_of(form)
         self.makers = [maker(each) for each in form.results]
         self.assignments = [(owner, name, maker(value)) for owner, name, value in form.assignments]
         self.changes = [(read, grows, contents.kind, filler(contents)) for read, grows, contents in form.changes]
         self.is_pure = not (self.assignments or self.changes)
+        self.calculated = calculated_in(form) if form.written else []
 
     def attempt(self, arguments: Sequence[object]) -> object:
         """The results for a call's arguments, None where the interpreter has to run; UNFIT where the call is not one that the
         program was made for."""
-        tensors = self._fitting(arguments)
-        if tensors is None:
-            return UNFIT
+        try:
+            tensors = self._fitting(arguments)
+            if tensors is None:
+                return UNFIT
+            for read in self.calculated:
+                read(arguments)
+        except FAILURES:
+            return None
         try:
             outputs = self.native(*tensors)
         except ConstantChanged:
@@ -160,29 +177,25 @@ class WholeProgram:
                 raise
             return None
         call = Call(outputs, arguments)
-        results = [make(call) for make in self.makers]  # which may read what the effects change
-        if not self.is_pure:
-            self._change(call)
+        try:
+            results = [make(call) for make in self.makers]  # which may read what the effects change
+            effects = None if self.is_pure else self._effects(call)
+        except FAILURES:  # nothing was written, or it would have come before
+            return None
+        if effects is not None:
+            _take_effect(*effects)
         if self.form.grad_mode is not state.grad_enabled:
             set_grad_enabled(self.form.grad_mode)
         return results
 
-    def _change(self, call: Call) -> None:
-        """Put values into objects, lists and dicts: all are made before anything is changed."""
+    def _effects(self, call: Call) -> tuple[list, list]:
+        """The new contents of lists and dicts, and the values of attributes: all are made before anything is changed."""
         contents = []
         for read, grows, kind, fill in self.changes:
             content = kind()
             fill(call, content)
             contents.append((read(call.arguments), grows, content))
-        values = [(owner(call.arguments), name, make(call)) for owner, name, make in self.assignments]
-        for target, grows, content in contents:
-            if isinstance(target, list):
-                target[len(target) if grows else 0 :] = content
-            else:
-                target.clear()
-                target.update(content)
-        for owner, name, value in values:
-            owner.slots[name] = value
+        return contents, [(owner(call.arguments), name, make(call)) for owner, name, make in self.assignments]
 
     def _fitting(self, arguments: Sequence[object]) -> list[Tensor] | None:
         """The tensors that native code takes, if the program is right for a call; else None."""
@@ -195,6 +208,8 @@ class WholeProgram:
         for one, other in self.aliases:
             if one(arguments) is not other(arguments):
                 return None
+        if self.apart and not are_apart(self.apart, arguments):
+            return None
         for read, value in self.conditions:
             if not same_value(read(arguments), value):
                 return None
@@ -230,17 +245,49 @@ class WholeProgram:
 
     def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
         """The sources of numbers that a call has otherwise than the one that the program was made for."""
-        numbers = self.form.numbers.items()
-        return {source for source, (read, value) in numbers if not same_value(read(arguments), value)}
+        found = {source: (read_or(read, arguments, value), value) for source, (read, value) in self.form.numbers.items()}
+        return {source for source, (now, value) in found.items() if not same_value(now, value)}
 
     def changed_dims(self, arguments: Sequence[object]) -> dict[object, frozenset[int]]:
         """The dimensions in which a call's state has other sizes than the program was made for."""
         found = {}
         for place, (read, sizes) in self.form.places.items():
-            value = read(arguments)
+            value = read_or(read, arguments, None)
             if isinstance(value, Tensor):
                 found[place] = differing(sizes, value._impl.sizes)
         return {place: dims for place, dims in found.items() if dims}
+
+
+def _take_effect(contents: list, values: list) -> None:
+    for target, grows, content in contents:
+        if isinstance(target, list):
+            target[len(target) if grows else 0 :] = content
+        else:
+            target.clear()
+            target.update(content)
+    for owner, name, value in values:
+        owner.slots[name] = value
+
+
+def read_or(read: Reader, arguments: Sequence[object], default: object) -> object:
+    """What a reader finds; a default where there is nothing now."""
+    try:
+        return read(arguments)
+    except FAILURES:
+        return default
+
+
+def calculated_in(form: Form) -> list[Reader]:
+    """The readers of numbers that a call gives or keeps, which may fail."""
+    pending = [*form.results, *(value for *_, value in form.assignments), *(contents for *_, contents in form.changes)]
+    found, seen = [], set()
+    for template in pending:
+        if isinstance(template, Read) and isinstance(template.reader, Applied):
+            found.append(template.reader)
+        if isinstance(template, Items) and template.number not in seen:
+            seen.add(template.number)
+            pending += template.items
+    return found
 
 
 def differing(before: Sequence[int], now: Sequence[int]) -> frozenset[int]:

@@ -15,6 +15,8 @@ from rushlight.ops.packet import find_packet
 Arguments = Sequence[object]
 Path = tuple[int | str, ...]
 """The number of an argument, and the names of attributes below it."""
+FAILURES = (RuntimeError, ArithmeticError, ValueError, TypeError, LookupError, AttributeError)
+"""What readers raise: operators on numbers, such as a division by 0, and those of elements that are no longer there."""
 DTYPES = {bool: bool_, int: int64, float: float64}
 
 

@@ -97,7 +97,7 @@ def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool
             values[node.output] = written(node, [_taken_out(each) for each in arguments])
             continue
         if any(isinstance(each, Number) for each in arguments):
-            values[node.output] = call_with_numbers(node, [_taken_out(each) for each in arguments])
+            values[node.output] = _of_numbers(node, [_taken_out(each) for each in arguments])
             continue
         is_known = node.kind == "prim::NumToTensor" or any(isinstance(each, Known) for each in arguments)
         if is_known and not any(isinstance(each, Tensor) and each._impl.fake for each in arguments):
@@ -108,6 +108,12 @@ def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool
         results = function_of(node)(*map(_taken_out, arguments))
         if node.outputs:
             values.update(zip(node.outputs, (results,) if len(node.outputs) == 1 else results, strict=True))
+
+
+def _of_numbers(node: Node, arguments: list) -> object:
+    if writes(node):
+        return find_packet("aten::copy_")(arguments[0], written(node, arguments))
+    return call_with_numbers(node, arguments)
 
 
 def _taken_out(value: object) -> object:

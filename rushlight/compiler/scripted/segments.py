@@ -42,7 +42,8 @@ class Segment:
         self.part = part_of_nodes(nodes, block)
         self.inputs, self.outputs = self.part.inputs, self.part.outputs
         self.cut: tuple[Node, str] | None = None
-        self.entered = [node for node in nodes if node.kind in ("prim::Enter", "prim::Exit")]
+        crossing = {*self.inputs, *self.outputs}
+        self.entered = [node for node in nodes if node.kind in ("prim::Enter", "prim::Exit") and node.input() in crossing]
         self.programs: list[Programs] = []
         self.may_be_native = not reason and sum(map(_counts, nodes)) >= _FEWEST
         self._name = name

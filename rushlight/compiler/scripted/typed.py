@@ -49,8 +49,8 @@ def call_with_numbers(node: Node, arguments: list) -> object:
     others = [each for each in arguments if isinstance(each, Tensor)]
     if node.kind == "aten::where":
         others = others[1:]
-    kind = others[0].dtype if node.kind.startswith("aten::masked_fill") else None
-    chosen = [_as_dtype(each, kind or _common(each, others)) if isinstance(each, Number) else each for each in arguments]
+    kinds = {id(each): _dtype_for(each, node, others) for each in arguments if isinstance(each, Number)}
+    chosen = [_as_dtype(each, kinds[id(each)]) if isinstance(each, Number) else each for each in arguments]
     if node.kind == "aten::clamp":
         return _clamped(*chosen)
     if node.kind in _BY_NAME:
@@ -65,6 +65,15 @@ def _clamped(tensor: Tensor, low: object, high: object) -> Tensor:
                 raise TypeError("clamp between a number that is known and one that is not")
             tensor = find_packet(name)(tensor, bound)
     return tensor
+
+
+def _dtype_for(number: Number, node: Node, others: Sequence[Tensor]) -> dtype:
+    """The dtype that an operator calculates in with a number."""
+    if node.kind.startswith("aten::masked_fill"):
+        return others[0].dtype
+    common = _common(number, others)
+    is_true_division = node.kind in ("aten::div", "aten::div_") and node.input_count == 2
+    return get_default_dtype() if is_true_division and common.category < FLOATING else common
 
 
 def _common(number: Number, others: Sequence[Tensor]) -> dtype:

@@ -126,7 +126,7 @@ class Captured:
         inputs = self.sizes.inputs
         form = Form(
             self.inputs, [(each.owner, each.name, value) for each, value in world.reads], world.conditions, world.kinds,
-            world.aliases, list(world.inputs.values()), self._size_checks(), self.results,
+            world.aliases, world.apart(arguments), list(world.inputs.values()), self._size_checks(), self.results,
             [(each.owner, each.name, each.value) for each in self.assignments],
             [(each.reader, each.grows, each.contents) for each in self.changes], self.execution.grad_enabled,
             numbers=world.numbers,

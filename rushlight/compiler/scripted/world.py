@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rushlight.compiler.scripted.checks import shape_of
+from rushlight.compiler.scripted.checks import are_apart, shape_of
 from rushlight.compiler.scripted.open_sizes import OpenSizes
 from rushlight.compiler.scripted.readers import (
     DTYPES,
@@ -118,6 +118,7 @@ class World:
         self._first: dict[tuple[int, str], object] = {}
         self._finders: dict[int, tuple[ScriptObject, bool, Reader]] = {}
         self._shadows: dict[int, tuple[object, object]] = {}
+        self._first_readers: dict[int, Reader] = {}
         self._symbols: dict[tuple, Symbol] = {}
         self._fixed: set[int] = set()
         self._kept: list[Symbol] = []  # so that their ids stay their own
@@ -129,10 +130,13 @@ class World:
                 self._admit(value, value.type.is_module, Argument(index))
 
     def _admit(self, found: ScriptObject, is_fixed: bool, read: Reader) -> ScriptObject:
-        if id(found) not in self._finders:
-            self._finders[id(found)] = (found, is_fixed, Held(found, path_of(read)) if is_fixed else read)
-            if not is_fixed:
-                self.kinds.append((read, found.type))
+        if id(found) in self._finders:
+            if not is_fixed or not self._finders[id(found)][1]:
+                self.aliases.append((self._finders[id(found)][2], read))
+            return found
+        self._finders[id(found)] = (found, is_fixed, Held(found, path_of(read)) if is_fixed else read)
+        if not is_fixed:
+            self.kinds.append((read, found.type))
         return found
 
     def is_outside(self, value: object) -> bool:
@@ -142,6 +146,18 @@ class World:
     def reader_of(self, value: ScriptObject) -> Reader:
         """How a call finds an object that was there before the capture."""
         return self._finders[id(value)][2]
+
+    def apart(self, arguments: Arguments) -> list[Reader]:
+        """How a call finds what has to be different objects, since some of it is changed: lists, dicts and objects, each of
+        which a capture takes for one of its own."""
+        found: list[Reader] = []
+        if any(each.is_changed for each in self.containers.values()):
+            found += [each.read for each in self.containers.values()]
+        if self.written and not all(is_fixed for _, is_fixed, _ in self._finders.values()):
+            found += [read for _, _, read in self._finders.values()]
+        if not are_apart(found, arguments):
+            raise Unsupported("a list, dict or object that is changed, and reached in several ways")
+        return found
 
     # Attributes
 
@@ -212,7 +228,9 @@ class World:
         """A copy of a container, whose elements a call reads, or meets again."""
         found = self._shadows.get(id(value))
         if found is not None:
+            self.aliases.append((self._first_readers[id(value)], read))
             return found[1]
+        self._first_readers[id(value)] = read
         self.kinds.append((read, shape_of(value)))
         if isinstance(value, dict):
             made: object = {

@@ -17,7 +17,7 @@ from pathlib import Path
 from rushlight.amp.autocast_mode import is_autocast_enabled
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, CPU_KEYS
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import dtype, get_default_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Graph
@@ -38,7 +38,7 @@ def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -
     does not matter."""
     if state.modes or state.include & ~AUTOGRAD_BITS or is_autocast_enabled("cpu"):
         return None
-    parts: list[object] = [state.grad_enabled]
+    parts: list[object] = [state.grad_enabled, get_default_dtype()]
     for place, value in enumerate(arguments):
         if place in unread:
             parts.append(type(value))

@@ -26,8 +26,10 @@ from rushlight.nn.modules.global_hooks import (  # noqa: F401  (torch has them h
     register_module_parameter_registration_hook,
 )
 from rushlight.nn.modules.module_hooks import ModuleHooks
+from rushlight.nn.modules.module_state import EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from rushlight.nn.modules.module_state import ModuleState
 from rushlight.nn.modules.module_traversal import ModuleTraversal
+from rushlight.nn.modules.state_loading import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops.functional import typename
 from rushlight.ops.packet import namespaces

@@ -20,7 +20,7 @@ from rushlight.utils.hooks import RemovableHandle
 if TYPE_CHECKING:
     from rushlight.nn.modules.module import Module
 
-_EXTRA_STATE = "_extra_state"
+EXTRA_STATE = "_extra_state"
 
 
 class ModuleState:
@@ -63,7 +63,7 @@ class ModuleState:
         for name, value in self._own_state():
             destination[prefix + name] = value if keep_vars else value.detach()
         if _has_extra_state(self):
-            destination[prefix + _EXTRA_STATE] = self.get_extra_state()
+            destination[prefix + EXTRA_STATE] = self.get_extra_state()
 
     def _own_state(self) -> list[tuple[str, Tensor]]:
         left_out = self._non_persistent_buffers_set
@@ -141,7 +141,7 @@ class ModuleState:
                 plan.add(self, name, key, current, state_dict[key], error_msgs)
             elif strict:
                 missing_keys.append(key)
-        self._plan_extra_state(plan, state_dict, prefix + _EXTRA_STATE, strict, missing_keys, unexpected_keys)
+        self._plan_extra_state(plan, state_dict, prefix + EXTRA_STATE, strict, missing_keys, unexpected_keys)
         if strict:
             unexpected_keys.extend(self._unexpected_keys(state_dict, prefix))
         if shared is not None:
@@ -162,7 +162,7 @@ class ModuleState:
             unexpected.append(key)
 
     def _unexpected_keys(self, state: dict, prefix: str) -> list[str]:
-        own = {name for name, _ in self._own_state()} | {_EXTRA_STATE}
+        own = {name for name, _ in self._own_state()} | {EXTRA_STATE}
         rests = ((key, key[len(prefix) :]) for key in state if str(key).startswith(prefix))
         return [key for key, rest in rests if rest not in own and not _belongs_to_child(self, rest)]
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rushlight.core.dtype import int32, int64
 from rushlight.core.tensor import Tensor
+from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import operand
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.vision import check_nms, check_regions, check_rois, position_sensitive_channels
@@ -32,7 +33,14 @@ def nms(dets, scores, iou_threshold):
     boxes, values = operand(dets, dets.dtype), operand(scores, scores.dtype)
     order = np.argsort(np.where(np.isnan(values), -np.inf, -values), kind="stable")  # NaN is greatest, as in sorting
     sides = np.ascontiguousarray(boxes[order].T)
-    left = np.arange(len(order))
+    kept = np.empty(len(order), np.int64)
+    count = -1 if native.kernels is None else native.kernels.nms(kept, sides, iou_threshold)
+    return contiguous(order[kept[:count] if count >= 0 else _kept(sides, iou_threshold)], int64)
+
+
+def _kept(sides: np.ndarray, iou_threshold: float) -> np.ndarray:
+    """The places of boxes, [x1 y1 x2 y2, by falling score], that no kept one before them covers."""
+    left = np.arange(sides.shape[1])
     kept: list[int] = []
     while left.size:
         head = left[: max(min(_MOST_AT_ONCE, _MOST_PAIRS // left.size), 1)]
@@ -44,7 +52,7 @@ def nms(dets, scores, iou_threshold):
                 kept.append(head[index])
                 alive[index + 1 :] &= ~covers[index, index + 1 :]
         left = left[head.size :][alive[head.size :]]
-    return contiguous(order[np.array(kept, np.int64)], int64)
+    return np.array(kept, np.int64)
 
 
 def _overlaps(one: np.ndarray, other: np.ndarray) -> np.ndarray:
@@ -155,6 +163,10 @@ def roi_align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_
     images, boxes = operand(input, input.dtype), operand(rois, rois.dtype)
     spans = _align_spans(spatial_scale, pooled_height, pooled_width, *images.shape[2:], sampling_ratio, aligned)
     out = np.zeros((len(boxes), images.shape[1], pooled_height, pooled_width), images.dtype)
+    if native.kernels is not None:
+        images, boxes = native.contiguous(images), native.contiguous(boxes)
+        if native.kernels.roi_align(out, images, boxes, spatial_scale, sampling_ratio, aligned):
+            return contiguous(out, input.dtype)
     for index, (image, (rows, down), (columns, across)) in enumerate(_regions("roi_align", boxes, len(images), *spans)):
         np.matmul(np.matmul(down, images[image][:, rows, columns]), across.T, out=out[index])
     return contiguous(out, input.dtype)

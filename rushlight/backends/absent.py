@@ -1,0 +1,27 @@
+"""What a library that is not used says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+def is_available() -> bool:
+    """Whether the library is used: it is not."""
+    return False
+
+
+def is_built() -> bool:
+    """Whether the library is part of the build: it is not."""
+    return False
+
+
+def version() -> None:
+    """The library's version: None, as it is not there."""
+    return None
+
+
+@contextmanager
+def flags(**switches: object) -> Iterator[None]:
+    """A context in which switches of the library are set, which change nothing."""
+    yield

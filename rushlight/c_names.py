@@ -1,0 +1,66 @@
+"""What programs know from `torch._C` beside the types and the jit's parts: each name does here what it does there."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+from rushlight.core.device import device
+from rushlight.core.dispatch_key import DispatchKey, DispatchKeySet
+from rushlight.core.generator import Generator
+from rushlight.core.overrides import DisableTorchFunctionSubclass
+from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.jit.ir.node import Value
+from rushlight.jit.tracing.language import is_tracing
+from rushlight.nn.modules.conversion import parse_to_arguments
+
+__all__ = ["DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value"]
+
+
+class _ExcludeDispatchKeyGuard(ExcludeKeys):
+    """Context in which the keys of a set are hidden from dispatch."""
+
+    def __init__(self, keys: DispatchKeySet) -> None:
+        super().__init__(keys.bits)
+
+
+def _get_accelerator(check: bool | None = None) -> device:
+    """The device of the machine's accelerator, or the CPU where there is none."""
+    return device("cpu")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a call of `vmap` is running in this thread."""
+    return bool(state.batch_levels)
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Programs say which of their parts are used; nobody listens, as in builds of PyTorch without a logger."""
+
+
+def _get_tracing_state() -> object:
+    """Something true while `torch.jit.trace` runs; None otherwise."""
+    return True if is_tracing() else None
+
+
+def _cuda_isInBadFork() -> bool:  # noqa: N802  (torch's name)
+    """Whether this process was forked from one that used a GPU: never."""
+    return False
+
+
+def _get_privateuse1_backend_name() -> str:
+    """The name of a device of somebody else's: it has none."""
+    return "privateuseone"
+
+
+def _parse_to(*args: object, **kwargs: object) -> tuple:
+    """Device, dtype, non_blocking and memory format that arguments of `Tensor.to` stand for."""
+    to_device, to_dtype, memory_format = parse_to_arguments(*args, **kwargs)
+    return to_device, to_dtype, bool(kwargs.get("non_blocking", False)), memory_format
+
+
+_nn = SimpleNamespace(_parse_to=_parse_to)
+_functorch = SimpleNamespace(
+    is_legacy_batchedtensor=lambda tensor: False,
+    is_batchedtensor=lambda tensor: bool(tensor._impl.key_set & 1 << DispatchKey.Batched),
+    is_gradtrackingtensor=lambda tensor: False,
+)

@@ -1,0 +1,38 @@
+"""Names of PyTorch's that are there so that imports, annotations and base classes resolve, and raise when they are used.
+
+Only what third-party packages name without using it is here, name by name; what is not named anywhere stays absent, so that
+`hasattr` tells what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def not_here(name: str, hint: str = "") -> NotImplementedError:
+    """The error for a use of `name`."""
+    return NotImplementedError(f"{name} is not here yet{'; ' + hint if hint else ''} (docs/compatibility.md lists what is)")
+
+
+def absent_function(name: str, hint: str = "") -> Callable:
+    """A function that raises NotImplementedError with its name, `torch.x.y`, and a hint of what to do in its place."""
+
+    def function(*args: object, **kwargs: object) -> None:
+        raise not_here(name, hint)
+
+    module, _, short = name.rpartition(".")
+    function.__name__ = function.__qualname__ = short
+    function.__module__ = module
+    function.__doc__ = f"Not here yet: raises NotImplementedError.{' ' + hint[:1].upper() + hint[1:] + '.' if hint else ''}"
+    return function
+
+
+def absent_class(name: str, hint: str = "", base: type = object) -> type:
+    """A class that can be named, tested for and inherited from; making an object raises NotImplementedError."""
+    module, _, short = name.rpartition(".")
+
+    def refuse(cls: type, *args: object, **kwargs: object) -> None:
+        raise not_here(name, hint)
+
+    text = f"Not here yet: making one raises NotImplementedError.{' ' + hint[:1].upper() + hint[1:] + '.' if hint else ''}"
+    return type(short, (base,), {"__new__": refuse, "__module__": module, "__doc__": text})

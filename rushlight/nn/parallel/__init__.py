@@ -1,0 +1,17 @@
+"""`torch.nn.parallel`: models on several devices. DataParallel, which without several GPUs only wraps."""
+
+from __future__ import annotations
+
+from rushlight.core.absent import absent_class, absent_function
+from rushlight.nn.modules.data_parallel import DataParallel
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parallel.scatter_gather import gather, scatter
+
+DistributedDataParallel = absent_class(
+    "torch.nn.parallel.DistributedDataParallel", "torch.distributed.is_available() is False", Module
+)
+parallel_apply = absent_function("torch.nn.parallel.parallel_apply", "there are no several devices")
+replicate = absent_function("torch.nn.parallel.replicate", "there are no several devices")
+data_parallel = absent_function("torch.nn.parallel.data_parallel", "DataParallel wraps a module")
+
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]

@@ -1,0 +1,64 @@
+"""`torch.ops.load_library`: libraries of compiled operators.
+
+Those that are built against libtorch call PyTorch's C++ interface, which is not here, and cannot be loaded. torchvision's
+operators are the library's own, so that its library counts as loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from rushlight.ops.dispatcher import OpOverload, define
+from rushlight.ops.registry import composite
+
+loaded_libraries: set[str] = set()
+"""The paths that `load_library` was given."""
+
+_OWN = {("torchvision", "_C"): "torchvision"}
+"""Libraries, by folder and name, whose operators are defined here: the namespace of these."""
+
+# What torchvision asks its library for beyond the operators that have kernels here.
+for _schema in (
+    "_deform_conv2d_backward(Tensor grad, Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias, "
+    "SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, "
+    "SymInt groups, SymInt offset_groups, "
+    "bool use_mask) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+    "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qroi_align(Tensor input, Tensor rois, float spatial_scale, SymInt pooled_height, SymInt pooled_width, int sampling_ratio, "
+    "bool aligned) -> Tensor",
+):
+    define("torchvision", _schema)
+
+
+@composite("_cuda_version() -> int", namespace="torchvision")
+def _cuda_version():
+    return -1
+
+
+def has_own_rules(op: OpOverload) -> bool:
+    """Whether an operator's shapes, gradients and precision are the library's: what its package registers has no use."""
+    return op.namespace in _OWN.values()
+
+
+def load_library(path: str | os.PathLike) -> None:
+    """Load a library that registers operators when it is loaded. OSError: it cannot be, as all built against libtorch."""
+    place = os.path.realpath(path)
+    folder, name = os.path.split(place)
+    if (os.path.basename(folder), name.partition(".")[0]) not in _OWN:
+        if not os.path.exists(place):
+            raise OSError(f"{path}: there is no such file")
+        if _needs_libtorch(place):
+            raise OSError(
+                f"{path} is built against libtorch, PyTorch's C++ library, which Rushlight does not have: it cannot be loaded. "
+                "Packages run here as far as their parts in Python go"
+            )
+        ctypes.CDLL(place)
+    loaded_libraries.add(str(path))
+
+
+def _needs_libtorch(place: str) -> bool:
+    """Whether a shared library names one of PyTorch's among those it needs."""
+    with open(place, "rb") as file:
+        content = file.read()
+    return any(name in content for name in (b"libtorch", b"libc10", b"torch_cpu"))
