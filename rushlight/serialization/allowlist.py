@@ -67,8 +67,8 @@ def find_global(module: str, name: str) -> Any:
     raise UnpicklingError(
         f"Weights only load failed. Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
         f"`torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` context manager to "
-        "allowlist this global if you trust this class/function. It was neither imported nor run. A file of whom you trust can "
-        "be loaded with weights_only=False, which runs its code; of a whole module, save the state_dict() instead"
+        "allowlist this global if you trust this class/function. It was neither imported nor run. A file from someone whom you trust "
+        "can be loaded with weights_only=False, which runs its code; of a whole module, save the state_dict() instead"
     )
 
 

@@ -35,7 +35,7 @@ def load(
 
     Only weights are read, unless `weights_only=False`: tensors, parameters, plain containers, numbers, strings, dtypes,
     devices and sizes, and what `add_safe_globals` was given; nothing else in the file is executed. With
-    `weights_only=False` the file may hold any object, and runs any code: load only files of whom you trust. Raises
+    `weights_only=False` the file may hold any object, and runs any code: load only files from someone whom you trust. Raises
     UnpicklingError for a file that holds anything else than allowed and RuntimeError for one that is truncated, damaged, or
     no checkpoint; both name the file.
     """
