@@ -9,6 +9,8 @@ _HOMES = {
     "rushlight.serialization.loading": ("load",),
     "rushlight.serialization.safetensors": ("load_safetensors", "save_safetensors"),
     "rushlight.serialization.saving": ("save",),
+    "rushlight.serialization.trust": ("add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"),
+    "rushlight.serialization.whole": ("_get_layout",),
 }
 
 __all__ = ["CheckpointError", "PicklingError", "UnpicklingError", *(name for names in _HOMES.values() for name in names)]

@@ -51,6 +51,11 @@ _UNSUPPORTED = {
 }
 
 
+def find_inert(module: str, name: str) -> Any:
+    """What `module.name` stands for on the allow-list; None when it is not there."""
+    return _ALLOWED.get(f"{_MODULE_ALIASES.get(module, module)}.{name}")
+
+
 def find_global(module: str, name: str) -> Any:
     """What `module.name` stands for; UnpicklingError, naming it and what is allowed, when it is not on the list."""
     qualified = f"{_MODULE_ALIASES.get(module, module)}.{name}"
@@ -58,11 +63,12 @@ def find_global(module: str, name: str) -> Any:
         return _ALLOWED[qualified]
     if qualified in _UNSUPPORTED:
         raise UnpicklingError(f"the checkpoint holds {_UNSUPPORTED[qualified]} ({qualified}), which are not supported")
-    allowed = ", ".join(sorted(name for name in _ALLOWED if not name.startswith("torch.cuda.")))
+    full = qualified[:200]
     raise UnpicklingError(
-        f"the checkpoint asks for the global {qualified[:200]!r}, which is not on the list of what may be loaded; it "
-        f"was neither imported nor run. Allowed are plain containers, numbers and strings, and {allowed}. "
-        "If the file holds a whole module, save its state_dict() instead"
+        f"Weights only load failed. Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
+        f"`torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` context manager to "
+        "allowlist this global if you trust this class/function. It was neither imported nor run. A file from someone whom you trust "
+        "can be loaded with weights_only=False, which runs its code; of a whole module, save the state_dict() instead"
     )
 
 
@@ -231,9 +237,11 @@ def _parameter_with_state(machine: Unpickler, args: tuple) -> Tensor:
 
 
 def _tensor_with_state(machine: Unpickler, args: tuple) -> Tensor:
-    _expect("_rebuild_from_type_v2", args, Constructor, Constructor, tuple, dict)
+    _expect("_rebuild_from_type_v2", args, Constructor, (Constructor, type), tuple, dict)
     inner, kind, inner_args, state = args
-    if inner.build not in _TENSOR_BUILDERS or kind.name not in ("torch.Tensor", "torch.nn.Parameter"):
+    if machine.is_trusted(kind) and inner.build in _TENSOR_BUILDERS:
+        return rebuild.set_attributes(inner.build(machine, inner_args).as_subclass(kind), state)
+    if not isinstance(kind, Constructor) or inner.build not in _TENSOR_BUILDERS or kind.name not in ("torch.Tensor", "torch.nn.Parameter"):
         raise UnpicklingError(f"a tensor is rebuilt by {inner.name} as a {kind.name}, which is not supported")
     return rebuild.set_attributes(inner.build(machine, inner_args), state)
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.storage import UntypedStorage
-from rushlight.serialization.allowlist import find_global
 from rushlight.serialization.errors import CheckpointError, UnpicklingError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
-from rushlight.serialization.unpickler import LARGEST_PICKLE, Unpickler
+from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle, Unpickler
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 _PROTOCOL_VERSION = 1001
 _COUNT_BYTES = 8
 
 
-def load_legacy(source: ByteSource, map_location: MapLocation) -> Any:
-    """The object in a legacy checkpoint; the source is left after it, so that several in one file can be read in turn.
+def load_legacy(source: ByteSource, map_location: MapLocation, read: ReadPickle) -> Any:
+    """The object in a legacy checkpoint, by `read`; the source is left after it, so that several in one file can be read in turn.
     """
     source.file.seek(source.start)
     _check_magic(source)
@@ -32,7 +31,7 @@ def load_legacy(source: ByteSource, map_location: MapLocation) -> Any:
     _plain_pickle(source)
     allocator = _Allocator(source)
     table = StorageTable(allocator.reserve, map_location)
-    loaded = Unpickler(source.file, _pickle_end(source), find_global, table.persistent_load).load()
+    loaded = read(source.file, _pickle_end(source), table.persistent_load)
     _fill(source, _plain_pickle(source), allocator, table)
     return loaded
 

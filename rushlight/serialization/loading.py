@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import Any, BinaryIO
 
+from rushlight.serialization.allowlist import find_global
 from rushlight.serialization.errors import CheckpointError, UnpicklingError
 from rushlight.serialization.legacy_format import load_legacy
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation
+from rushlight.serialization.trust import trusted_globals
+from rushlight.serialization.unpickler import PersistentLoad, ReadPickle, Unpickler
+from rushlight.serialization.whole import WholeUnpickler
 from rushlight.serialization.zip_format import load_zip
 from rushlight.serialization.zip_reader import LOCAL_SIGNATURE
 
@@ -16,9 +21,11 @@ from rushlight.serialization.zip_reader import LOCAL_SIGNATURE
 def load(
     f: str | os.PathLike | BinaryIO,
     map_location: MapLocation = None,
+    pickle_module: Any = None,
     *,
-    weights_only: bool = True,
+    weights_only: bool | None = None,
     mmap: bool | None = None,
+    **pickle_load_args: Any,
 ) -> Any:
     """Read an object that `torch.save` or `rushlight.save` wrote, in the zip format or the one from before torch 1.6.
 
@@ -26,30 +33,39 @@ def load(
     wanted device strings, or a function (storage, location) -> storage or None. With `mmap=True`, which needs a path
     and the zip format, storages are pages of the file, copied when written to.
 
-    Only weights are read, also with `weights_only=False`: tensors, parameters, plain containers, numbers, strings,
-    dtypes, devices and sizes. Nothing in the file is executed. Raises UnpicklingError for a file that holds anything
-    else and RuntimeError for one that is truncated, damaged, or no checkpoint; both name the file.
+    Only weights are read, unless `weights_only=False`: tensors, parameters, plain containers, numbers, strings, dtypes,
+    devices and sizes, and what `add_safe_globals` was given; nothing else in the file is executed. With
+    `weights_only=False` the file may hold any object, and runs any code: load only files from someone whom you trust. Raises
+    UnpicklingError for a file that holds anything else than allowed and RuntimeError for one that is truncated, damaged, or
+    no checkpoint; both name the file.
     """
+    if weights_only is None:
+        weights_only = pickle_module is None
+    if weights_only and pickle_module is not None:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    read = _read_weights if weights_only else partial(_read_anything, pickle_load_args)
     source = ByteSource(f)
     try:
-        return _load(source, map_location, bool(mmap))
+        return _load(source, map_location, bool(mmap), read)
     except (CheckpointError, UnpicklingError) as error:
-        raise type(error)(f"{source.name}: {error}{_note(error, weights_only)}") from error
+        raise type(error)(f"{source.name}: {error}") from error
     finally:
         source.close()
 
 
-def _load(source: ByteSource, map_location: MapLocation, mapped: bool) -> Any:
+def _load(source: ByteSource, map_location: MapLocation, mapped: bool, read: ReadPickle) -> Any:
     if not source.size:
         raise CheckpointError("is empty")
     if source.read_at(0, min(4, source.size)) == LOCAL_SIGNATURE:
-        return load_zip(source, map_location, mapped)
+        return load_zip(source, map_location, mapped, read)
     if mapped:
         raise CheckpointError("is not a zip checkpoint, and only those can be mapped; load it without mmap=True")
-    return load_legacy(source, map_location)
+    return load_legacy(source, map_location, read)
 
 
-def _note(error: Exception, weights_only: bool) -> str:
-    if weights_only or not isinstance(error, UnpicklingError):
-        return ""
-    return ". weights_only=False makes no difference: rushlight loads only weights and never runs code from a file"
+def _read_weights(stream: BinaryIO, end: int, persistent_load: PersistentLoad) -> Any:
+    return Unpickler(stream, end, find_global, persistent_load, trusted_globals()).load()
+
+
+def _read_anything(arguments: dict[str, Any], stream: BinaryIO, end: int, persistent_load: PersistentLoad) -> Any:
+    return WholeUnpickler(stream, persistent_load, **arguments).load()

@@ -14,8 +14,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from rushlight.core.device import device
 from rushlight.core.dtype import QUANTIZED, dtype
 from rushlight.core.layout import layout
@@ -26,7 +24,7 @@ from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
 from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError
-from rushlight.serialization.keys import KeyChecker
+from rushlight.serialization.objects import save_object
 from rushlight.serialization.quantized import quantized_arguments
 
 
@@ -42,7 +40,6 @@ class Pickler:
         self.unfinished: set[int] = set()
         self.storages: list[StorageImpl] = []
         self.storage_keys: dict[int, tuple[str, dtype | None]] = {}
-        self.keys = KeyChecker(PicklingError)
 
     def dump(self, value: Any) -> bytes:
         """The pickle of `value`; PicklingError, naming the type, for what a checkpoint cannot hold."""
@@ -146,9 +143,8 @@ def _save_int(machine: Pickler, value: int) -> None:
         machine.out += pickle.BININT + struct.pack("<i", value)
     else:
         raw = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
-        if len(raw) > 255:
-            raise PicklingError(f"cannot save an integer of {value.bit_length()} bits; at most 2039 are supported")
-        machine.out += pickle.LONG1 + bytes((len(raw),)) + raw
+        length = pickle.LONG1 + bytes((len(raw),)) if len(raw) < 256 else pickle.LONG4 + struct.pack("<i", len(raw))
+        machine.out += length + raw
 
 
 def _save_float(machine: Pickler, value: float) -> None:
@@ -216,7 +212,6 @@ def _write_items(machine: Pickler, value: dict) -> None:
         return
     machine.out += pickle.MARK
     for key, item in value.items():
-        machine.keys.check(key)
         machine.save(key)
         machine.save(item)
     machine.out += pickle.SETITEMS
@@ -237,8 +232,6 @@ def _save_counter(machine: Pickler, value: Counter) -> None:
 
 
 def _save_set(machine: Pickler, value: set) -> None:
-    for element in value:
-        machine.keys.check(element)
     machine.write_call("__builtin__", "set", (list(value),))
     machine.memoize(value)
 
@@ -373,19 +366,8 @@ _WRITERS: dict[type, Callable[[Pickler, Any], None]] = {
 
 
 def _writer_of_base(value: Any) -> Callable[[Pickler, Any], None]:
-    """The writer for an object whose type is not listed; PicklingError unless it is a kind of parameter or tensor."""
+    """The writer for an object whose type is not listed: that of tensors and parameters, or of any object."""
     for base in (Parameter, Tensor):
         if isinstance(value, base):
             return _WRITERS[base]
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    raise PicklingError(f"cannot save an object of type {kind}, which no load of weights would accept; {_hint(value)}")
-
-
-def _hint(value: Any) -> str:
-    if isinstance(value, np.generic):
-        return "convert it with .item()"
-    if isinstance(value, np.ndarray):
-        return "convert it with torch.from_numpy"
-    if hasattr(value, "state_dict"):
-        return "save its state_dict()"
-    return "save plain containers, numbers, strings and tensors"
+    return save_object

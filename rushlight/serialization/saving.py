@@ -17,12 +17,20 @@ from rushlight.serialization.zip_writer import ZipWriter
 _FORMAT_VERSION = b"3\n"
 
 
-def save(obj: Any, f: str | os.PathLike | BinaryIO) -> None:
-    """Write an object in torch's zip format, which torch.load reads, also with `weights_only=True`.
+def save(
+    obj: Any,
+    f: str | os.PathLike | BinaryIO,
+    pickle_module: Any = None,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+    _disable_byteorder_record: bool = False,
+) -> None:
+    """Write an object in torch's zip format, which torch.load reads.
 
-    `obj` is made of tensors, parameters, dicts, lists, tuples, sets, numbers, strings, bytes, None, dtypes, devices and
-    sizes; tensors that share a storage still do after loading. A path is replaced only when the file is complete.
-    Raises PicklingError, and writes nothing, for any other type.
+    What is made of tensors, parameters, dicts, lists, tuples, sets, numbers, strings, bytes, None, dtypes, devices and sizes
+    is loaded with `weights_only=True`; objects of other classes, as whole modules, need `weights_only=False`. Tensors that
+    share a storage still do after loading. A path is replaced only when the file is complete. Raises PicklingError, and
+    writes nothing, for what cannot be pickled. The format is always this one, of protocol 2, whatever the other arguments say.
     """
     pickler = Pickler()
     pickled = pickler.dump(obj)

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from rushlight.core.storage import UntypedStorage
-from rushlight.serialization.allowlist import find_global
 from rushlight.serialization.errors import CheckpointError
 from rushlight.serialization.source import ByteSource
 from rushlight.serialization.storages import MapLocation, StorageClaim, StorageTable, swap_bytes
-from rushlight.serialization.unpickler import LARGEST_PICKLE, Unpickler
+from rushlight.serialization.unpickler import LARGEST_PICKLE, ReadPickle
 from rushlight.serialization.zip_reader import ZipReader
 
 _SMALL_RECORD = 64
@@ -25,14 +24,14 @@ _NEWEST_VERSION = 10
 _ALIGNMENT = 64
 
 
-def load_zip(source: ByteSource, map_location: MapLocation, mapped: bool) -> Any:
-    """The object in a zip checkpoint. When `mapped`, storages are pages of the file, copied on write and not
+def load_zip(source: ByteSource, map_location: MapLocation, mapped: bool, read: ReadPickle) -> Any:
+    """The object in a zip checkpoint, by `read`. When `mapped`, storages are pages of the file, copied on write and not
     checksummed.
     """
     reader = _StorageReader(ZipReader(source), mapped)
     pickled = reader.archive.read(reader.root + "data.pkl", LARGEST_PICKLE)
     table = StorageTable(reader.read, map_location)
-    return Unpickler(io.BytesIO(pickled), len(pickled), find_global, table.persistent_load).load()
+    return read(io.BytesIO(pickled), len(pickled), table.persistent_load)
 
 
 class _StorageReader:

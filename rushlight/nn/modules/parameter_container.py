@@ -38,6 +38,15 @@ class _ParameterCollection(Module):
     def _value(self, key: str) -> Any:
         return self._parameters[key] if key in self._parameters else self._other_values[key]
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take over a state; one that torch pickled has the values that are no parameters as attributes of the key's name."""
+        if "_other_values" not in state:
+            known = (*state.get("_keys", ()), *map(str, range(state.get("_size", 0))))
+            others = {key: state[key] for key in known if key in state}
+            kept = {key: value for key, value in state.items() if key not in others and key != "_size"}
+            state = {**kept, "_keys": dict.fromkeys(known), "_other_values": others}
+        super().__setstate__(state)
+
     def __len__(self) -> int:
         return len(self._keys)
 
