@@ -11,6 +11,6 @@ from rushlight.compiler.control import (
 from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 
 __all__ = [
-    "allow_in_graph", "assume_constant_result", "disable", "graph_break", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "set_stance",
-    "substitute_in_graph",
+    "allow_in_graph", "assume_constant_result", "disable", "graph_break", "mark_dynamic", "mark_static",
+    "maybe_mark_dynamic", "set_stance", "substitute_in_graph",
 ]  # fmt: skip
