@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
+from rushlight.dynamo.constant_calls import call_at_capture, is_marked
 from rushlight.dynamo.dynamic import SymbolicFailure
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.instructions import PYTHON, Instruction
@@ -127,6 +128,8 @@ class Translator(Services):
         """Follow a call of a function written in Python."""
         if function.code.co_flags & _ASYNC:
             raise GraphBreak(f"{function} is a coroutine")
+        if is_marked(function):
+            return call_at_capture(self, function, args, kwargs)
         disabled = getattr(function.function, "_rushlight_disabled", False)
         if disabled:
             reason = "is left out by torch.compiler.disable" if disabled is True else f"runs as it is: {disabled}"
