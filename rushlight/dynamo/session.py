@@ -21,7 +21,7 @@ from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.regions import is_compiled_wrapper
-from rushlight.dynamo.sources import Attribute, Global, Held, Item, Named, NumberTensor, Source
+from rushlight.dynamo.sources import Asked, Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
@@ -284,6 +284,9 @@ class Session:
             return SequenceValue(items, kind, source, lambda: self.guards.same_length(source, items))
         if kind in (dict, collections.OrderedDict, collections.defaultdict):
             return self._dict(tx, value, source)
+        if kind is types.MappingProxyType:
+            copied = dict(value)
+            return self._dict(tx, copied, Asked(source, self.guards.name(dict, "dict", is_owned=True)) if source else None)
         if kind in (set, frozenset):
             if not all(is_key(key) for key in value):
                 return self._opaque(value, source)
