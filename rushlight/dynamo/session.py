@@ -21,7 +21,7 @@ from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.regions import is_compiled_wrapper
-from rushlight.dynamo.sources import Attribute, Global, Held, Item, Named, NumberTensor, Source
+from rushlight.dynamo.sources import Asked, Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
@@ -29,6 +29,7 @@ from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValu
 from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
+from rushlight.dynamo.values.inheriting import built_in_base, from_outside
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
@@ -164,7 +165,7 @@ class Session:
         container = self._container(tx, value, source)
         if container is not None:
             return container
-        return self._object(value, source)
+        return self._object(tx, value, source)
 
     def _tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
@@ -283,6 +284,9 @@ class Session:
             return SequenceValue(items, kind, source, lambda: self.guards.same_length(source, items))
         if kind in (dict, collections.OrderedDict, collections.defaultdict):
             return self._dict(tx, value, source)
+        if kind is types.MappingProxyType:
+            copied = dict(value)
+            return self._dict(tx, copied, Asked(source, self.guards.name(dict, "dict", is_owned=True)) if source else None)
         if kind in (set, frozenset):
             if not all(is_key(key) for key in value):
                 return self._opaque(value, source)
@@ -311,11 +315,15 @@ class Session:
         if source is None:
             return DictValue({key: self.wrap(tx, item, None) for key, item in value.items()}, type(value), None, factory)
         self.guards.same_type(source, value)
-        items = {key: self.later(tx, item, Item(source, self._key_text(key))) for key, item in value.items()}
+        items = {key: self.later(tx, item, Item(source, self.key_text(key))) for key, item in value.items()}
         keys = list(value)
         return DictValue(items, type(value), source, factory, lambda: self.guards.same_items(source, keys, "keys", type(value)))
 
-    def _key_text(self, key: Any) -> Any:
+    def is_key(self, value: Any) -> bool:
+        """Whether an object may be a key of a followed dict."""
+        return is_key(value)
+
+    def key_text(self, key: Any) -> Any:
         """A key as it stands in expressions: itself, or a name for it."""
         return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"))
 
@@ -326,7 +334,7 @@ class Session:
         self.sizes.modules.add(place)
         return ModuleValue(type(value), value, place)
 
-    def _object(self, value: Any, source: Source | None) -> Value:
+    def _object(self, tx: Translator, value: Any, source: Source | None) -> Value:
         kind = type(value)
         if value is state:
             return ThreadStateValue(source)
@@ -338,6 +346,10 @@ class Session:
             return from_exception(value)
         if source is not None:
             self.guards.same_type(source, value)
+        base = built_in_base(kind)
+        if base is not None:
+            place = source or self.hold(value)
+            return from_outside(tx, value, base, place) or OpaqueValue(kind, place)
         if not is_python_class(kind) or issubclass(kind, BaseException):
             return OpaqueValue(kind, source or self.hold(value))
         return ObjectValue(kind, value, source or self.hold(value))
