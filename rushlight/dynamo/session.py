@@ -24,6 +24,7 @@ from rushlight.dynamo.regions import is_compiled_wrapper
 from rushlight.dynamo.sources import Asked, Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
+from rushlight.dynamo.values.cached import CachedFunctionValue
 from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
 from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, constant_of, is_constant_value
 from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
@@ -32,7 +33,7 @@ from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, Pa
 from rushlight.dynamo.values.inheriting import built_in_base, from_outside
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
-from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
+from rushlight.dynamo.values.objects import CACHED, ObjectValue, OpaqueValue
 from rushlight.dynamo.values.open_floats import OpenFloat, OpenFloatValue
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue
 from rushlight.dynamo.values.sets import SetValue
@@ -244,6 +245,9 @@ class Session:
             if isinstance(owner, ModeValue):
                 return tx.bound_method(owner, value.__func__.__name__)
             return BoundMethodValue(owner, function, source)
+        if type(value) is CACHED:
+            self._identity(source, value)
+            return CachedFunctionValue(value)
         if type(value) is functools.partial:
             return self._partial(tx, value, source)
         return None
