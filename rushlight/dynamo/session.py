@@ -26,7 +26,15 @@ from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.cached import CachedFunctionValue
 from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
-from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, constant_of, is_constant_value
+from rushlight.dynamo.values.constant import (
+    ANNOTATIONS,
+    BY_IDENTITY,
+    BY_VALUE,
+    AnnotationValue,
+    ConstantValue,
+    constant_of,
+    is_constant_value,
+)
 from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
@@ -245,6 +253,9 @@ class Session:
             if isinstance(owner, ModeValue):
                 return tx.bound_method(owner, value.__func__.__name__)
             return BoundMethodValue(owner, function, source)
+        if isinstance(value, ANNOTATIONS):
+            self._identity(source, value)
+            return AnnotationValue(value)
         if type(value) is CACHED:
             self._identity(source, value)
             return CachedFunctionValue(value)
@@ -390,15 +401,20 @@ def _may_be_another(made: Value) -> bool:
     return made.source is not None and isinstance(made, _BY_LIKENESS) and not isinstance(made, ModuleValue)
 
 
+_BY_IDENTITY = (object.__hash__, object.__eq__, type.__hash__, type.__eq__)
+
+
 def is_hashed_by_identity(kind: type) -> bool:
     """Whether objects of a class are one key only if they are one object."""
-    return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+    return kind.__hash__ in _BY_IDENTITY and kind.__eq__ in _BY_IDENTITY
 
 
 def is_key(value: Any) -> bool:
     """Whether an object may be a key of a followed dict: its hash and equality run no code of the program."""
     if type(value) is tuple:
         return all(is_key(item) and not isinstance(item, Tensor) for item in value)
-    if type(value) in (type, Tensor, Parameter, Buffer) or isinstance(value, Module) and is_hashed_by_identity(type(value)):
+    if isinstance(value, type) and is_hashed_by_identity(type(value)):
         return True
-    return is_constant_value(value) or isinstance(value, types.FunctionType | types.BuiltinFunctionType)
+    if type(value) in (Tensor, Parameter, Buffer) or isinstance(value, Module) and is_hashed_by_identity(type(value)):
+        return True
+    return is_constant_value(value) or isinstance(value, (types.FunctionType, types.BuiltinFunctionType, *ANNOTATIONS))
