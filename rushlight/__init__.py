@@ -147,7 +147,7 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 _PACKAGES = (
     "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal", "_logging", "_subclasses", "_utils",
     "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures",
-    "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "optim",
+    "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim",
     "overrides", "profiler", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
     "version", "xpu",
 )  # fmt: skip

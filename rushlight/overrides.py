@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rushlight.core.absent import absent_class
 from rushlight.core.overrides import call_override, is_overriding, overriding_arguments
 from rushlight.core.tensor import Tensor
 
@@ -24,4 +25,5 @@ def is_tensor_like(inp: Any) -> bool:
     return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
 
 
-__all__ = ["handle_torch_function", "has_torch_function", "is_tensor_like"]
+TorchFunctionMode = absent_class("torch.overrides.TorchFunctionMode")
+__all__ = ["TorchFunctionMode", "handle_torch_function", "has_torch_function", "is_tensor_like"]
