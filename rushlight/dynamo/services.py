@@ -203,10 +203,6 @@ class Services:
 
     def item(self, owner: Value, key: Value) -> Value:
         """`owner[key]`."""
-        if isinstance(owner, ClassValue):
-            if not isinstance(owner.kind, EnumType) and (type(owner.kind) is not type or not is_stable(owner.kind)):
-                raise GraphBreak("a subscripted class")
-            return fold(operator.getitem, owner, key)
         return owner.item(self, key)
 
     def next(self, iterator: Value) -> Value | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from rushlight.dynamo.values.constant import (
     constant_of,
     is_constant_value,
 )
+from rushlight.dynamo.values.context_variables import ContextVariableValue
 from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
@@ -43,6 +45,7 @@ from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import CACHED, ObjectValue, OpaqueValue
 from rushlight.dynamo.values.open_floats import OpenFloat, OpenFloatValue
+from rushlight.dynamo.values.outside_iterators import from_outside as iterator_from_outside
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue
 from rushlight.dynamo.values.sets import SetValue
 from rushlight.dynamo.values.symbolic import SymbolicValue
@@ -357,6 +360,12 @@ class Session:
             return self._grad_mode(value, source)
         if kind is set_grad_enabled or (kind is autocast and not value._outer):
             return self._fixed_mode(value, source)
+        if kind is ContextVar:
+            self._identity(source, value)
+            return ContextVariableValue(tx, value, source or self.hold(value))
+        iterator = iterator_from_outside(tx, value, source or self.hold(value))
+        if iterator is not None:
+            return iterator
         if isinstance(value, BaseException) and source is None:
             return from_exception(value)
         if source is not None:

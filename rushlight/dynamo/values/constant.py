@@ -128,6 +128,12 @@ class AnnotationValue(FixedValue):
     def attribute(self, tx: Translator, name: str) -> Value:
         return tx.wrap_constant_attribute(self.value, name)
 
+    def item(self, tx: Translator, key: Value) -> Value:
+        try:
+            return tx.wrap_constant(self.value[key.constant()])
+        except TypeError as error:
+            raise raised(error) from None
+
 
 ANNOTATIONS = (typing._Final, typing.TypeVar)  # the first one is a base of all others
 

@@ -81,6 +81,9 @@ class ObjectValue(Value):
         own = self.own_attribute(tx, name)
         if own is not None:
             return own
+        written = tx.effects.class_attribute(self.kind, name)
+        if written is not None:
+            return written
         if found is not MISSING:
             return self._class_attribute(tx, name, found)
         raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
