@@ -145,7 +145,7 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal", "_logging", "_subclasses", "_utils",
+    "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_subclasses", "_utils",
     "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures",
     "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim",
     "overrides", "profiler", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
@@ -170,7 +170,7 @@ _FUNCTIONS = {
          "QUInt2x4Storage", "QUInt4x2Storage", "QUInt8Storage", "ShortStorage"), "rushlight.storage",
     ),
     "compile": "rushlight.compiler",
-    "vmap": "rushlight.func",
+    **dict.fromkeys(("cond", "vmap", "while_loop"), "rushlight.func"),
     **dict.fromkeys(
         ("_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor",
          "_make_per_tensor_quantized_tensor", "dequantize", "int_repr", "q_per_channel_axis", "q_per_channel_scales",

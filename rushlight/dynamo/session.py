@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +25,27 @@ from rushlight.dynamo.regions import is_compiled_wrapper
 from rushlight.dynamo.sources import Asked, Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
+from rushlight.dynamo.values.cached import CachedFunctionValue
 from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
-from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, constant_of, is_constant_value
+from rushlight.dynamo.values.constant import (
+    ANNOTATIONS,
+    BY_IDENTITY,
+    BY_VALUE,
+    AnnotationValue,
+    ConstantValue,
+    constant_of,
+    is_constant_value,
+)
+from rushlight.dynamo.values.context_variables import ContextVariableValue
 from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
 from rushlight.dynamo.values.inheriting import built_in_base, from_outside
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
-from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
+from rushlight.dynamo.values.objects import CACHED, ObjectValue, OpaqueValue
 from rushlight.dynamo.values.open_floats import OpenFloat, OpenFloatValue
+from rushlight.dynamo.values.outside_iterators import from_outside as iterator_from_outside
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue
 from rushlight.dynamo.values.sets import SetValue
 from rushlight.dynamo.values.symbolic import SymbolicValue
@@ -244,6 +256,12 @@ class Session:
             if isinstance(owner, ModeValue):
                 return tx.bound_method(owner, value.__func__.__name__)
             return BoundMethodValue(owner, function, source)
+        if isinstance(value, ANNOTATIONS):
+            self._identity(source, value)
+            return AnnotationValue(value)
+        if type(value) is CACHED:
+            self._identity(source, value)
+            return CachedFunctionValue(value)
         if type(value) is functools.partial:
             return self._partial(tx, value, source)
         return None
@@ -342,6 +360,12 @@ class Session:
             return self._grad_mode(value, source)
         if kind is set_grad_enabled or (kind is autocast and not value._outer):
             return self._fixed_mode(value, source)
+        if kind is ContextVar:
+            self._identity(source, value)
+            return ContextVariableValue(tx, value, source or self.hold(value))
+        iterator = iterator_from_outside(tx, value, source or self.hold(value))
+        if iterator is not None:
+            return iterator
         if isinstance(value, BaseException) and source is None:
             return from_exception(value)
         if source is not None:
@@ -386,15 +410,20 @@ def _may_be_another(made: Value) -> bool:
     return made.source is not None and isinstance(made, _BY_LIKENESS) and not isinstance(made, ModuleValue)
 
 
+_BY_IDENTITY = (object.__hash__, object.__eq__, type.__hash__, type.__eq__)
+
+
 def is_hashed_by_identity(kind: type) -> bool:
     """Whether objects of a class are one key only if they are one object."""
-    return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+    return kind.__hash__ in _BY_IDENTITY and kind.__eq__ in _BY_IDENTITY
 
 
 def is_key(value: Any) -> bool:
     """Whether an object may be a key of a followed dict: its hash and equality run no code of the program."""
     if type(value) is tuple:
         return all(is_key(item) and not isinstance(item, Tensor) for item in value)
-    if type(value) in (type, Tensor, Parameter, Buffer) or isinstance(value, Module) and is_hashed_by_identity(type(value)):
+    if isinstance(value, type) and is_hashed_by_identity(type(value)):
         return True
-    return is_constant_value(value) or isinstance(value, types.FunctionType | types.BuiltinFunctionType)
+    if type(value) in (Tensor, Parameter, Buffer) or isinstance(value, Module) and is_hashed_by_identity(type(value)):
+        return True
+    return is_constant_value(value) or isinstance(value, (types.FunctionType, types.BuiltinFunctionType, *ANNOTATIONS))

@@ -131,11 +131,10 @@ class Global(Item):
         super().__init__(Local(GLOBALS) if namespace == GLOBALS else Held(namespace), name)
 
 
-class PlainItem(Source):
+class PlainItem(Item):
     """An item of an object whose class rests on a built-in container, as that container, `kind`, finds it."""
 
     __slots__ = ()
-    access = ITEM
 
     def __init__(self, base: Source, kind: type, key: object) -> None:
         super().__init__(base, key, f"{kind.__name__}.__getitem__({base}, {key!r})")

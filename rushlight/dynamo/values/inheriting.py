@@ -213,7 +213,7 @@ def _real_dict(tx: Translator, value: Any, base: type, place: Source) -> DictVal
     if is_asked or not all(map(tx.session.is_key, keys)):
         return None
     items = {
-        key: tx.later(base.__getitem__(value, key), PlainItem(place, base, tx.session.key_text(key))) for key in keys
+        key: tx.later(dict.__getitem__(value, key), PlainItem(place, dict, tx.session.key_text(key))) for key in keys
     }  # fmt: skip
     factory = None
     if base is collections.defaultdict:

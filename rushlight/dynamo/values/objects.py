@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rushlight.dynamo.program import ProgramWriter
     from rushlight.dynamo.translator import Translator
 
+CACHED = type(functools.lru_cache(int))  # functions that remember their results
 _OF_OBJECT = ("__init__", "__setattr__", "__delattr__", "__hash__", "__eq__", "__ne__")
 
 
@@ -38,6 +39,11 @@ class ObjectValue(Value):
 
     def python_type(self) -> type:
         return self.kind
+
+    def is_one_key(self) -> bool:
+        """Whether this is a real object that is hashed by its identity and has not been changed."""
+        plain = self.kind.__hash__ is object.__hash__ and self.kind.__eq__ is object.__eq__
+        return self.real is not None and plain and not self.written
 
     def truth(self, tx: Translator) -> bool:
         for name in ("__bool__", "__len__"):
@@ -75,6 +81,9 @@ class ObjectValue(Value):
         own = self.own_attribute(tx, name)
         if own is not None:
             return own
+        written = tx.effects.class_attribute(self.kind, name)
+        if written is not None:
+            return written
         if found is not MISSING:
             return self._class_attribute(tx, name, found)
         raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
@@ -152,6 +161,9 @@ class ObjectValue(Value):
             return BoundMethodValue(tx.wrap_class(self.kind), member)
         if member is not None:
             return member
+        if type(found) is CACHED:
+            tx.guard_member(self.kind, name, found)
+            return BoundMethodValue(self, tx.wrap_constant(found))
         if type(found) is functools.cached_property:
             tx.guard_member(self.kind, name, found)
             made = tx.wrap_constant(found.func).call(tx, [self], {})

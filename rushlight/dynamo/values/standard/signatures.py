@@ -1,4 +1,4 @@
-"""`inspect.signature` and its like: what they say of a function that is known completely is the same at every run."""
+"""`inspect.signature`, `typing.get_args` and their like: what they say of what is known completely is the same at every run."""
 
 from __future__ import annotations
 
@@ -43,5 +43,6 @@ def _answered(function: Callable) -> Callable:
     return handler
 
 
-for _function in (inspect.signature, inspect.getfullargspec, inspect.unwrap, inspect.getmodule, typing.get_type_hints):
+for _function in (inspect.signature, inspect.getfullargspec, inspect.unwrap, inspect.getmodule, typing.get_type_hints,
+                  typing.get_origin, typing.get_args):
     HANDLERS[_function] = _answered(_function)
