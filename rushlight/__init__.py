@@ -145,11 +145,11 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging", "_subclasses", "_utils",
-    "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures",
-    "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim",
-    "overrides", "profiler", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
-    "version", "xpu",
+    "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging",
+    "_subclasses", "_utils", "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed", "distributions",
+    "fft", "func", "functional", "futures", "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia",
+    "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "serialization", "signal", "special", "storage",
+    "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -14,6 +15,15 @@ def fetch(name: str) -> ModuleType:
     """Import a module, whose objects stay."""
     with making_objects_that_stay():
         return import_module(name)
+
+
+@functools.cache
+def optional(name: str) -> ModuleType | None:
+    """A module of a package that need not be there; None where it is not."""
+    try:
+        return fetch(name)
+    except ModuleNotFoundError:
+        return None
 
 
 class LazyModule:

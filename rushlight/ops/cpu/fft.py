@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-from types import ModuleType
-
 import numpy as np
 
-from rushlight.core.lazy_module import fetch
+from rushlight.core.lazy_module import optional
 from rushlight.core.parallel import get_num_threads
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.fft import COMPLEX, REAL, check_transform
@@ -18,18 +15,9 @@ _FORWARD = ("backward", "ortho", "forward")
 _INVERSE = ("forward", "ortho", "backward")
 
 
-@functools.cache
-def _scipy() -> ModuleType | None:
-    """SciPy's transforms, None where it is not installed."""
-    try:
-        return fetch("scipy.fft")
-    except ModuleNotFoundError:
-        return None
-
-
 def _transform(name: str, array: np.ndarray, **options: object) -> np.ndarray:
     """A transform by its name: "fftn", "ifftn", "rfftn", "irfft"."""
-    scipy = _scipy()
+    scipy = optional("scipy.fft")
     if scipy is None:
         return getattr(np.fft, name)(array, **options)
     return getattr(scipy, name)(array, workers=get_num_threads(), **options)

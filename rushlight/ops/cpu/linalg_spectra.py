@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from rushlight.core.lazy_module import optional
 from rushlight.core.tensor import Tensor
-from rushlight.ops.cpu.linalg_lapack import by_columns, converging
+from rushlight.ops.cpu.linalg_lapack import by_columns, converging, stacked
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.linalg_checks import check_square_inexact
 from rushlight.ops.meta.linalg_factorizations import check_uplo, svd_sizes
@@ -34,7 +35,14 @@ def _finite(name: str, self: Tensor) -> np.ndarray:
 @cpu("linalg_eig")
 def eig(self):
     array, kind = _finite("linalg.eig", self), self.dtype.to_complex()
-    values, vectors = converging("linalg.eig", np.linalg.eig, array)
+    scipy = optional("scipy.linalg")
+    if scipy is None or not array.size:
+        values, vectors = converging("linalg.eig", np.linalg.eig, array)
+        return contiguous(values, kind), by_columns(vectors, kind)
+    values, vectors = np.empty(array.shape[:-1], kind.numpy), np.empty(array.shape, kind.numpy)
+    # SciPy's LAPACK mostly chooses the signs of vectors as torch's does; NumPy's mostly does not.
+    for index, matrix in enumerate(stacked(array)):
+        stacked(values, 1)[index], stacked(vectors)[index] = converging("linalg.eig", scipy.eig, matrix)
     return contiguous(values, kind), by_columns(vectors, kind)
 
 
