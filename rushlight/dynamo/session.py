@@ -84,6 +84,7 @@ class Session:
         self.cells: list[Source] = []
         self.generators: list[Value] = []
         self.open_modes: list[RegionValue] = []
+        self.maps = 0  # how many calls of vmap are being followed
         self.steps = self.steps_before_call = 0
         self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
         self.active: Translator | None = None
