@@ -210,9 +210,12 @@ _JIT_TYPES = (
     "CompilationUnit", "Graph", "ScriptFunction", "merge_type_from_type_comment", "parse_ir", "parse_type_comment",
 )  # fmt: skip
 _C_NAMES = (
-    "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value", "_ExcludeDispatchKeyGuard",
-    "_are_functorch_transforms_active", "_cuda_isInBadFork", "_functorch", "_get_accelerator", "_get_privateuse1_backend_name",
-    "_get_tracing_state", "_log_api_usage_once", "_nn",
+    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value",
+    "_ExcludeDispatchKeyGuard", "_are_functorch_transforms_active", "_cuda_isInBadFork", "_disabled_torch_function_impl",
+    "_functorch", "_get_accelerator", "_get_function_stack_at", "_get_privateuse1_backend_name", "_get_tracing_state",
+    "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "_is_torch_function_all_disabled",
+    "_is_torch_function_enabled", "_is_torch_function_mode_enabled", "_len_torch_function_stack", "_log_api_usage_once",
+    "_nn", "_pop_torch_function_stack", "_push_on_torch_function_stack",
 )  # fmt: skip
 
 

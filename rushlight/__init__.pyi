@@ -145,6 +145,7 @@ from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
 from rushlight import _functorch as _functorch
 from rushlight import _guards as _guards
+from rushlight import _higher_order_ops as _higher_order_ops
 from rushlight import _inductor as _inductor
 from rushlight import _jit_internal as _jit_internal
 from rushlight import _logging as _logging
@@ -172,6 +173,7 @@ from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
+from rushlight import onnx as onnx
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import profiler as profiler
@@ -246,7 +248,9 @@ from rushlight.storage import QUInt4x2Storage as QUInt4x2Storage
 from rushlight.storage import QUInt8Storage as QUInt8Storage
 from rushlight.storage import ShortStorage as ShortStorage
 from rushlight.compiler import compile as compile
+from rushlight.func import cond as cond
 from rushlight.func import vmap as vmap
+from rushlight.func import while_loop as while_loop
 from rushlight.quantized.functions import _empty_affine_quantized as _empty_affine_quantized
 from rushlight.quantized.functions import _empty_per_channel_affine_quantized as _empty_per_channel_affine_quantized
 from rushlight.quantized.functions import _make_per_channel_quantized_tensor as _make_per_channel_quantized_tensor

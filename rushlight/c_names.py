@@ -4,16 +4,84 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from rushlight.core import function_modes
 from rushlight.core.device import device
 from rushlight.core.dispatch_key import DispatchKey, DispatchKeySet
 from rushlight.core.generator import Generator
-from rushlight.core.overrides import DisableTorchFunctionSubclass
+from rushlight.core.overrides import DisableTorchFunctionSubclass, disabled_torch_function, is_subclass_disabled
 from rushlight.core.thread_state import ExcludeKeys, state
 from rushlight.jit.ir.node import Value
 from rushlight.jit.tracing.language import is_tracing
 from rushlight.nn.modules.conversion import parse_to_arguments
+from rushlight.overrides import has_torch_function
 
 __all__ = ["DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value"]
+
+
+class DisableTorchFunction(function_modes.Suspended):
+    """Context in which neither modes nor subclasses of Tensor decide."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._subclasses = DisableTorchFunctionSubclass()
+        self._subclasses.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._subclasses.__exit__(*error)
+        super().__exit__(*error)
+
+
+_disabled_torch_function_impl = disabled_torch_function
+
+
+def _len_torch_function_stack() -> int:
+    """The number of function modes of this thread."""
+    return len(function_modes.stack())
+
+
+def _get_function_stack_at(level: int) -> object:
+    """The function mode at a place of this thread's stack, 0 the outermost."""
+    return function_modes.stack()[level]
+
+
+def _push_on_torch_function_stack(mode: object) -> None:
+    """Make a mode the innermost one."""
+    function_modes.push(mode)
+
+
+def _pop_torch_function_stack() -> object:
+    """Take the innermost mode away."""
+    return function_modes.pop()
+
+
+def _is_torch_function_mode_enabled() -> bool:
+    """Whether a function mode of this thread is asked."""
+    return function_modes.are_active()
+
+
+def _is_torch_function_enabled() -> bool:
+    """Whether subclasses of Tensor decide."""
+    return not is_subclass_disabled()
+
+
+def _is_torch_function_all_disabled() -> bool:
+    """Whether neither modes nor subclasses decide."""
+    return is_subclass_disabled() and function_modes.are_suspended()
+
+
+def _has_torch_function(args: tuple) -> bool:
+    """Whether a mode is active, or the type of any argument decides."""
+    return has_torch_function(args)
+
+
+def _has_torch_function_unary(obj: object) -> bool:
+    """The same of one argument."""
+    return has_torch_function((obj,))
+
+
+def _has_torch_function_variadic(*args: object) -> bool:
+    """The same of arguments one by one."""
+    return has_torch_function(args)
 
 
 class _ExcludeDispatchKeyGuard(ExcludeKeys):

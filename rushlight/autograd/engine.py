@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from rushlight._C import count_edges, run_tape
 from rushlight.autograd.anomaly import checked_apply
 from rushlight.autograd.node import AccumulateGrad, Edge, Node, OutputInfo
+from rushlight.core import function_modes
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
@@ -122,6 +123,9 @@ def run_backward(
     Leaves accumulate into `.grad`, unless `captures` names edges: then only the nodes on the way to them run, and the
     gradients there are returned (and accumulated at leaves too if `accumulate_captures`).
     """
+    if function_modes.entered and function_modes.are_active():
+        with function_modes.Suspended():  # formulas are no calls of the program
+            return run_backward(roots, grads, retain_graph, create_graph, captures, accumulate_captures)
     task = _Task(roots, captures, accumulate_captures)
     task.start(roots, grads)
     previous, outer = state.grad_enabled, state.backward_task

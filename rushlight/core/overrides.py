@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rushlight._C import TensorBase
+from rushlight.core import function_modes
 from rushlight.core.tensor import Tensor, wrap
 
 
@@ -31,6 +32,11 @@ class DisableTorchFunctionSubclass:
 
     def __exit__(self, *error: object) -> None:
         _state.disabled = self._before
+
+
+def is_subclass_disabled() -> bool:
+    """Whether subclasses of Tensor are treated as plain tensors in this thread now."""
+    return _state.disabled
 
 
 def disabled_torch_function(function: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -134,18 +140,45 @@ def _flat(values: tuple) -> Iterator[Any]:
 
 
 def call_override(function: Callable, deciding: list[Any], args: tuple, kwargs: dict) -> Any:
-    """The first answer of the deciding arguments' types that is not NotImplemented; TypeError where all decline."""
+    """The first answer of the innermost mode, then of the deciding arguments' types, that is not NotImplemented.
+
+    TypeError where all decline.
+    """
     kinds = tuple(type(value) for value in deciding)
     if any(map(_is_foreign, kinds)):
         raise TypeError(f"{getattr(function, '__name__', 'a function')}() {_MIXED}")
+    if function_modes.entered and function_modes.are_active():
+        with function_modes.innermost_popped() as mode:
+            result = mode.__torch_function__(function, kinds, args, kwargs)
+        if result is not NotImplemented:
+            return result
     for value in deciding:
         result = value.__torch_function__(function, kinds, args, kwargs)
         if result is not NotImplemented:
             return result
-    names = ", ".join(kind.__qualname__ for kind in kinds)
-    raise TypeError(
-        f"no implementation found for '{function.__qualname__}' on types that implement __torch_function__: [{names}]"
-    )
+    raise TypeError(_nobody_answers(function, kinds))
+
+
+def _nobody_answers(function: Callable, kinds: tuple[type, ...]) -> str:
+    module = (getattr(function, "__module__", None) or "torch").replace("rushlight", "torch", 1)
+    name = f"{module}.{getattr(function, '__qualname__', function)}"
+    found = f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(map(_name, kinds))}]"
+    modes = function_modes.stack()
+    return f"{found} nor was it found on the currently active mode {modes[-1]}" if modes else found
+
+
+def _name(kind: type) -> str:
+    return kind.__qualname__
+
+
+def ask(function: Callable, args: tuple, kwargs: dict) -> Any:
+    """What the innermost mode and the types of the arguments make of a call, while a mode of this thread is active."""
+    return call_override(function, overriding_arguments(args, kwargs), args, kwargs)
+
+
+def asks_modes() -> bool:
+    """Whether a mode of this thread is to be asked."""
+    return bool(function_modes.entered) and function_modes.are_active()
 
 
 def overridable(function: Callable) -> Callable:
@@ -157,11 +190,14 @@ def overridable(function: Callable) -> Callable:
             if type(value) not in _plain:
                 break
         else:
-            if not kwargs:
+            if not kwargs and not function_modes.entered:
                 return function(*args)
         deciding = overriding_arguments(args, kwargs)
-        return call_override(public, deciding, args, kwargs) if deciding else function(*args, **kwargs)
+        if deciding or asks_modes():
+            return call_override(public, deciding, args, kwargs)
+        return function(*args, **kwargs)
 
+    public._asks_modes = True
     return public
 
 

@@ -25,7 +25,11 @@ static PyObject *method_call(PyObject *self, PyObject *const *arguments, size_t 
         return PyErr_Format(PyExc_TypeError, "%U() takes 2 arguments, got %zd", method->name, count);
     PyObject *other = arguments[1];
     int is_operand = is_plain_tensor(other) || PyFloat_CheckExact(other) || PyLong_CheckExact(other) || PyBool_Check(other);
-    PyObject *target = is_operand && is_plain_tensor(arguments[0]) ? method->op : method->otherwise;
+    const ThreadRecord *record = thread_record();
+    if (!record)
+        return NULL;
+    int asks = record->asks_function_modes || !is_operand || !is_plain_tensor(arguments[0]);
+    PyObject *target = asks ? method->otherwise : method->op;
     if (!target) /* a cycle through this method is being collected */
         return PyErr_Format(PyExc_RuntimeError, "%U() is gone", method->name);
     return PyObject_Vectorcall(target, arguments, flags, NULL);

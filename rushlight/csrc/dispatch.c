@@ -281,7 +281,10 @@ static PyObject *packet_call(PyObject *self, PyObject *const *arguments, size_t 
 {
     PyObject *resolved = ((PacketBase *)self)->resolved;
     Py_ssize_t count = PyVectorcall_NARGS(flags);
-    if (!resolved || (names && PyTuple_GET_SIZE(names)))
+    const ThreadRecord *record = thread_record();
+    if (!record)
+        return NULL;
+    if (!resolved || record->asks_function_modes || (names && PyTuple_GET_SIZE(names)))
         return call_slowly(self, arguments, flags, names);
     PyObject *types = types_of(arguments, count);
     if (!types)

@@ -210,6 +210,11 @@ static PyObject *run_hooked(PyThreadState *thread, InterpreterFrame *frame, PyCo
     return frame_default(thread, frame, 0);
 }
 
+static int runs_uncaptured(const ThreadRecord *record)
+{
+    return modes_active(record) || record->makes_elsewhere || record->asks_function_modes;
+}
+
 PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwing)
 {
     PyObject *callback = current_callback(), *followed = expected_code;
@@ -219,10 +224,9 @@ PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwin
         return frame_default(thread, frame, throwing);
     if (depth == STACK_ENDS)
         return end_of_stack(thread, frame);
-    /* Under a dispatch mode the program is part of another capture, or somebody watches its operators. Under a default device
-       other than the CPU, which no capture assumes, it makes tensors without data. */
-    if (!callback ||
-        (current_thread_record && (modes_active(current_thread_record) || current_thread_record->makes_elsewhere)))
+    /* Under a dispatch mode the program is part of another capture, or somebody watches its operators, as a function mode
+       watches its calls. Under a default device other than the CPU, which no capture assumes, it makes tensors without data. */
+    if (!callback || (current_thread_record && runs_uncaptured(current_thread_record)))
         return frame_default(thread, frame, 0);
     PyCodeObject *code = frame_code(frame);
     if (!is_plain_function(code))

@@ -127,6 +127,18 @@ static int set_makes_elsewhere(PyObject *Py_UNUSED(self), PyObject *value, void 
     return record ? read_flag(value, &record->makes_elsewhere) : -1;
 }
 
+static PyObject *get_asks_function_modes(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure))
+{
+    ThreadRecord *record = thread_record();
+    return record ? PyBool_FromLong(record->asks_function_modes) : NULL;
+}
+
+static int set_asks_function_modes(PyObject *Py_UNUSED(self), PyObject *value, void *Py_UNUSED(closure))
+{
+    ThreadRecord *record = thread_record();
+    return record ? read_flag(value, &record->asks_function_modes) : -1;
+}
+
 static PyObject *get_modes(PyObject *Py_UNUSED(self), void *Py_UNUSED(closure))
 {
     ThreadRecord *record = thread_record();
@@ -171,6 +183,8 @@ static PyGetSetDef getset[] = {
     {"grad_enabled", get_grad_enabled, set_grad_enabled, "Whether autograd records.", NULL},
     {"inference", get_inference, set_inference, "Whether inference mode is active.", NULL},
     {"makes_elsewhere", get_makes_elsewhere, set_makes_elsewhere, "Whether the default device is not the CPU.", NULL},
+    {"asks_function_modes", get_asks_function_modes, set_asks_function_modes,
+     "Whether calls of public functions go to a function mode first.", NULL},
     {"modes", get_modes, set_modes, "The stack of dispatch modes, innermost last.", NULL},
     {"saved_tensor_hooks", get_hooks, set_hooks, "The stack of hooks on saved tensors, innermost last.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -11,6 +11,7 @@ typedef struct {
     int grad_enabled;
     int inference;
     int makes_elsewhere; /* new tensors are made on another device than the CPU unless they are given one */
+    int asks_function_modes; /* calls of public functions go to a mode of rushlight.core.overrides first */
     PyObject *modes;              /* owned: the stack of dispatch modes, a list */
     PyObject *saved_tensor_hooks; /* owned: the stack of hooks on saved tensors, a tuple */
 } ThreadRecord;

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rushlight.core.device import device as device_type
 from rushlight.core.dtype import dtype as element_type
 from rushlight.core.dtype import get_default_dtype
+from rushlight.core.overrides import asks_modes
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.nn.parameter import Parameter
@@ -22,6 +23,9 @@ def new_tensor(
     fill: float | None = None,
 ) -> Tensor:
     """A tensor of the default dtype unless `dtype` says otherwise, filled with a number or uninitialised."""
+    if asks_modes():
+        public = aten.empty.public if fill is None else aten.full.public
+        return public(list(shape), *(() if fill is None else (fill,)), device=device, dtype=dtype)
     dtype = dtype or get_default_dtype()
     device = state.default_device if device is None else device
     if fill is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.generator import Generator
+from rushlight.core.overrides import overridable
 from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array
 from rushlight.ops.packet import namespaces
 
@@ -41,18 +42,21 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return math.sqrt(2.0 / (1 + slope**2))
 
 
+@overridable
 @no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Numbers from the uniform distribution on [a, b)."""
     return tensor.uniform_(a, b, generator=generator)
 
 
+@overridable
 @no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Numbers from the normal distribution."""
     return tensor.normal_(mean, std, generator=generator)
 
 
+@overridable
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """One number everywhere."""
@@ -129,6 +133,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
+@overridable
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,

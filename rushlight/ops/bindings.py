@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rushlight.core import function_modes
+from rushlight.core.overrides import ask, asks_modes
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops import complex_methods, copying, functional, indexing, methods, more_methods, operators
@@ -130,6 +132,8 @@ def make_function(packet: OpOverloadPacket) -> Callable:
     special = position is not None or named
 
     def function(*args, **kwargs):
+        if function_modes.entered and asks_modes():
+            return ask(packet.public, args, kwargs)
         if position is not None and len(args) > position:
             args = _gather_sizes(args, position)
         result = packet(*args) if not kwargs else _call_with_keywords(packet, args, kwargs)
@@ -142,6 +146,7 @@ def make_function(packet: OpOverloadPacket) -> Callable:
     if packet.__name__ in _ON_DEFAULT_DEVICE:
         made = packet.public = _on_default_device(made)
     made.__name__ = made.__qualname__ = packet.__name__
+    made._asks_modes = True
     made.__module__ = "rushlight" if is_function(packet.__name__) else "rushlight.ops.aten"
     schemas = "\n".join([op.declaration for op in packet._declared])
     made.__doc__ = f"{schemas}\n\nThe operator of this name in ATen; its schemas above say what it takes and returns."
@@ -152,6 +157,8 @@ def _on_default_device(function: Callable) -> Callable:
     """`function`, which makes tensors on the thread's default device unless it is given one."""
 
     def factory(*args, **kwargs):
+        if function_modes.entered and asks_modes():
+            return ask(factory, args, kwargs)
         if state.default_device is not None and kwargs.get("device") is None:
             kwargs["device"] = state.default_device
         return function(*args, **kwargs)
@@ -167,6 +174,8 @@ def _gather_sizes(args: tuple, position: int) -> tuple:
 
 
 def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> object:
+    if function_modes.entered and asks_modes():
+        return ask(packet.public, args, kwargs)
     known = packet.argument_names
     kwargs = {name if name in known else _RENAMED.get(name, name): value for name, value in kwargs.items()}
     out = kwargs.pop("out", None) if "out" not in known else None

@@ -8,6 +8,7 @@ from functools import reduce
 
 import numpy as np
 
+from rushlight.core import function_modes
 from rushlight.core.device import device, present_device
 from rushlight.core.dtype import (
     QUANTIZED,
@@ -21,6 +22,7 @@ from rushlight.core.dtype import (
     of_number,
     promote_types,
 )
+from rushlight.core.overrides import ask, asks_modes
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, from_dlpack, from_numpy, tensor_from_array, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import empty_impl
@@ -109,6 +111,11 @@ def _kind_of(value: object) -> dtype:
     return of_number(value)
 
 
+def _given(**arguments: object) -> dict[str, object]:
+    """The arguments whose values are not their defaults."""
+    return {name: value for name, value in arguments.items() if value is not None and value is not False}
+
+
 def tensor(
     data: object,
     *,
@@ -122,6 +129,9 @@ def tensor(
     The dtype is that of the data (floats take the default dtype) unless given. ValueError for ragged sequences, TypeError
     for anything that is not a number.
     """
+    if function_modes.entered and asks_modes():
+        named = _given(dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
+        return ask(tensor, (data,), named)
     if pin_memory:
         raise RuntimeError(NO_PINNED_MEMORY)
     array = _array_of(data)
@@ -155,6 +165,8 @@ def _check_range(array: np.ndarray, kind: dtype) -> None:
 
 def as_tensor(data: object, dtype: dtype | None = None, device: device | str | None = None) -> Tensor:
     """`data` as a tensor, sharing memory with arrays and tensors where no conversion is needed."""
+    if function_modes.entered and asks_modes():
+        return ask(as_tensor, (data,), _given(dtype=dtype, device=device))
     device = state.default_device if device is None else device
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
@@ -175,6 +187,9 @@ def asarray(
 
     `copy` says that the memory must be another's (True) or must be shared (False): ValueError where it cannot be.
     """
+    if function_modes.entered and asks_modes():
+        named = {**_given(dtype=dtype, device=device, requires_grad=requires_grad), **({} if copy is None else {"copy": copy})}
+        return ask(asarray, (obj,), named)
     device = state.default_device if device is None else device
     source = _aliased(obj, dtype)
     if source is None:
@@ -219,5 +234,8 @@ def frombuffer(
     buffer: object, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """A 1-D tensor over the memory of an object with the buffer protocol."""
+    if function_modes.entered and asks_modes():
+        named = {"dtype": dtype, "count": count, "offset": offset, "requires_grad": requires_grad}
+        return ask(frombuffer, (buffer,), named)
     made = tensor_from_array(np.frombuffer(buffer, dtype.numpy, count, offset), dtype)
     return made.requires_grad_(requires_grad)

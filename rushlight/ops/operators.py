@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight._C import BinaryMethod
-from rushlight.core.overrides import call_override, is_overriding, overriding_arguments, refuse_foreign_tensor
+from rushlight.core.overrides import asks_modes, call_override, is_overriding, overriding_arguments, refuse_foreign_tensor
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.numbers import as_operand
 from rushlight.ops.packet import namespaces
@@ -83,7 +83,8 @@ def _set(name: str, op: Callable, otherwise: Callable) -> None:
     """
 
     def asking(self: Tensor, other: object) -> object:
-        if is_overriding(type(self)) or (isinstance(other, Tensor) and is_overriding(type(other))):
+        decides = is_overriding(type(self)) or (isinstance(other, Tensor) and is_overriding(type(other)))
+        if decides or asks_modes():
             return call_override(made, overriding_arguments((self, other), {}), (self, other), {})
         return otherwise(self, other)
 

@@ -11,7 +11,7 @@ import rushlight._C as _C
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
-from rushlight.core.overrides import are_plain, call_override, overriding_arguments
+from rushlight.core.overrides import are_plain, asks_modes, call_override, overriding_arguments
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import OpOverload, all_operators
 from rushlight.ops.schema import Argument, Type
@@ -113,7 +113,7 @@ class OpOverloadPacket(_C.PacketBase):
 
     def _call_resolving(self, *args, **kwargs):
         deciding = overriding_arguments(args, kwargs)
-        if deciding:
+        if deciding or asks_modes():
             return call_override(self.public, deciding, args, kwargs)
         if not kwargs:
             op = self._resolved_by_elements(args)

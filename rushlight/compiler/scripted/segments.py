@@ -17,29 +17,54 @@ from itertools import groupby
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
-from rushlight.compiler.scripted.extraction import Extract, append_only, part_of_block, part_of_nodes
+from rushlight.compiler.scripted.extraction import Extract, append_only, enclosing, part_of_block, part_of_nodes
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import Programs, guarded
 from rushlight.compiler.settings import Settings
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.passes.alias_analysis import AliasDb
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.executor import interpret
 from rushlight.jit.runtime.native import Part
 from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
 from rushlight.jit.runtime.specialized import Specialized
+from rushlight.jit.types.kinds import TensorType
 
 TOO_FEW = "too few operators on tensors"
 _FEWEST = 2  # operators on tensors for which a block inside a node is worth segments of its own
 
 
+class Memory:
+    """Which values of a graph are written to, here or, those of its results that `written_later` lists, outside."""
+
+    def __init__(self, graph: Graph, written_later: frozenset[int]):
+        self._block = graph.block
+        self._aliases = AliasDb(graph)
+        self._leaving = [graph.outputs[place] for place in written_later]
+
+    def written_later(self, nodes: Sequence[Node], values: Sequence[Value]) -> frozenset[int]:
+        """The places of those values, results of `nodes`, whose memory other nodes, or later rounds of a loop, may write to."""
+        own = {node for node in nodes if node.kind != "prim::Loop"}
+        return frozenset(place for place, value in enumerate(values) if self._is_written(value, own))
+
+    def _is_written(self, value: Value, own: set[Node]) -> bool:
+        if not isinstance(value.type, TensorType):
+            return False
+        writers = self._aliases.writers_of(value)
+        return any(enclosing(node, self._block) not in own for node in writers) or self._aliases.may_alias_any(
+            [value], self._leaving
+        )
+
+
 class Segment:
     """Nodes that run natively where there is a program for what they meet, and in the interpreter elsewhere. `cut` is the node
-    at which a capture of them came to its end; `reason` says of a single node why it stands alone."""
+    at which a capture of them came to its end; `reason` says of a single node why it stands alone. `memory` knows the block."""
 
     def __init__(
-        self, nodes: Sequence[Node], block: Block, name: str, settings: Settings, reason: str = "", at_once: bool = False
-    ):
+        self, nodes: Sequence[Node], block: Block, name: str, settings: Settings, memory: Memory, reason: str = "",
+        at_once: bool = False,
+    ):  # fmt: skip
         self.nodes = nodes
         self.reason = reason
         self.part = part_of_nodes(nodes, block)
@@ -48,6 +73,7 @@ class Segment:
         self.pieces: list[Segment | Branching] = []
         crossing = {*self.inputs, *self.outputs}
         self.entered = [node for node in nodes if node.kind in ("prim::Enter", "prim::Exit") and node.input() in crossing]
+        self._written = memory.written_later(nodes, self.outputs)
         self.programs: list[Programs] = []
         self.may_be_native = not reason and sum(map(_counts, nodes)) >= _FEWEST
         self._name = name
@@ -85,7 +111,7 @@ class Segment:
         return guarded(lambda: self._programs(graph, arguments, name, dims, log), name, log)
 
     def _programs(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims, log: StageLog) -> Programs:
-        made = Programs(graph, name, self._settings, owns_lists=False, dims=dims)
+        made = Programs(graph, name, self._settings, owns_lists=False, dims=dims, written_later=self._written)
         try:
             made.programs.append(made.make(arguments, log))
         except Cut as cut:
@@ -101,12 +127,14 @@ class Branching:
     cut = None
     entered = ()
 
-    def __init__(self, node: Node, name: str, settings: Settings, reason: str):
+    def __init__(self, node: Node, name: str, settings: Settings, memory: Memory, reason: str):
         self.node = node
         self.reason = reason
         self.nodes = [node]
         self.parts = [part_of_block(inner) for inner in node.blocks]
-        self.bodies = [Segmented(part.graph, name, settings, at_once=True) for part in self.parts]
+        first = 0 if node.kind == "prim::If" else 1  # a loop's body gives its condition first
+        written = frozenset(first + place for place in memory.written_later([node], node.outputs))
+        self.bodies = [Segmented(part.graph, name, settings, at_once=True, written_later=written) for part in self.parts]
         own = len(node.inputs)
         outside = dict.fromkeys(value for part, inner in zip(self.parts, node.blocks, strict=True)
                                 for value in part.inputs[len(inner.inputs):])  # fmt: skip
@@ -144,15 +172,20 @@ class Branching:
 
 class Segmented:
     """The segments of a graph, in order. It begins with one, or with those that a first cut leaves. `seconds`, where it is set,
-    adds up how long each segment takes. `at_once`: the first segment's program is made when it is first reached."""
+    adds up how long each segment takes. `at_once`: the first segment's program is made when it is first reached.
+    `written_later`: the places of results that are written to outside."""
 
     is_whole = False
 
-    def __init__(self, graph: Graph, name: str, settings: Settings, cut: Cut | None = None, at_once: bool = False):
+    def __init__(
+        self, graph: Graph, name: str, settings: Settings, cut: Cut | None = None, at_once: bool = False,
+        written_later: frozenset[int] = frozenset(),
+    ):  # fmt: skip
         self.graph = graph
         self.name = name
         self.settings = settings
         self.seconds: dict[object, float] | None = None
+        self._memory = Memory(graph, written_later)
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
         self._lock = threading.Lock()
         pieces = self._pieces(nodes, cut.node, str(cut)) if cut is not None else self._segment(nodes, at_once=at_once)
@@ -252,7 +285,7 @@ class Segmented:
         place = nodes.index(cut)
         yield from self._segment(nodes[:place])
         if cut.kind in ("prim::If", "prim::Loop") and _tensor_nodes(cut) >= _FEWEST:
-            yield Branching(cut, self.name, self.settings, reason)
+            yield Branching(cut, self.name, self.settings, self._memory, reason)
         else:
             yield from self._segment([cut], reason)
         yield from self._segment(nodes[place + 1 :])
@@ -264,13 +297,13 @@ class Segmented:
             if interpreted and len(found) > 1:
                 nodes = [node for piece in found for node in piece.nodes]
                 reason = next((piece.reason for piece in found if piece.reason), "")
-                yield Segment(nodes, self.graph.block, self.name, self.settings, reason or TOO_FEW)
+                yield Segment(nodes, self.graph.block, self.name, self.settings, self._memory, reason or TOO_FEW)
             else:
                 yield from found
 
     def _segment(self, nodes: Sequence[Node], reason: str = "", at_once: bool = True) -> Iterator[Segment]:
         if nodes:
-            yield Segment(nodes, self.graph.block, self.name, self.settings, reason, at_once)
+            yield Segment(nodes, self.graph.block, self.name, self.settings, self._memory, reason, at_once)
 
 
 def _value_of(value: Value, values: dict[Value, object]) -> object:
