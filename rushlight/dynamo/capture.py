@@ -118,6 +118,7 @@ class _Capture:
         self.session = Session(parameter_names(self.code), frame.f_globals, sizes, InputNames(frame))
         self.translator = self.session.active = Translator(self.session, self.code, frame.f_globals)
         self.writer = ProgramWriter(self.session.guards, frame.f_globals, self.session.effects)
+        self.session.build_part = getattr(backend, "build_part", None)
         self.grad_before = state.grad_enabled
 
     def run(self) -> GuardedCode | None:
