@@ -58,18 +58,16 @@ def _while_loop(tx: Translator, cond_fn: Value, body_fn: Value, carried_inputs: 
     carried = subgraphs.Tree(SequenceValue(carried_inputs.items_of(tx), tuple))
     if not carried.tensors or any(not isinstance(leaf, TensorValue) for leaf in _leaves(tx, carried.value)):
         raise GraphBreak("while_loop that carries other values than tensors", "carry numbers as tensors")
-    fakes = [value.fake for value in carried.tensors]
-    if state.grad_enabled and any(fake.requires_grad for fake in fakes):
+    if state.grad_enabled and any(value.fake.requires_grad for value in carried.tensors):
         raise GraphBreak("while_loop through which gradients are needed", "use scan, or run it under torch.no_grad()")
-    with tx.graph.fakes:
-        fakes = [fake.detach() for fake in fakes]
-
     def followed(name: str, function: Value) -> Subgraph:
         def call(inputs: list[Value]) -> Value:
             result = function.call(tx, carried.rebuilt(inputs).items_of(tx), {})
             is_list = isinstance(result, SequenceValue) and result.kind is list
             return SequenceValue(result.items_of(tx), tuple) if is_list else result
 
+        with tx.graph.fakes:
+            fakes = [value.fake.detach() for value in carried.tensors]
         return subgraphs.follow(tx, f"{name} of while_loop, {function},", function, fakes, call)
 
     test, body = followed("the condition", cond_fn), followed("the body", body_fn)
