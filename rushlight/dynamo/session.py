@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from collections.abc import Callable
 from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,8 @@ class Session:
         self.cells: list[Source] = []
         self.generators: list[Value] = []
         self.open_modes: list[RegionValue] = []
+        self.build_part: Callable | None = None  # compiles a graph that belongs to a node, when that first runs
+        self.maps = 0  # how many calls of vmap are being followed
         self.steps = self.steps_before_call = 0
         self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
         self.active: Translator | None = None

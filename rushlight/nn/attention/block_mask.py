@@ -17,8 +17,10 @@ from rushlight.ops.registry import aten as op
 MaskFunction = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 DEFAULT_BLOCK_SIZE = 128
 _SHADES = {0: "  ", 1: "░░", 2: "██"}
-_SLICED = """Cannot use mask_mod from a sliced BlockMask. When you slice a BlockMask using [], the mask_mod attribute is reset. \
-You must set it from the original BlockMask's mask_mod."""
+_SLICED = (
+    "Cannot use mask_mod from a sliced BlockMask. When you slice a BlockMask using [], the mask_mod attribute is reset. You must "
+    "set it from the original BlockMask's mask_mod."
+)
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
@@ -198,7 +200,7 @@ class BlockMask:
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string()}\n)"
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
 
     def __repr__(self) -> str:
         def of(name: str) -> str:
@@ -236,13 +238,18 @@ def create_mask(
     -inf. AssertionError for a function of neither 4 nor 5 parameters."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
     places = _indices(*sizes, device=device)
-    count = _count_parameters(mod_fn)
-    if count == 4:
+    if _element_parameters(mod_fn) == 4:
         return over_elements(mod_fn)(*places)
-    if count == 5:
-        scores = op("zeros")(list(sizes), device=device)
-        return ~op("isneginf")(over_elements(mod_fn, with_score=True)(scores, *places))
-    raise AssertionError("mod_fn must be a mask_mod of (batch, head, q, kv) or a score_mod of (score, batch, head, q, kv)")
+    scores = op("zeros")(list(sizes), device=device)
+    return ~op("isneginf")(over_elements(mod_fn, with_score=True)(scores, *places))
+
+
+def _element_parameters(function: Callable) -> int:
+    """4 for a mask function, 5 for a score function. AssertionError for others."""
+    count = _count_parameters(function)
+    if count not in (4, 5):
+        raise AssertionError(f"Expected 4 or 5 positional args, got {count}")
+    return count
 
 
 def _count_parameters(function: Callable) -> int:
@@ -267,7 +274,7 @@ def create_block_mask(
     Blocks that are wholly unmasked are told apart from others with `separate_full_blocks`. The other options have no effect:
     they are about the order of writes on GPUs.
     """
-    if _count_parameters(mask_mod) != 4:
+    if _element_parameters(mask_mod) != 4:
         raise AssertionError(f"create-block_mask requires a mask_mod function! Got {mask_mod}")
     size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else tuple(BLOCK_SIZE)
     rows, columns = size

@@ -93,7 +93,7 @@ def _scores(query: Tensor, key: Tensor, score_mod: Callable | None, mask: Callab
     places = _places(query, key)
     if score_mod is not None:
         scores = over_elements(score_mod, with_score=True)(scores, *places).to(kind)
-    return scores if mask is None else op("where")(over_elements(mask)(*places), scores, -math.inf)
+    return scores if mask is None else scores.masked_fill(~over_elements(mask)(*places), -math.inf)
 
 
 def _attend(scores: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
