@@ -25,7 +25,7 @@ from rushlight.dynamo.frames import debug_cache_entries
 from rushlight.dynamo.guarded_code import GuardedCode
 
 __all__ = [
-    "CacheEntry", "GuardedCode", "OptimizedModule", "_debug_get_cache_entry_list", "cache_entries", "innermost_fn",
+    "CacheEntry", "GuardedCode", "OptimizedModule", "_debug_get_cache_entry_list", "cache_entries", "innermost_fn", "is_dynamo_supported",
     "reset_code", "set_eval_frame", "skip_code",
 ]  # fmt: skip
 
@@ -42,3 +42,8 @@ def _debug_get_cache_entry_list(code):
     as Python text.
     """
     return debug_cache_entries(code._compiled if isinstance(code, OptimizedModule) else code)
+
+
+def is_dynamo_supported():
+    """True: functions are captured under every version of Python that the package runs on."""
+    return True
