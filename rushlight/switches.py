@@ -103,7 +103,8 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     known: dict[int | str, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
     if debug_mode not in known:
-        raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, 0, 1, 2, got {debug_mode!r}")
+        expected = "expected one of `default`, `warn`, `error`, 0, 1, 2"
+        raise RuntimeError(f"invalid value of debug_mode, {expected}, got {debug_mode!r}")
     use_deterministic_algorithms(known[debug_mode] > 0, warn_only=known[debug_mode] == 1)
 
 

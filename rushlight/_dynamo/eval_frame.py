@@ -47,8 +47,3 @@ def _debug_get_cache_entry_list(code):
     as Python text.
     """
     return debug_cache_entries(code._compiled if isinstance(code, OptimizedModule) else code)
-
-
-def is_dynamo_supported():
-    """True: functions are captured under every version of Python that the package runs on."""
-    return True

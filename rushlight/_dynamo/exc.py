@@ -5,8 +5,8 @@ from rushlight.dynamo.errors import BackendCompilerFailed, RecompileError
 from rushlight.dynamo.guarded_code import Unsupported
 
 __all__ = [
-    "BackendCompilerFailed", "ConstraintViolationError", "RecompileError", "TensorifyScalarRestartAnalysis", "TorchRuntimeError",
-    "Unsupported",
+    "BackendCompilerFailed", "ConstraintViolationError", "RecompileError", "TensorifyScalarRestartAnalysis",
+    "TorchRuntimeError", "Unsupported",
 ]  # fmt: skip
 
 

@@ -104,7 +104,7 @@ class SideEffects:
                 lines.append(f"{target} = {writer.expression(value)}")
             elif name in namespace:
                 lines.append(f"del {target}")
-        for (kind, name), (owner, value) in self._classes.items():
+        for (kind, name), (_, value) in self._classes.items():
             lines.append(f"{writer.name_of(kind, kind.__name__)}.{name} = {writer.expression(value)}")
         for function, arguments in self._calls:
             given = ", ".join(map(writer.literal, arguments))

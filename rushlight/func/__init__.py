@@ -12,6 +12,7 @@ from rushlight.func.transforms import grad, grad_and_value, hessian, jacfwd, jac
 from rushlight.func.vmap import vmap
 
 __all__ = [
-    "cond", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state", "vjp", "vmap",
+    "cond", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state", "vjp",
+    "vmap",
     "while_loop",
 ]  # fmt: skip

@@ -64,8 +64,8 @@ def check_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> None:
         isinstance(leaf, Tensor | int | float) for leaf in tree_flatten(carried_inputs)[0]
     ):
         raise RuntimeError(
-            "Expect carried_inputs to be a tuple of possibly nested dict/list/tuple that only consists of tensor or int leaves, "
-            f"but got {carried_inputs}."
+            "Expect carried_inputs to be a tuple of possibly nested dict/list/tuple that only consists of tensor or int "
+            f"leaves, but got {carried_inputs}."
         )
 
 

@@ -92,8 +92,9 @@ def associative_scan(
 ) -> Any:
     """All partial results, along `dim`, of joining the elements by `combine_fn(one, other)`, which has to be associative.
 
-    A logarithmic number of steps joins pairs of elements at once. The two modes are one here: `combine_fn` sees single elements,
-    without the dimension. ValueError for another mode, or for an `xs` without tensors; IndexError for a `dim` that is not there.
+    A logarithmic number of steps joins pairs of elements at once. The two modes are one here: `combine_fn` sees single
+    elements, without the dimension. ValueError for another mode, or for an `xs` without tensors; IndexError for a `dim` that is
+    not there.
     """
     if not callable(combine_fn):
         raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")

@@ -15,8 +15,8 @@ from rushlight.autograd import grad as gradients_of
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.fx.graph_module import GraphModule
 from rushlight.func.control_flow import is_true
+from rushlight.fx.graph_module import GraphModule
 from rushlight.library.custom_ops import custom_op
 from rushlight.ops.registry import aten
 

@@ -17,7 +17,7 @@ def helper(level):
 
 
 def warns(x):
-    warnings.warn("one")
+    warnings.warn("one", stacklevel=1)
     helper(1)
     helper(2)
     helper(3)
@@ -57,7 +57,7 @@ def test_each_place_warns_once_by_default():
 def test_a_warning_that_is_an_error_is_raised_where_it_stands():
     def careful(x):
         try:
-            warnings.warn("no", RuntimeWarning)
+            warnings.warn("no", RuntimeWarning, stacklevel=1)
         except RuntimeWarning:
             return x + 1
         return x * 5

@@ -1,4 +1,4 @@
-"""`torch.ao.quantization`: the modules that models contain to be ready for quantization. Quantizing raises: it is not here yet."""
+"""`torch.ao.quantization`: modules with which models are ready for quantization. Quantizing raises: it is not here."""
 
 from rushlight.ao.quantization.stubs import DeQuantStub, QuantStub, QuantWrapper
 from rushlight.core.absent import absent_class, absent_function

@@ -18,8 +18,8 @@ MaskFunction = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
 DEFAULT_BLOCK_SIZE = 128
 _SHADES = {0: "  ", 1: "░░", 2: "██"}
 _SLICED = (
-    "Cannot use mask_mod from a sliced BlockMask. When you slice a BlockMask using [], the mask_mod attribute is reset. You must "
-    "set it from the original BlockMask's mask_mod."
+    "Cannot use mask_mod from a sliced BlockMask. When you slice a BlockMask using [], the mask_mod attribute is reset. You "
+    "must set it from the original BlockMask's mask_mod."
 )
 
 

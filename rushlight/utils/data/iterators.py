@@ -198,4 +198,5 @@ class WorkerIterator(LoaderIterator):
 
 
 # PyTorch's names, which programs test for.
-_BaseDataLoaderIter, _SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = LoaderIterator, LocalIterator, WorkerIterator
+_BaseDataLoaderIter = LoaderIterator
+_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = LocalIterator, WorkerIterator

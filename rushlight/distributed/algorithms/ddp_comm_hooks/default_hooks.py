@@ -1,4 +1,4 @@
-"""`torch.distributed.algorithms.ddp_comm_hooks.default_hooks`: exchange of gradients in another precision, which is not here yet."""
+"""`torch.distributed.algorithms.ddp_comm_hooks.default_hooks`: gradients sent in another precision, not here yet."""
 
 from rushlight.core.absent import absent_function
 

@@ -1,4 +1,4 @@
-"""`torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook`: exchange of gradients beside local steps, which is not here yet."""
+"""`torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook`: gradients beside local steps, not here yet."""
 
 from rushlight.core.absent import absent_class, absent_function
 

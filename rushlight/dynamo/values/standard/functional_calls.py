@@ -31,7 +31,8 @@ def _functional_call(
     given = [(key.constant(), value) for part in parts for key, value in _pairs(tx, part)]
     if len(dict(given)) < len(given):
         raise GraphBreak("functional_call with two tensors of one name")
-    positional = [] if is_none(args) else args.items_of(tx) if isinstance(args, SequenceValue) and args.kind is tuple else [args]
+    is_tuple = isinstance(args, SequenceValue) and args.kind is tuple
+    positional = [] if is_none(args) else args.items_of(tx) if is_tuple else [args]
     named = {} if is_none(kwargs) else {key.constant(): value for key, value in _pairs(tx, kwargs)}
     with _replaced(tx, module, dict(given), tie_weights.truth(tx)):
         return module.call(tx, positional, named)
