@@ -22,7 +22,7 @@ EXTRAS ?= test,demo
 SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/csrc/prebuilt/* rushlight/inductor/include/rushlight/*.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint stubs oracle bench peers fuzz test-pythons clean
+.PHONY: help setup demo test lint stubs compatibility oracle bench peers fuzz test-pythons clean
 
 help:
 	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
@@ -30,6 +30,7 @@ help:
 	@echo "test          ruff, import contracts, pytest (against PyTorch too, after make oracle)"
 	@echo "lint          ruff and import contracts only"
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
+	@echo "compatibility write docs/compatibility.md anew, after a change to public names"
 	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
 	@echo "fuzz          random programs compiled, chains of views against PyTorch, random arguments, hostile archives"
@@ -80,6 +81,9 @@ lint: setup
 
 stubs: setup
 	$(BIN)/python tools/generate_stubs.py
+
+compatibility: setup
+	$(BIN)/python tools/compatibility.py
 
 test: lint
 	$(BIN)/python -m pytest -n auto $(PYTEST_FLAGS)

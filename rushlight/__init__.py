@@ -145,17 +145,17 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_custom_ops", "_dynamo", "_functorch", "_guards", "_inductor", "_jit_internal", "_logging", "_subclasses", "_utils",
-    "accelerator", "aot", "backends", "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "futures",
-    "fx", "hub", "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "optim",
-    "overrides", "profiler", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
-    "version", "xpu",
+    "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging",
+    "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "compiler", "cpu", "cuda",
+    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "inductor", "jit", "library",
+    "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "serialization",
+    "signal", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
         ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",
          "LongTensor", "ShortTensor", "as_strided_", "detach_", "is_distributed", "is_inference", "is_same_size", "is_signed",
-         "from_file", "range", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
+         "from_file", "range", "_shape_as_tensor", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
     ),
     **dict.fromkeys(
         ("SymBool", "SymInt", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
@@ -169,8 +169,12 @@ _FUNCTIONS = {
          "DoubleStorage", "FloatStorage", "HalfStorage", "IntStorage", "LongStorage", "QInt32Storage", "QInt8Storage",
          "QUInt2x4Storage", "QUInt4x2Storage", "QUInt8Storage", "ShortStorage"), "rushlight.storage",
     ),
+    "PyTorchFileReader": "rushlight.serialization.absent",
+    "ScriptModule": "rushlight.jit",
+    "TensorType": "rushlight.jit.types.kinds",
+    "Future": "rushlight.futures",
     "compile": "rushlight.compiler",
-    "vmap": "rushlight.func",
+    **dict.fromkeys(("cond", "vmap", "while_loop"), "rushlight.func"),
     **dict.fromkeys(
         ("_empty_affine_quantized", "_empty_per_channel_affine_quantized", "_make_per_channel_quantized_tensor",
          "_make_per_tensor_quantized_tensor", "dequantize", "int_repr", "q_per_channel_axis", "q_per_channel_scales",
@@ -186,7 +190,8 @@ _FUNCTIONS = {
         ("are_deterministic_algorithms_enabled", "get_default_device", "get_float32_matmul_precision",
          "get_num_interop_threads", "is_deterministic_algorithms_warn_only_enabled", "is_warn_always_enabled",
          "set_default_device", "set_float32_matmul_precision", "set_flush_denormal", "set_num_interop_threads",
-         "set_warn_always", "use_deterministic_algorithms"), "rushlight.switches",
+         "set_warn_always", "use_deterministic_algorithms", "get_deterministic_debug_mode",
+         "set_deterministic_debug_mode", "get_device_module"), "rushlight.switches",
     ),
 }
 __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.startswith("_")]
@@ -212,11 +217,12 @@ _JIT_TYPES = (
 _C_NAMES = (
     "_DisableTorchDispatch", "_disabled_torch_dispatch_impl", "_get_dispatch_stack_at", "_len_torch_dispatch_stack",
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value",
-    "_ExcludeDispatchKeyGuard", "_are_functorch_transforms_active", "_cuda_isInBadFork", "_disabled_torch_function_impl",
-    "_functorch", "_get_accelerator", "_get_function_stack_at", "_get_privateuse1_backend_name", "_get_tracing_state",
-    "_has_torch_function", "_has_torch_function_unary", "_has_torch_function_variadic", "_is_torch_function_all_disabled",
-    "_is_torch_function_enabled", "_is_torch_function_mode_enabled", "_len_torch_function_stack", "_log_api_usage_once",
-    "_nn", "_pop_torch_function_stack", "_push_on_torch_function_stack",
+    "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active", "_cuda_isInBadFork",
+    "_disabled_torch_function_impl", "_functorch", "_get_accelerator", "_get_function_stack_at",
+    "_get_privateuse1_backend_name", "_get_tracing_state", "_has_torch_function", "_has_torch_function_unary",
+    "_has_torch_function_variadic", "_is_torch_function_all_disabled", "_is_torch_function_enabled",
+    "_is_torch_function_mode_enabled", "_len_torch_function_stack", "_log_api_usage_once", "_nn", "_pop_torch_function_stack",
+    "_push_on_torch_function_stack",
 )  # fmt: skip
 
 

@@ -145,12 +145,16 @@ from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
 from rushlight import _functorch as _functorch
 from rushlight import _guards as _guards
+from rushlight import _higher_order_ops as _higher_order_ops
 from rushlight import _inductor as _inductor
 from rushlight import _jit_internal as _jit_internal
 from rushlight import _logging as _logging
 from rushlight import _subclasses as _subclasses
+from rushlight import _tensor as _tensor
+from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
 from rushlight import accelerator as accelerator
+from rushlight import ao as ao
 from rushlight import aot as aot
 from rushlight import backends as backends
 from rushlight import compiler as compiler
@@ -160,6 +164,7 @@ from rushlight import distributed as distributed
 from rushlight import distributions as distributions
 from rushlight import fft as fft
 from rushlight import func as func
+from rushlight import functional as functional
 from rushlight import futures as futures
 from rushlight import fx as fx
 from rushlight import hub as hub
@@ -172,6 +177,7 @@ from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import multiprocessing as multiprocessing
 from rushlight import nn as nn
+from rushlight import onnx as onnx
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import profiler as profiler
@@ -203,6 +209,7 @@ from rushlight.legacy import is_same_size as is_same_size
 from rushlight.legacy import is_signed as is_signed
 from rushlight.legacy import from_file as from_file
 from rushlight.legacy import range as range
+from rushlight.legacy import _shape_as_tensor as _shape_as_tensor
 from rushlight.legacy import set_default_tensor_type as set_default_tensor_type
 from rushlight.legacy import to_dlpack as to_dlpack
 from rushlight.legacy import unravel_index as unravel_index
@@ -245,8 +252,14 @@ from rushlight.storage import QUInt2x4Storage as QUInt2x4Storage
 from rushlight.storage import QUInt4x2Storage as QUInt4x2Storage
 from rushlight.storage import QUInt8Storage as QUInt8Storage
 from rushlight.storage import ShortStorage as ShortStorage
+from rushlight.serialization.absent import PyTorchFileReader as PyTorchFileReader
+from rushlight.jit import ScriptModule as ScriptModule
+from rushlight.jit.types.kinds import TensorType as TensorType
+from rushlight.futures import Future as Future
 from rushlight.compiler import compile as compile
+from rushlight.func import cond as cond
 from rushlight.func import vmap as vmap
+from rushlight.func import while_loop as while_loop
 from rushlight.quantized.functions import _empty_affine_quantized as _empty_affine_quantized
 from rushlight.quantized.functions import _empty_per_channel_affine_quantized as _empty_per_channel_affine_quantized
 from rushlight.quantized.functions import _make_per_channel_quantized_tensor as _make_per_channel_quantized_tensor
@@ -283,6 +296,9 @@ from rushlight.switches import set_flush_denormal as set_flush_denormal
 from rushlight.switches import set_num_interop_threads as set_num_interop_threads
 from rushlight.switches import set_warn_always as set_warn_always
 from rushlight.switches import use_deterministic_algorithms as use_deterministic_algorithms
+from rushlight.switches import get_deterministic_debug_mode as get_deterministic_debug_mode
+from rushlight.switches import set_deterministic_debug_mode as set_deterministic_debug_mode
+from rushlight.switches import get_device_module as get_device_module
 def _adaptive_avg_pool2d(input: Tensor, output_size: _Sequence[_int] | _int, *, out: Tensor | None = None) -> Tensor: ...
 def _batch_norm_with_update(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, momentum: _float, eps: _float) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
 def _cdist_forward(x1: Tensor, x2: Tensor, p: _float, compute_mode: _int | None, *, out: Tensor | None = None) -> Tensor: ...

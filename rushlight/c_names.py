@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from rushlight._C import TensorBase
 from rushlight.core import function_modes
 from rushlight.core.device import device
 from rushlight.core.dispatch_key import DispatchKey, DispatchKeySet
@@ -147,6 +148,7 @@ def _parse_to(*args: object, **kwargs: object) -> tuple:
     return to_device, to_dtype, bool(kwargs.get("non_blocking", False)), memory_format
 
 
+_TensorMeta = type(TensorBase)
 _nn = SimpleNamespace(_parse_to=_parse_to)
 _functorch = SimpleNamespace(
     is_legacy_batchedtensor=lambda tensor: False,

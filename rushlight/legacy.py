@@ -135,3 +135,8 @@ def unravel_index(indices: Tensor, shape: int | tuple[int, ...]) -> tuple[Tensor
         found.append(aten.remainder(rest, size))
         rest = aten.floor_divide(rest, size)
     return tuple(reversed(found))
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """The sizes of a tensor as an int64 vector."""
+    return tensor(list(input.shape), dtype=dtypes.int64)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import threading
 import warnings
+from importlib import import_module
+from types import ModuleType
 
-from rushlight.core.device import default_device, device
+from rushlight.core.device import as_device, default_device, device
 from rushlight.core.device import set_default_device as choose_default_device
 
 _PRECISIONS = ("highest", "high", "medium")
@@ -88,3 +90,28 @@ def get_default_device() -> device:
 def set_default_device(device: str | device | int | None) -> None:
     """Make new tensors on `device` in this thread unless they are given another; None means the CPU again."""
     choose_default_device(device)
+
+
+def get_deterministic_debug_mode() -> int:
+    """0 where any algorithm may run, 1 where a warning is due for those that are not deterministic, 2 where an error is."""
+    return (1 if _settings["warn_only"] else 2) if _settings["deterministic"] else 0
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Set it by its number or as "default", "warn" or "error". TypeError and RuntimeError for anything else."""
+    if not isinstance(debug_mode, int | str):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    known: dict[int | str, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}
+    if debug_mode not in known:
+        expected = "expected one of `default`, `warn`, `error`, 0, 1, 2"
+        raise RuntimeError(f"invalid value of debug_mode, {expected}, got {debug_mode!r}")
+    use_deterministic_algorithms(known[debug_mode] > 0, warn_only=known[debug_mode] == 1)
+
+
+def get_device_module(device: object = None) -> ModuleType:
+    """The module of a kind of device, as `torch.cpu`. RuntimeError where there is none."""
+    kind = as_device("cpu" if device is None else device).type
+    try:
+        return import_module(f"rushlight.{kind}")
+    except ModuleNotFoundError:
+        raise RuntimeError(f"Invalid device type '{kind}'; it has no module") from None

@@ -2,8 +2,8 @@
 
 In: an installed PyTorch. Out: JSON, module by module: {"torch.nn": {"Linear": "class (in_features, ...)"}}, that is each name's
 kind and, for functions and classes in Python, its parameters. Public are the modules whose path has no part with an underscore,
-and in them what `__all__` lists, or else what is defined there and has no underscore. The methods of Tensor are listed under
-"torch.Tensor".
+and in them what `__all__` lists, or else what is defined there, or in a module below, and has no underscore. The methods of
+Tensor are listed under "torch.Tensor".
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _is_from(value: object, name: str) -> bool:
     if inspect.ismodule(value):
         return False
     home = getattr(value, "__module__", None)
-    return home == name or (home or "").startswith("torch._C") or (home is None and name == "torch")
+    return f"{home}.".startswith((f"{name}.", "torch._C.")) or (home is None and name == "torch")
 
 
 def _kind(value: object) -> str:

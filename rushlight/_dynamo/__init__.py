@@ -10,6 +10,7 @@ from rushlight.compiler.backends import list_backends, register_backend
 from rushlight.compiler.compile import OptimizedModule, compile
 from rushlight.compiler.control import (
     allow_in_graph,
+    assume_constant_result,
     disable,
     graph_break,
     is_compiling,
@@ -22,9 +23,10 @@ from rushlight.core.tensor import Tensor
 from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynamic
 
 __all__ = [
-    "OptimizedModule", "allow_in_graph", "config", "decorators", "disable", "eval_frame", "exc", "explain", "graph_break",
-    "is_compiling", "list_backends", "mark_dynamic", "mark_static", "mark_static_address", "maybe_mark_dynamic", "optimize",
-    "optimize_assert", "register_backend", "reset", "run", "set_stance", "substitute_in_graph", "testing", "types", "utils",
+    "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "decorators", "disable", "eval_frame",
+    "exc", "explain", "graph_break", "is_compiling", "list_backends", "mark_dynamic", "mark_static",
+    "mark_static_address", "maybe_mark_dynamic", "optimize", "optimize_assert", "register_backend", "reset", "run",
+    "set_stance", "substitute_in_graph", "testing", "types", "utils",
 ]  # fmt: skip
 
 

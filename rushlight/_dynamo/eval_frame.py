@@ -26,8 +26,13 @@ from rushlight.dynamo.guarded_code import GuardedCode
 
 __all__ = [
     "CacheEntry", "GuardedCode", "OptimizedModule", "_debug_get_cache_entry_list", "cache_entries", "innermost_fn",
-    "reset_code", "set_eval_frame", "skip_code",
+    "is_dynamo_supported", "reset_code", "set_eval_frame", "skip_code",
 ]  # fmt: skip
+
+
+def is_dynamo_supported() -> bool:
+    """True: every Python that this library runs on has the frame hook."""
+    return True
 
 
 def innermost_fn(fn):

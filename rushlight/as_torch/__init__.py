@@ -29,6 +29,7 @@ def _activate() -> None:
             "import rushlight.as_torch before it, or run the program by `rushlight exec`"
         )
     sys.meta_path[:0] = [finder.Finder(), metadata.Finder()]
+    sys.path.insert(1, finder.FOLDER)  # processes that multiprocessing spawns get this path
     sys.modules[finder.ALIAS] = rushlight
     rushlight.__version__ = rushlight.version.__version__ = TorchVersion(claimed_version())
     name_as_torch()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -17,6 +18,9 @@ from types import ModuleType
 OWN, ALIAS = "rushlight", "torch"
 TABLE = "docs/compatibility.md"
 """Which names of PyTorch are here."""
+
+FOLDER = os.path.join(os.path.dirname(__file__), "site")
+"""Holds a package `torch` that turns into Rushlight, for the processes that a program starts."""
 
 MOVED: dict[str, str] = {}
 """Modules that have another name here: "torch.x" to "rushlight.y"."""

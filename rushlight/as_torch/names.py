@@ -38,9 +38,11 @@ def name_as_torch() -> None:
 
 def _name(module: ModuleType) -> None:
     name = module.__name__
+    alias = "torch" + name.removeprefix("rushlight")
     for kind in list(vars(module).values()):
         if isinstance(kind, type) and kind.__module__ == name:
-            kind.__module__ = "torch" + name.removeprefix("rushlight")
+            kind.__module__ = alias
+            sys.modules.setdefault(alias, module)  # typing.get_type_hints looks up a class's module there
 
 
 class _Loader(SourceFileLoader):

@@ -12,12 +12,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from rushlight.as_torch.finder import TABLE
+from rushlight.as_torch.finder import FOLDER, TABLE
 
 USAGE = "usage: rushlight exec SCRIPT [ARGUMENTS]\n       rushlight exec -m MODULE [ARGUMENTS]"
-_FOLDER = Path(__file__).parent / "site"
-"""Holds the package `torch` for other processes."""
-
 
 def main(words: Sequence[str]) -> int:
     """Run a program with the words behind its name as its arguments; its exit status."""
@@ -51,8 +48,8 @@ def main(words: Sequence[str]) -> int:
 
 def _tell_children() -> None:
     before = os.environ.get("PYTHONPATH", "")
-    if str(_FOLDER) not in before.split(os.pathsep):
-        os.environ["PYTHONPATH"] = str(_FOLDER) + (os.pathsep + before if before else "")
+    if FOLDER not in before.split(os.pathsep):
+        os.environ["PYTHONPATH"] = FOLDER + (os.pathsep + before if before else "")
 
 
 def _is_about_torch(error: ImportError | AttributeError) -> bool:

@@ -8,6 +8,7 @@ from rushlight.compiler.backends import list_backends, register_backend
 from rushlight.compiler.compile import OptimizedModule, compile
 from rushlight.compiler.control import (
     allow_in_graph,
+    assume_constant_result,
     cudagraph_mark_step_begin,
     disable,
     graph_break,
@@ -24,10 +25,11 @@ from rushlight.dynamo.dynamic import mark_dynamic, mark_static, maybe_mark_dynam
 is_dynamo_compiling = is_compiling
 
 __all__ = [
-    "CacheInfo", "CompiledResultDiffers", "OptimizedModule", "Settings", "allow_in_graph", "checkpointing", "compile",
-    "cudagraph_mark_step_begin", "disable", "from_environment", "graph_break", "is_compiling", "is_dynamo_compiling",
-    "is_exporting", "list_backends", "load_cache_artifacts", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "profile",
-    "register_backend", "reset", "save_cache_artifacts", "set_stance", "substitute_in_graph",
+    "CacheInfo", "CompiledResultDiffers", "OptimizedModule", "Settings", "allow_in_graph", "assume_constant_result",
+    "checkpointing", "compile", "cudagraph_mark_step_begin", "disable", "from_environment", "graph_break",
+    "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "load_cache_artifacts", "mark_dynamic",
+    "mark_static", "maybe_mark_dynamic", "profile", "register_backend", "reset", "save_cache_artifacts",
+    "set_stance", "substitute_in_graph",
 ]  # fmt: skip
 
 # What compiling and running does without.

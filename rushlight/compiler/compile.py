@@ -78,7 +78,13 @@ class CompileCallback(FrameCallback):
                 )
             return made
 
+        run_backend.build_part = self._build_part if self.chosen in ("aot_eager", "inductor") else None
         return run_backend, log
+
+    def _build_part(self, module: GraphModule, inputs: list[Tensor]) -> Callable:
+        """What runs a graph that belongs to a node of another one."""
+        log = StageLog(self.settings, f"{self.name}_part")
+        return make_backend(self.chosen, self.settings, dict, log)(module, inputs)
 
     def finished(self, frame: Any, found: GuardedCode) -> None:
         """Publish the graph among the globals of the program."""

@@ -115,6 +115,18 @@ def allow_in_graph(fn: Callable | list | tuple) -> Callable | list | tuple:
     return fn
 
 
+def assume_constant_result(fn: Callable) -> Callable:
+    """`fn`, whose calls in a compiled function happen once, while that is captured: every later run finds the same result.
+
+    For questions whose answer stays the same as long as the process runs. Nothing checks that; the arguments must be known when
+    the function is captured. TypeError for what cannot be called.
+    """
+    if not callable(fn):
+        raise TypeError(f"assume_constant_result expects a function, got {type(fn).__name__}")
+    fn._dynamo_marked_constant = True
+    return fn
+
+
 def substitute_in_graph(
     original_fn: Callable, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
 ) -> Callable[[Callable], Callable]:

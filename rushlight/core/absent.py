@@ -8,10 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+_ABSENT = "Not here yet:"
+
 
 def not_here(name: str, hint: str = "") -> NotImplementedError:
     """The error for a use of `name`."""
     return NotImplementedError(f"{name} is not here yet{'; ' + hint if hint else ''} (docs/compatibility.md lists what is)")
+
+
+def is_absent(value: object) -> bool:
+    """Whether a function or class is one that raises when it is used."""
+    return str(getattr(value, "__doc__", "")).startswith(_ABSENT)
 
 
 def absent_function(name: str, hint: str = "") -> Callable:
@@ -23,7 +30,7 @@ def absent_function(name: str, hint: str = "") -> Callable:
     module, _, short = name.rpartition(".")
     function.__name__ = function.__qualname__ = short
     function.__module__ = module
-    function.__doc__ = f"Not here yet: raises NotImplementedError.{' ' + hint[:1].upper() + hint[1:] + '.' if hint else ''}"
+    function.__doc__ = f"{_ABSENT} raises NotImplementedError.{' ' + hint[:1].upper() + hint[1:] + '.' if hint else ''}"
     return function
 
 
@@ -34,5 +41,5 @@ def absent_class(name: str, hint: str = "", base: type = object) -> type:
     def refuse(cls: type, *args: object, **kwargs: object) -> None:
         raise not_here(name, hint)
 
-    text = f"Not here yet: making one raises NotImplementedError.{' ' + hint[:1].upper() + hint[1:] + '.' if hint else ''}"
+    text = f"{_ABSENT} making one raises NotImplementedError.{' ' + hint[:1].upper() + hint[1:] + '.' if hint else ''}"
     return type(short, (base,), {"__new__": refuse, "__module__": module, "__doc__": text})

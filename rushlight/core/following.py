@@ -12,6 +12,16 @@ def is_compiling() -> bool:
     return False
 
 
+def answers_when_followed(answer: object) -> Callable[[Callable], Callable]:
+    """A decorator of functions without arguments that give `answer` in a compiled function."""
+
+    def decorate(function: Callable) -> Callable:
+        function._rushlight_answer = answer
+        return function
+
+    return decorate
+
+
 def runs_as_it_is(reason: str, with_callees: bool = False) -> Callable[[Callable], Callable]:
     """A decorator of functions that compiled functions call and do not follow; `reason` is what logs say then. `with_callees`
     says that nothing which they call is worth being captured either."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -16,15 +17,37 @@ def fetch(name: str) -> ModuleType:
         return import_module(name)
 
 
-class LazyModule:
-    """Stands for the module `name`; its attributes are the module's, and the first use of one imports it."""
+@functools.cache
+def optional(name: str) -> ModuleType | None:
+    """A module of a package that need not be there; None where it is not."""
+    try:
+        return fetch(name)
+    except ModuleNotFoundError:
+        return None
 
-    def __init__(self, name: str):
+
+class LazyModule:
+    """Stands for the module `name`; its attributes are the module's, and the first use of one imports it.
+
+    `used_by` says what cannot do without the module, where it is of an optional package; ImportError then says what to install.
+    """
+
+    def __init__(self, name: str, used_by: str = ""):
         self._name = name
+        self._used_by = used_by
 
     def __getattr__(self, attribute: str):
         found = sys.modules.get(self._name)
-        return getattr(fetch(self._name) if found is None else found, attribute)
+        return getattr(self._fetched() if found is None else found, attribute)
+
+    def _fetched(self) -> ModuleType:
+        try:
+            return fetch(self._name)
+        except ModuleNotFoundError as error:
+            package = self._name.partition(".")[0]
+            if not self._used_by or (error.name or "").partition(".")[0] != package:
+                raise
+            raise ImportError(f"{self._used_by} needs {package}: pip install rushlight[{package}]", name=package) from error
 
     def __repr__(self) -> str:
         return f"<LazyModule {self._name!r}>"

@@ -44,6 +44,11 @@ def get_printoptions() -> PrintOptions:
     return _current[0]
 
 
+def restore_printoptions(options: PrintOptions) -> None:
+    """Set all options to what `get_printoptions` said before."""
+    _current[0] = options
+
+
 def set_printoptions(
     precision: int | None = None,
     threshold: float | None = None,

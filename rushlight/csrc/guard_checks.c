@@ -29,9 +29,9 @@ int same_value(PyObject *found, PyObject *expected)
 
 static int has_length(PyObject *value, Py_ssize_t wanted)
 {
-    Py_ssize_t length = PyList_CheckExact(value) ? PyList_GET_SIZE(value)
-                        : PyTuple_CheckExact(value) ? PyTuple_GET_SIZE(value)
-                                                    : PyObject_Size(value);
+    Py_ssize_t length = PyList_Check(value)    ? PyList_GET_SIZE(value)
+                        : PyTuple_Check(value) ? PyTuple_GET_SIZE(value)
+                                               : PyObject_Size(value);
     return length < 0 ? -1 : length == wanted;
 }
 

@@ -20,6 +20,7 @@ enum Access {
     ACCESS_CELL,      /* the content of a cell */
     ACCESS_MEMBER,    /* what a class or one of its bases holds under a name */
     ACCESS_KEY_AT,    /* the key of a dict at a position */
+    ACCESS_CALL,      /* what a function gives for it */
     ACCESS_KINDS
 };
 
@@ -52,13 +53,13 @@ typedef struct {
     PyObject *rest; /* a callable that takes the frame's values, or NULL */
 } GuardTree;
 
-/* Reaching values. New references; NULL where there is none, with or without an exception. */
+/* Reaching values, without asking the classes of containers. New references; NULL where there is none, with or without an exception. */
 
 static PyObject *item_of(PyObject *values, PyObject *key)
 {
     if (PyDict_Check(values))
         return Py_XNewRef(PyDict_GetItemWithError(values, key));
-    if (!PyLong_CheckExact(key) || !(PyTuple_CheckExact(values) || PyList_CheckExact(values)))
+    if (!PyLong_CheckExact(key) || !(PyTuple_Check(values) || PyList_Check(values)))
         return PyObject_GetItem(values, key);
     Py_ssize_t count = PySequence_Fast_GET_SIZE(values), position = PyLong_AsSsize_t(key);
     if (position == -1 && PyErr_Occurred())
@@ -90,6 +91,7 @@ static PyObject *reach(const Node *node, PyObject *parent)
     case ACCESS_TYPE: return Py_NewRef(Py_TYPE(parent));
     case ACCESS_CELL: return PyCell_Check(parent) ? Py_XNewRef(PyCell_GET(parent)) : NULL;
     case ACCESS_MEMBER: return PyType_Check(parent) ? Py_XNewRef(_PyType_Lookup((PyTypeObject *)parent, node->key)) : NULL;
+    case ACCESS_CALL: return PyObject_CallOneArg(node->key, parent);
     default: return key_at(parent, node->number);
     }
 }

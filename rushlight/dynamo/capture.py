@@ -22,6 +22,7 @@ from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Restart
 from rushlight.dynamo.graph_builder import Backend
 from rushlight.dynamo.guarded_code import Followed, GuardedCode, Unsupported, new_graph_name
 from rushlight.dynamo.guards import storages_differ
+from rushlight.dynamo.handlers import CLOSURES
 from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.instructions import Instruction, live_locals, parameter_names
 from rushlight.dynamo.native import END, NULL_TEXT, HandledText, Native, native
@@ -30,9 +31,10 @@ from rushlight.dynamo.rules import counters
 from rushlight.dynamo.session import Session
 from rushlight.dynamo.sources import FreeVariable, Local, NumberTensor
 from rushlight.dynamo.translator import Returned, Translator, restored_grad_mode
-from rushlight.dynamo.values.base import NULL, Value, has_finalizer
+from rushlight.dynamo.values.base import NULL, Value, has_finalizer, realized
 from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.exceptions import HandledValue
+from rushlight.dynamo.values.function import CellValue
 
 resume = LazyModule("rushlight.dynamo.resume")  # it needs a library that is long to import
 
@@ -116,6 +118,7 @@ class _Capture:
         self.session = Session(parameter_names(self.code), frame.f_globals, sizes, InputNames(frame))
         self.translator = self.session.active = Translator(self.session, self.code, frame.f_globals)
         self.writer = ProgramWriter(self.session.guards, frame.f_globals, self.session.effects)
+        self.session.build_part = getattr(backend, "build_part", None)
         self.grad_before = state.grad_enabled
 
     def run(self) -> GuardedCode | None:
@@ -129,12 +132,20 @@ class _Capture:
             for index, (cell, name) in enumerate(zip(self.frame.closure, self.code.co_freevars, strict=True))
         ]
         translator.start(arguments, cells)
+        if self.code in CLOSURES:
+            return self._finish_with_return(self._call_closure(cells))
         try:
             while self.stop is None or translator.steps < self.stop.step:
                 translator.step()
         except Returned as returned:
             return self._finish_with_return(returned.value)
         return self._finish_with_break()
+
+    def _call_closure(self, cells: list[CellValue]) -> Value:
+        """A call of a function that the library made around one of the program's, as `*args, **kwargs`."""
+        args, kwargs = map(realized, self.translator.locals.values())
+        items = {} if kwargs is None else kwargs.items
+        return self.translator.call_closure(self.code, cells, args.items_of(self.translator), items)
 
     def forget_objects(self) -> None:
         """Let go of the program's objects."""

@@ -3,7 +3,7 @@ has run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,8 @@ class SideEffects:
     def __init__(self) -> None:
         self._changed: dict[int, Value] = {}
         self._globals: dict[tuple[int, str], tuple[dict, Value | None]] = {}
+        self._classes: dict[tuple[type, str], tuple[Value, Value]] = {}
+        self._calls: list[tuple[Callable, tuple]] = []
         self._apart: list[Value] | None = None
 
     @contextmanager
@@ -50,6 +52,8 @@ class SideEffects:
         """Let go of all values."""
         self._changed.clear()
         self._globals.clear()
+        self._classes.clear()
+        self._calls.clear()
 
     def is_changed(self, value: Value) -> bool:
         """Whether the program changed a value from outside."""
@@ -65,9 +69,28 @@ class SideEffects:
         found = self._globals.get((id(namespace), name))
         return (False, None) if found is None else (True, found[1])
 
+    def store_class_attribute(self, owner: Value, kind: type, name: str, value: Value) -> None:
+        """The program sets an attribute of the class `kind`, whose tracked value is `owner`."""
+        self._check_apart(False, f"attribute {name!r} of class {kind.__name__}")
+        self._classes[kind, name] = (owner, value)
+
+    def class_attribute(self, kind: type, name: str) -> Value | None:
+        """What a class has under a name because the program wrote it there; None for everything else."""
+        for base in kind.__mro__ if self._classes else ():
+            if (base, name) in self._classes:
+                return self._classes[base, name][1]
+            if name in base.__dict__:
+                break
+        return None
+
+    def call_later(self, function: Callable, *arguments: object) -> None:
+        """Call a function that the graph does not depend on after it has run, in the order of these requests."""
+        self._check_apart(False, "what others see")
+        self._calls.append((function, arguments))
+
     def any(self) -> bool:
         """Whether there is anything to do again."""
-        return bool(self._changed or self._globals)
+        return bool(self._changed or self._globals or self._classes or self._calls)
 
     def write(self, writer: ProgramWriter) -> None:
         """Add the statements. Values are read before anything is written."""
@@ -81,6 +104,11 @@ class SideEffects:
                 lines.append(f"{target} = {writer.expression(value)}")
             elif name in namespace:
                 lines.append(f"del {target}")
+        for (kind, name), (_, value) in self._classes.items():
+            lines.append(f"{writer.name_of(kind, kind.__name__)}.{name} = {writer.expression(value)}")
+        for function, arguments in self._calls:
+            given = ", ".join(map(writer.literal, arguments))
+            lines.append(f"{writer.name_of(function, function.__name__)}({given})")
         writer.lines += lines
 
 

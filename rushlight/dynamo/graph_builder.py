@@ -136,11 +136,11 @@ class GraphBuilder:
     @contextmanager
     def apart(self, graph: G) -> Iterator[G]:
         """Have calls in the block become nodes of another graph, which may be given nodes of the whole one."""
-        self.graph = graph
+        around, self.graph = self.graph, graph
         try:
             yield graph
         finally:
-            self.graph = self.whole
+            self.graph = around
 
     def known(self, tensor: Tensor) -> Node | None:
         """The node of a tensor that was met before."""

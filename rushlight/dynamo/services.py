@@ -5,10 +5,8 @@ In: tracked values and real objects with their sources. Out: tracked values, wit
 
 from __future__ import annotations
 
-import operator
 import types
 from collections.abc import Iterator
-from enum import EnumType
 from typing import Any, NoReturn
 
 from rushlight._C import skip_code
@@ -25,7 +23,7 @@ from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values import builtin, operators
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.classes import ClassValue, PythonModuleValue
-from rushlight.dynamo.values.constant import constant_of, fold, is_constant_value, raised
+from rushlight.dynamo.values.constant import constant_of, is_constant_value, raised
 from rushlight.dynamo.values.contexts import set_grad_enabled
 from rushlight.dynamo.values.function import BoundMethodValue, CellValue, NamedMethodValue
 from rushlight.dynamo.values.generators import GeneratorValue
@@ -203,10 +201,6 @@ class Services:
 
     def item(self, owner: Value, key: Value) -> Value:
         """`owner[key]`."""
-        if isinstance(owner, ClassValue):
-            if not isinstance(owner.kind, EnumType) and (type(owner.kind) is not type or not is_stable(owner.kind)):
-                raise GraphBreak("a subscripted class")
-            return fold(operator.getitem, owner, key)
         return owner.item(self, key)
 
     def next(self, iterator: Value) -> Value | None:

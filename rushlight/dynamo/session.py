@@ -5,6 +5,8 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from collections.abc import Callable
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -21,18 +23,30 @@ from rushlight.dynamo.graph_builder import GraphBuilder
 from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.regions import is_compiled_wrapper
-from rushlight.dynamo.sources import Attribute, Global, Held, Item, Named, NumberTensor, Source
+from rushlight.dynamo.sources import Asked, Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
+from rushlight.dynamo.values.cached import CachedFunctionValue
 from rushlight.dynamo.values.classes import PythonModuleValue, is_python_class
-from rushlight.dynamo.values.constant import BY_IDENTITY, BY_VALUE, ConstantValue, constant_of, is_constant_value
+from rushlight.dynamo.values.constant import (
+    ANNOTATIONS,
+    BY_IDENTITY,
+    BY_VALUE,
+    AnnotationValue,
+    ConstantValue,
+    constant_of,
+    is_constant_value,
+)
+from rushlight.dynamo.values.context_variables import ContextVariableValue
 from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
+from rushlight.dynamo.values.inheriting import built_in_base, from_outside
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
-from rushlight.dynamo.values.objects import ObjectValue, OpaqueValue
+from rushlight.dynamo.values.objects import CACHED, ObjectValue, OpaqueValue
 from rushlight.dynamo.values.open_floats import OpenFloat, OpenFloatValue
+from rushlight.dynamo.values.outside_iterators import from_outside as iterator_from_outside
 from rushlight.dynamo.values.sequences import RangeValue, SequenceValue, SliceValue
 from rushlight.dynamo.values.sets import SetValue
 from rushlight.dynamo.values.symbolic import SymbolicValue
@@ -71,6 +85,8 @@ class Session:
         self.cells: list[Source] = []
         self.generators: list[Value] = []
         self.open_modes: list[RegionValue] = []
+        self.build_part: Callable | None = None  # compiles a graph that belongs to a node, when that first runs
+        self.maps = 0  # how many calls of vmap are being followed
         self.steps = self.steps_before_call = 0
         self.asked_grad_mode = False  # whether the program asked whether gradients are recorded, or switched that
         self.active: Translator | None = None
@@ -164,7 +180,7 @@ class Session:
         container = self._container(tx, value, source)
         if container is not None:
             return container
-        return self._object(value, source)
+        return self._object(tx, value, source)
 
     def _tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
@@ -243,6 +259,12 @@ class Session:
             if isinstance(owner, ModeValue):
                 return tx.bound_method(owner, value.__func__.__name__)
             return BoundMethodValue(owner, function, source)
+        if isinstance(value, ANNOTATIONS):
+            self._identity(source, value)
+            return AnnotationValue(value)
+        if type(value) is CACHED:
+            self._identity(source, value)
+            return CachedFunctionValue(value)
         if type(value) is functools.partial:
             return self._partial(tx, value, source)
         return None
@@ -283,6 +305,9 @@ class Session:
             return SequenceValue(items, kind, source, lambda: self.guards.same_length(source, items))
         if kind in (dict, collections.OrderedDict, collections.defaultdict):
             return self._dict(tx, value, source)
+        if kind is types.MappingProxyType:
+            copied = dict(value)
+            return self._dict(tx, copied, Asked(source, self.guards.name(dict, "dict", is_owned=True)) if source else None)
         if kind in (set, frozenset):
             if not all(is_key(key) for key in value):
                 return self._opaque(value, source)
@@ -311,11 +336,15 @@ class Session:
         if source is None:
             return DictValue({key: self.wrap(tx, item, None) for key, item in value.items()}, type(value), None, factory)
         self.guards.same_type(source, value)
-        items = {key: self.later(tx, item, Item(source, self._key_text(key))) for key, item in value.items()}
+        items = {key: self.later(tx, item, Item(source, self.key_text(key))) for key, item in value.items()}
         keys = list(value)
         return DictValue(items, type(value), source, factory, lambda: self.guards.same_items(source, keys, "keys", type(value)))
 
-    def _key_text(self, key: Any) -> Any:
+    def is_key(self, value: Any) -> bool:
+        """Whether an object may be a key of a followed dict."""
+        return is_key(value)
+
+    def key_text(self, key: Any) -> Any:
         """A key as it stands in expressions: itself, or a name for it."""
         return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"))
 
@@ -326,7 +355,7 @@ class Session:
         self.sizes.modules.add(place)
         return ModuleValue(type(value), value, place)
 
-    def _object(self, value: Any, source: Source | None) -> Value:
+    def _object(self, tx: Translator, value: Any, source: Source | None) -> Value:
         kind = type(value)
         if value is state:
             return ThreadStateValue(source)
@@ -334,10 +363,20 @@ class Session:
             return self._grad_mode(value, source)
         if kind is set_grad_enabled or (kind is autocast and not value._outer):
             return self._fixed_mode(value, source)
+        if kind is ContextVar:
+            self._identity(source, value)
+            return ContextVariableValue(tx, value, source or self.hold(value))
+        iterator = iterator_from_outside(tx, value, source or self.hold(value))
+        if iterator is not None:
+            return iterator
         if isinstance(value, BaseException) and source is None:
             return from_exception(value)
         if source is not None:
             self.guards.same_type(source, value)
+        base = built_in_base(kind)
+        if base is not None:
+            place = source or self.hold(value)
+            return from_outside(tx, value, base, place) or OpaqueValue(kind, place)
         if not is_python_class(kind) or issubclass(kind, BaseException):
             return OpaqueValue(kind, source or self.hold(value))
         return ObjectValue(kind, value, source or self.hold(value))
@@ -374,15 +413,20 @@ def _may_be_another(made: Value) -> bool:
     return made.source is not None and isinstance(made, _BY_LIKENESS) and not isinstance(made, ModuleValue)
 
 
+_BY_IDENTITY = (object.__hash__, object.__eq__, type.__hash__, type.__eq__)
+
+
 def is_hashed_by_identity(kind: type) -> bool:
     """Whether objects of a class are one key only if they are one object."""
-    return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
+    return kind.__hash__ in _BY_IDENTITY and kind.__eq__ in _BY_IDENTITY
 
 
 def is_key(value: Any) -> bool:
     """Whether an object may be a key of a followed dict: its hash and equality run no code of the program."""
     if type(value) is tuple:
         return all(is_key(item) and not isinstance(item, Tensor) for item in value)
-    if type(value) in (type, Tensor, Parameter, Buffer) or isinstance(value, Module) and is_hashed_by_identity(type(value)):
+    if isinstance(value, type) and is_hashed_by_identity(type(value)):
         return True
-    return is_constant_value(value) or isinstance(value, types.FunctionType | types.BuiltinFunctionType)
+    if type(value) in (Tensor, Parameter, Buffer) or isinstance(value, Module) and is_hashed_by_identity(type(value)):
+        return True
+    return is_constant_value(value) or isinstance(value, (types.FunctionType, types.BuiltinFunctionType, *ANNOTATIONS))

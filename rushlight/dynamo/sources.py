@@ -11,7 +11,7 @@ import builtins
 from rushlight.core.algebra import Var
 
 # How a step leads from the value before to the next, as csrc/guard_tree.c numbers them.
-VALUE, HELD, ATTRIBUTE, OWN, ITEM, TYPE, CELL, MEMBER, KEY_AT = range(9)
+VALUE, HELD, ATTRIBUTE, OWN, ITEM, TYPE, CELL, MEMBER, KEY_AT, CALL = range(10)
 
 GLOBALS, CLOSURE = "__globals", "__closure"
 
@@ -131,6 +131,15 @@ class Global(Item):
         super().__init__(Local(GLOBALS) if namespace == GLOBALS else Held(namespace), name)
 
 
+class PlainItem(Item):
+    """An item of an object whose class rests on a built-in container, as that container, `kind`, finds it."""
+
+    __slots__ = ()
+
+    def __init__(self, base: Source, kind: type, key: object) -> None:
+        super().__init__(base, key, f"{kind.__name__}.__getitem__({base}, {key!r})")
+
+
 class FreeVariable(Source):
     """A cell of the called function's closure."""
 
@@ -156,6 +165,17 @@ class Kind(Source):
     __slots__ = ()
     access = TYPE
     form = "type({})"
+
+
+class Asked(Source):
+    """What a function gives for a value; `key` names the function."""
+
+    __slots__ = ()
+    access = CALL
+    form = "{1!r}({0})"
+
+    def __init__(self, base: Source, function: str) -> None:
+        super().__init__(base, Named(function))
 
 
 class NumberTensor(Source):

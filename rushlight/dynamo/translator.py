@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.thread_state import state
 from rushlight.dynamo import opcodes
+from rushlight.dynamo.constant_calls import call_at_capture, is_marked
 from rushlight.dynamo.dynamic import SymbolicFailure
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
+from rushlight.dynamo.handlers import CLOSURES
 from rushlight.dynamo.instructions import PYTHON, Instruction
 from rushlight.dynamo.services import Services
 from rushlight.dynamo.session import Session
@@ -127,6 +129,12 @@ class Translator(Services):
         """Follow a call of a function written in Python."""
         if function.code.co_flags & _ASYNC:
             raise GraphBreak(f"{function} is a coroutine")
+        if hasattr(function.function, "_rushlight_answer"):
+            return self.wrap_constant(function.function._rushlight_answer)
+        if function.code in CLOSURES:
+            return self.call_closure(function.code, function.cells, args, kwargs)
+        if is_marked(function):
+            return call_at_capture(self, function, args, kwargs)
         disabled = getattr(function.function, "_rushlight_disabled", False)
         if disabled:
             reason = "is left out by torch.compiler.disable" if disabled is True else f"runs as it is: {disabled}"
@@ -139,6 +147,12 @@ class Translator(Services):
         if function.code.co_flags & _GENERATOR:
             return GeneratorValue(child)
         return child.run()
+
+    def call_closure(self, code: types.CodeType, cells: list[CellValue], args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call of a function that the library made around one of the program's."""
+        names = code.co_freevars
+        closed = {name: cell.load(name) for name, cell in zip(names, cells, strict=True) if cell.content is not None}
+        return CLOSURES[code](self, closed, args, kwargs)
 
     def start(self, arguments: dict[str, Value], free_cells: list[CellValue]) -> None:
         """Put the arguments and cells in place."""

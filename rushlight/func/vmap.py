@@ -45,8 +45,8 @@ def vmap(
     def mapped(*args: Any, **kwargs: Any) -> Any:
         _check_out_dims(func, out_dims)
         leaves, spec = tree_flatten(args)
-        dims = _in_dims(func, in_dims, args, leaves, spec)
-        size = _batch_size(leaves, dims)
+        dims = dims_of(func, in_dims, args, leaves, spec)
+        size = batch_size(leaves, dims)
 
         def run(part: list, count: int) -> Any:
             return _run(func, part, dims, spec, kwargs, count, out_dims, randomness)
@@ -78,7 +78,7 @@ def _in_chunks(
         pairs = zip(leaves, dims, strict=True)
         results.append(run([leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in pairs], count))
     flat, specs = zip(*map(tree_flatten, results), strict=True)
-    places = _broadcast(out_dims, specs[0])
+    places = spread_dims(out_dims, specs[0])
     columns = zip(zip(*flat, strict=True), places, strict=True)
     return tree_unflatten([column[0] if dim is None else aten.cat.default(column, dim) for column, dim in columns], specs[0])
 
@@ -97,7 +97,7 @@ def _check_out_dims(func: Callable, out_dims: Any) -> None:
         )
 
 
-def _in_dims(func: Callable, in_dims: Any, args: tuple, leaves: list, spec: TreeSpec) -> list[int | None]:
+def dims_of(func: Callable, in_dims: Any, args: tuple, leaves: list, spec: TreeSpec) -> list[int | None]:
     """The mapped dimension of each leaf of the arguments, or None."""
     head = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if not isinstance(in_dims, int | tuple):
@@ -110,7 +110,7 @@ def _in_dims(func: Callable, in_dims: Any, args: tuple, leaves: list, spec: Tree
             f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a "
             "function with no inputs. The latter is unsupported."
         )
-    dims = _broadcast(in_dims, spec)
+    dims = spread_dims(in_dims, spec)
     if dims is None:
         raise ValueError(
             f"{head}in_dims is not compatible with the structure of `inputs`. in_dims has structure "
@@ -138,7 +138,8 @@ def _check_in_dim(head: str, leaf: object, dim: object) -> None:
         )
 
 
-def _batch_size(leaves: list, dims: list[int | None]) -> int:
+def batch_size(leaves: list, dims: list[int | None]) -> int:
+    """The size of the mapped dimensions. ValueError where there is none, or they differ."""
     sizes = [leaf.size(dim) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
     if not sizes:
         raise ValueError("vmap: Expected at least one Tensor to vmap over")
@@ -150,7 +151,7 @@ def _batch_size(leaves: list, dims: list[int | None]) -> int:
     return sizes[0]
 
 
-def _broadcast(tree: Any, spec: TreeSpec) -> list | None:
+def spread_dims(tree: Any, spec: TreeSpec) -> list | None:
     """A leaf of `tree` for each leaf of a tree of shape `spec`, below which one may stand for several; None if it differs."""
     if spec == LEAF:
         return None if isinstance(tree, tuple | list | dict) else [tree]
@@ -160,7 +161,7 @@ def _broadcast(tree: Any, spec: TreeSpec) -> list | None:
     if own.kind is not spec.kind or len(own.children) != len(spec.children) or set(own.keys or ()) != set(spec.keys or ()):
         return None
     parts = tree if spec.keys is None else [tree[key] for key in spec.keys]
-    found = [_broadcast(part, child) for part, child in zip(parts, spec.children, strict=True)]
+    found = [spread_dims(part, child) for part, child in zip(parts, spec.children, strict=True)]
     return None if any(part is None for part in found) else [leaf for part in found for leaf in part]
 
 
@@ -169,7 +170,7 @@ def _unmapped(func: Callable, result: Any, out_dims: Any, level: Level) -> Any:
     leaves, spec = tree_flatten(result)
     if spec == LEAF and isinstance(out_dims, tuple) and len(out_dims) == 1:
         out_dims = out_dims[0]
-    dims = _broadcast(out_dims, spec)
+    dims = spread_dims(out_dims, spec)
     if dims is None:
         raise ValueError(
             f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "

@@ -264,3 +264,21 @@ def _find_attribute(root: Module | dict[str, Any], path: str, node_name: str) ->
             )
         owner, found = found, getattr(found, atom)
     return found, atom not in getattr(owner, "_non_persistent_buffers_set", ())
+
+
+# Names of PyTorch's module that packages import to write a GraphModule of their own.
+
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+
+
+class _CodeOnlyModule(Module):
+    """A module that takes over the attributes of another."""
+
+    def __init__(self, body: dict[str, Any]) -> None:
+        super().__init__()
+        self.__dict__ = body
+
+
+def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
+    """Share the attribute at a dotted path of one module with another."""
+    _copy_attribute(from_module, to_module, target, target)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import rushlight._C as _C
+from rushlight.core import openmp
 from rushlight.core.lazy_module import LazyModule
 from rushlight.inductor.processor import instructions
 from rushlight.utils.native import cache, toolchain
@@ -161,7 +162,7 @@ def _objects(compiler: Command, flags: tuple[str, ...], texts: list[str], source
 
 
 def _link(compiler: Command, inputs: list[str], source: Path, folder: Path, output: Path) -> None:
-    link = [*compiler, "-shared", "-fopenmp", *inputs, "-o", str(output)]
+    link = [*compiler, "-shared", *inputs, *openmp.link_flags(), "-o", str(output)]
     try:
         toolchain.run([[*link, *LEAN_LINK]], str(source), folder)
     except BuildError:  # another compiler may need libraries that we do not know

@@ -46,6 +46,7 @@ _ALIASES = {
     "_jit_set_profiling_executor": ("rushlight.jit.execution", "set_profiling"),
     "_overload": ("rushlight.jit.overloads", "overload"),
     "_overload_method": ("rushlight.jit.overloads", "overload"),
+    "_script_if_tracing": ("rushlight.jit.tracing.language", "script_if_tracing"),
     "_wait": ("rushlight.jit.language", "wait"),
     "isinstance": ("rushlight.jit.language", "jit_isinstance"),
     "last_executed_optimized_graph": ("rushlight.jit.execution", "last_graph"),

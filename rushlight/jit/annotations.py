@@ -12,6 +12,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
+from typing import Dict, List, Optional, Tuple, Union  # noqa: F401, UP035  (programs import them from here)
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
@@ -21,6 +22,11 @@ from rushlight.jit.errors import ErrorReport
 from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.frontend.expressions import build_expression
 from rushlight.jit.frontend.pytorch_names import get_type_line  # noqa: F401  (where PyTorch has it)
+from rushlight.jit.library.sizes import (  # noqa: F401  (where PyTorch has them)
+    BroadcastingList1,
+    BroadcastingList2,
+    BroadcastingList3,
+)
 from rushlight.jit.source import Source, SourceRange
 from rushlight.jit.tree_views import (
     BinOp,

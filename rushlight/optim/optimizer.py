@@ -262,3 +262,33 @@ def register_optimizer_step_pre_hook(hook: Callable) -> RemovableHandle:
 def register_optimizer_step_post_hook(hook: Callable) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after each step of any optimizer."""
     return _register(GLOBAL_STEP_POST_HOOKS, hook)
+
+
+# Names that optimizers of other packages import.
+
+ParamsT = _params_t = Parameters
+required = object()
+"""The default of an option that has to be given."""
+
+
+def _use_grad_for_differentiable(step: Callable) -> Callable:
+    """A decorator of `step` methods: gradients are recorded if the option `differentiable` is true."""
+
+    @functools.wraps(step)
+    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(self.defaults.get("differentiable", False)):
+            return step(self, *args, **kwargs)
+
+    return wrapped
+
+
+def _default_to_fused_or_foreach(
+    params: list[Tensor], differentiable: bool, use_fused: bool = False
+) -> tuple[bool, bool]:
+    """Which of the fused and the foreach step a CPU tensor's optimizer takes by default: neither."""
+    return False, False
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """Devices whose optimizer steps can be captured into a graph of the device: none is here."""
+    return []

@@ -66,9 +66,10 @@ def find_global(module: str, name: str) -> Any:
     full = qualified[:200]
     raise UnpicklingError(
         f"Weights only load failed. Unsupported global: GLOBAL {full} was not an allowed global by default. Please use "
-        f"`torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` context manager to "
-        "allowlist this global if you trust this class/function. It was neither imported nor run. A file from someone whom you trust "
-        "can be loaded with weights_only=False, which runs its code; of a whole module, save the state_dict() instead"
+        f"`torch.serialization.add_safe_globals([{full}])` or the `torch.serialization.safe_globals([{full}])` context "
+        "manager to allowlist this global if you trust this class/function. It was neither imported nor run. A file from "
+        "someone whom you trust can be loaded with weights_only=False, which runs its code; of a whole module, save the "
+        "state_dict() instead"
     )
 
 
@@ -241,8 +242,9 @@ def _tensor_with_state(machine: Unpickler, args: tuple) -> Tensor:
     inner, kind, inner_args, state = args
     if machine.is_trusted(kind) and inner.build in _TENSOR_BUILDERS:
         return rebuild.set_attributes(inner.build(machine, inner_args).as_subclass(kind), state)
-    if not isinstance(kind, Constructor) or inner.build not in _TENSOR_BUILDERS or kind.name not in ("torch.Tensor", "torch.nn.Parameter"):
-        raise UnpicklingError(f"a tensor is rebuilt by {inner.name} as a {kind.name}, which is not supported")
+    name = kind.name if isinstance(kind, Constructor) else f"{kind.__module__}.{kind.__qualname__}"
+    if inner.build not in _TENSOR_BUILDERS or name not in ("torch.Tensor", "torch.nn.Parameter"):
+        raise UnpicklingError(f"a tensor is rebuilt by {inner.name} as a {name}, which is not supported")
     return rebuild.set_attributes(inner.build(machine, inner_args), state)
 
 

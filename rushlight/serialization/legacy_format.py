@@ -21,7 +21,9 @@ _COUNT_BYTES = 8
 
 
 def load_legacy(source: ByteSource, map_location: MapLocation, read: ReadPickle) -> Any:
-    """The object in a legacy checkpoint, by `read`; the source is left after it, so that several in one file can be read in turn.
+    """The object in a legacy checkpoint, by `read`.
+
+    The source is left after it, so that several in one file can be read in turn.
     """
     source.file.seek(source.start)
     _check_magic(source)

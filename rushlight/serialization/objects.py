@@ -1,4 +1,4 @@
-"""Objects of any class in a checkpoint, as Python's pickle writes them: by their `__reduce_ex__`, classes and functions by name.
+"""Objects of any class in a checkpoint as Python's pickle writes them: by `__reduce_ex__`, classes and functions by name.
 
 In: an object that the pickler has no instruction for. Out: instructions of protocol 2. A class of this library is written
 under the name that torch's has, where `load` finds it there.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import secrets
 import stat
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, BinaryIO
@@ -30,8 +32,10 @@ def save(
     What is made of tensors, parameters, dicts, lists, tuples, sets, numbers, strings, bytes, None, dtypes, devices and sizes
     is loaded with `weights_only=True`; objects of other classes, as whole modules, need `weights_only=False`. Tensors that
     share a storage still do after loading. A path is replaced only when the file is complete. Raises PicklingError, and
-    writes nothing, for what cannot be pickled. The format is always this one, of protocol 2, whatever the other arguments say.
+    writes nothing, for what cannot be pickled. The format is always this one, written by a pickler of its own in protocol 2:
+    arguments that ask for something else are answered by a warning.
     """
+    _warn_of_other_formats(pickle_module, pickle_protocol, _use_new_zipfile_serialization, _disable_byteorder_record)
     pickler = Pickler()
     pickled = pickler.dump(obj)
     if isinstance(f, str | os.PathLike):
@@ -41,6 +45,18 @@ def save(
         _write_archive(f, "archive", pickled, pickler.storages)
     else:
         raise TypeError(f"expected a path or a binary file with write, but got {type(f).__name__}")
+
+
+def _warn_of_other_formats(pickle_module: Any, protocol: int, zipped: bool, without_byte_order: bool) -> None:
+    asked = {
+        "pickle_module": pickle_module not in (None, pickle),
+        "pickle_protocol": protocol != 2,
+        "_use_new_zipfile_serialization=False": not zipped,
+        "_disable_byteorder_record": without_byte_order,
+    }
+    for name, other in asked.items():
+        if other:
+            warnings.warn(f"save writes a zip file with a pickle of protocol 2; {name} changes nothing", stacklevel=3)
 
 
 def _write_archive(stream: BinaryIO, root: str, pickled: bytes, storages: list[StorageImpl]) -> None:

@@ -275,3 +275,14 @@ def _chain(functions: list[Callable]) -> Callable:
         return value
 
     return run
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The indices of the accelerators that tensors are on, and the states of their random numbers: there are none."""
+    return [], []
+
+
+def set_device_states(devices: list[int], states: list[Tensor], *, device_type: str | None = None) -> None:
+    """Set what `get_device_states` said. RuntimeError for states of an accelerator, of which there is none."""
+    if devices:
+        raise RuntimeError(f"there is no accelerator whose random numbers could be set, got devices {devices}")

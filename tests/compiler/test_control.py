@@ -420,3 +420,38 @@ def test_hooks_that_come_and_go():
         assert torch.allclose(compiled(ones()), model(ones()))
         handle.remove()
         assert torch.allclose(compiled(ones()), model(ones()))
+
+
+class Answers:
+    def __init__(self):
+        self.calls = 0
+
+
+ANSWERS = Answers()
+
+
+@torch.compiler.assume_constant_result
+def answer(question):
+    ANSWERS.calls += 1
+    return [question, 6.0, ANSWERS]
+
+
+def test_a_call_assumed_constant_happens_once_at_capture():
+    def ask(x):
+        found = answer("what")
+        return x * found[1] if found[2] is ANSWERS and found[0] == "what" else x
+
+    backend = Graphs()
+    ANSWERS.calls = 0
+    compiled = torch.compile(ask, backend=backend, fullgraph=True)
+    for _ in range(3):
+        assert torch.equal(compiled(ones()), ones() * 6)
+    assert (ANSWERS.calls, len(backend.found)) == (1, 1)
+    with pytest.raises(TypeError):
+        torch._dynamo.assume_constant_result(3)
+
+
+def test_a_call_assumed_constant_needs_known_arguments():
+    compiled = torch.compile(lambda x: x * answer(x + 1)[1], backend="eager", fullgraph=True)
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="assume_constant_result"):
+        compiled(ones())

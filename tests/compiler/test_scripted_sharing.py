@@ -258,3 +258,38 @@ def test_gradients_after_a_part_without():
         assert_same_state(scripted, eager)
         assert scripted.state.requires_grad == eager.state.requires_grad == bool(count)
     assert natives(scripted)
+
+
+class LeavesItsBuffer(nn.Module):
+    """One part gives the buffer itself, another writes to the buffer: `where` says in which way."""
+
+    def __init__(self, where: str):
+        super().__init__()
+        self.register_buffer("buffer", torch.zeros(2, 3))
+        self.drop = nn.Dropout(0.5)
+        self.where = where
+
+    def forward(self, x):
+        v = x.clone()
+        for _ in range(2):
+            q = torch.nonzero(x > 0.1).size(0)
+            if self.where == "branch":
+                v = self.drop(self.buffer) if q >= 0 else v
+            elif self.where == "view":
+                v = self.buffer[:, 0:2] if q >= 0 else v
+            else:
+                v = self.drop(self.buffer)
+        if bool(x.sum() < 1000.0):
+            self.buffer[0] = x[0] * 2
+        return (v / 1.5).tanh(), v * 2
+
+
+@pytest.mark.parametrize("where", ["loop", "branch", "view"])
+def test_a_part_gives_memory_that_another_writes_to(where):
+    eager, scripted = LeavesItsBuffer(where).eval(), torch.jit.script(LeavesItsBuffer(where).eval())
+    with torch.no_grad():
+        for _ in range(8):
+            x = torch.randn(2, 3)
+            for found, expected in zip(scripted(x), eager(x), strict=True):
+                torch.testing.assert_close(found, expected)
+    assert natives(scripted)

@@ -208,3 +208,5 @@ def test_other_arguments_of_torch():
     assert rl.load(file, pickle_module=pickle, encoding="utf-8") == Record(1)
     with pytest.raises(RuntimeError, match="explicit pickle_module"):
         rl.load(file, pickle_module=pickle, weights_only=True)
+    with pytest.warns(UserWarning, match="pickle_protocol changes nothing"):
+        written(rl, 1, pickle_protocol=4)

@@ -46,15 +46,17 @@ class Source:
 
 @dataclass
 class Plan:
-    """`state`: attributes that the code assigns. `owns_lists`: nobody else holds the lists among the arguments. `fixed`: inputs
-    whose values the program takes for granted. `kinds`: types of lists and of what loops carry, found at the end of their
-    bodies. `optional`: what loops carry that may be None. `written`: memory that is written to, by who makes it. `pointers`:
-    tensors that loops carry without a copy, and lists that they carry which are not always one; `flows` says which memory such
-    a tensor may lie in. `external`: operators that Python runs; `separate`: those among which one is looked for."""
+    """`state`: attributes that the code assigns. `owns_lists`: nobody else holds the lists among the arguments.
+    `written_later`: the places of results that others write to. `fixed`: inputs whose values the program takes for granted.
+    `kinds`: types of lists and of what loops carry, found at the end of their bodies. `optional`: what loops carry that may be
+    None. `written`: memory that is written to, by who makes it. `pointers`: tensors that loops carry without a copy, and lists
+    that they carry which are not always one; `flows` says which memory such a tensor may lie in. `external`: operators that
+    Python runs; `separate`: those among which one is looked for."""
 
     graph: Graph
     state: frozenset[Source] = frozenset()
     owns_lists: bool = True
+    written_later: frozenset[int] = frozenset()
     fixed: set[Source] = field(default_factory=set)
     kinds: dict[Value, Kind] = field(default_factory=dict)
     optional: set[Value] = field(default_factory=set)

@@ -47,15 +47,19 @@ class Programs:
 
     Threads may call at the same time: one of them makes a program, the others go on with the interpreter. `owns_lists`: nobody
     else holds the lists among the arguments. `changing` are the sources of numbers that differ from call to call, `dims` the
-    dimensions of tensors that do.
+    dimensions of tensors that do. `written_later` are the places of results whose memory is written to behind the graph.
     """
 
     is_whole = True
 
-    def __init__(self, graph: Graph, name: str, settings: Settings, owns_lists: bool = True, dims: Dims = _ALL_FIXED):
+    def __init__(
+        self, graph: Graph, name: str, settings: Settings, owns_lists: bool = True, dims: Dims = _ALL_FIXED,
+        written_later: frozenset[int] = frozenset(),
+    ):  # fmt: skip
         self.graph = graph
         self.dims: dict[object, frozenset[int]] = dict(dims)
         self.owns_lists = owns_lists
+        self.written_later = written_later
         self.name = name
         self.settings = settings
         self.programs: list[WholeProgram | NativeProgram] = []
@@ -130,7 +134,7 @@ class Programs:
             reason = error
         try:
             _check_size(self.graph)
-            return compile_structured(self.graph, arguments, self.owns_lists, self.settings, log)
+            return compile_structured(self.graph, arguments, self.owns_lists, self.written_later, self.settings, log)
         except NOT_NATIVE as error:
             text = str(error)
             log("graph_breaks", lambda: f"no program with loops of its own: {text}")

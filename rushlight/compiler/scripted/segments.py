@@ -3,8 +3,9 @@
 In: a graph, and the node where a capture came to its end. Out: a callable over the graph's arguments.
 
 A segment is a run of nodes with native programs of its own, made for what it meets when it is reached, so that sizes which
-depend on data are known by then. A segment whose capture comes to an end is cut in turn. Of a branch or loop that has to be
-decided at run time, each block is such a sequence of segments.
+depend on data are known by then. A segment whose capture comes to an end is cut in turn, and the call goes on with its pieces,
+whose programs are made at once: the graph has waited for them already. Of a branch or loop that has to be decided at run time,
+each block is such a sequence of segments.
 """
 
 from __future__ import annotations
@@ -16,48 +17,81 @@ from itertools import groupby
 
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.execution import Cut
-from rushlight.compiler.scripted.extraction import Extract, append_only, part_of_block, part_of_nodes
+from rushlight.compiler.scripted.extraction import Extract, append_only, enclosing, part_of_block, part_of_nodes
 from rushlight.compiler.scripted.open_sizes import Dims
 from rushlight.compiler.scripted.programs import Programs, guarded
 from rushlight.compiler.settings import Settings
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.operators.lookup import operator_of
+from rushlight.jit.passes.alias_analysis import AliasDb
 from rushlight.jit.runtime.code import Code
 from rushlight.jit.runtime.executor import interpret
 from rushlight.jit.runtime.native import Part
 from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
 from rushlight.jit.runtime.specialized import Specialized
+from rushlight.jit.types.kinds import TensorType
 
 TOO_FEW = "too few operators on tensors"
 _FEWEST = 2  # operators on tensors for which a block inside a node is worth segments of its own
 
 
+class Memory:
+    """Which values of a graph are written to, here or, those of its results that `written_later` lists, outside."""
+
+    def __init__(self, graph: Graph, written_later: frozenset[int]):
+        self._block = graph.block
+        self._aliases = AliasDb(graph)
+        self._leaving = [graph.outputs[place] for place in written_later]
+
+    def written_later(self, nodes: Sequence[Node], values: Sequence[Value]) -> frozenset[int]:
+        """The places of those values, results of `nodes`, whose memory other nodes, or later rounds of a loop, may write to."""
+        own = {node for node in nodes if node.kind != "prim::Loop"}
+        return frozenset(place for place, value in enumerate(values) if self._is_written(value, own))
+
+    def _is_written(self, value: Value, own: set[Node]) -> bool:
+        if not isinstance(value.type, TensorType):
+            return False
+        writers = self._aliases.writers_of(value)
+        return any(enclosing(node, self._block) not in own for node in writers) or self._aliases.may_alias_any(
+            [value], self._leaving
+        )
+
+
 class Segment:
     """Nodes that run natively where there is a program for what they meet, and in the interpreter elsewhere. `cut` is the node
-    at which a capture of them came to its end; `reason` says of a single node why it stands alone."""
+    at which a capture of them came to its end; `reason` says of a single node why it stands alone. `memory` knows the block."""
 
-    def __init__(self, nodes: Sequence[Node], block: Block, name: str, settings: Settings, reason: str = ""):
+    def __init__(
+        self, nodes: Sequence[Node], block: Block, name: str, settings: Settings, memory: Memory, reason: str = "",
+        at_once: bool = False,
+    ):  # fmt: skip
         self.nodes = nodes
         self.reason = reason
         self.part = part_of_nodes(nodes, block)
         self.inputs, self.outputs = self.part.inputs, self.part.outputs
         self.cut: tuple[Node, str] | None = None
+        self.pieces: list[Segment | Branching] = []
         crossing = {*self.inputs, *self.outputs}
         self.entered = [node for node in nodes if node.kind in ("prim::Enter", "prim::Exit") and node.input() in crossing]
+        self._written = memory.written_later(nodes, self.outputs)
         self.programs: list[Programs] = []
         self.may_be_native = not reason and sum(map(_counts, nodes)) >= _FEWEST
         self._name = name
         self._settings = settings
         self._code: Code | None = None
-        self._specialized = Specialized(self.part.graph, name, self._compile, append_only(self.part.graph))
+        self._specialized = Specialized(
+            self.part.graph, name, self._compile, append_only(self.part.graph), at_once=at_once and self.may_be_native
+        )
 
-    def run(self, arguments: list) -> list:
-        """The values of `outputs` for those of `inputs`."""
+    def run(self, arguments: list) -> list | None:
+        """The values of `outputs` for those of `inputs`; None where it has to be cut first."""
         specialized = self._specialized
         kind = None if self.reason else specialized.kind_of(arguments)
         results = None if kind is None else specialized.run(kind, arguments)
         if results is not None:
             return results
+        if self.cut is not None:
+            return None
         start = time.perf_counter()
         if self._code is None:
             self._code = Code(self.part.graph, self._name)
@@ -77,7 +111,7 @@ class Segment:
         return guarded(lambda: self._programs(graph, arguments, name, dims, log), name, log)
 
     def _programs(self, graph: Graph, arguments: Sequence[object], name: str, dims: Dims, log: StageLog) -> Programs:
-        made = Programs(graph, name, self._settings, owns_lists=False, dims=dims)
+        made = Programs(graph, name, self._settings, owns_lists=False, dims=dims, written_later=self._written)
         try:
             made.programs.append(made.make(arguments, log))
         except Cut as cut:
@@ -93,12 +127,14 @@ class Branching:
     cut = None
     entered = ()
 
-    def __init__(self, node: Node, name: str, settings: Settings, reason: str):
+    def __init__(self, node: Node, name: str, settings: Settings, memory: Memory, reason: str):
         self.node = node
         self.reason = reason
         self.nodes = [node]
         self.parts = [part_of_block(inner) for inner in node.blocks]
-        self.bodies = [Segmented(part.graph, name, settings) for part in self.parts]
+        first = 0 if node.kind == "prim::If" else 1  # a loop's body gives its condition first
+        written = frozenset(first + place for place in memory.written_later([node], node.outputs))
+        self.bodies = [Segmented(part.graph, name, settings, at_once=True, written_later=written) for part in self.parts]
         own = len(node.inputs)
         outside = dict.fromkeys(value for part, inner in zip(self.parts, node.blocks, strict=True)
                                 for value in part.inputs[len(inner.inputs):])  # fmt: skip
@@ -136,18 +172,23 @@ class Branching:
 
 class Segmented:
     """The segments of a graph, in order. It begins with one, or with those that a first cut leaves. `seconds`, where it is set,
-    adds up how long each segment takes."""
+    adds up how long each segment takes. `at_once`: the first segment's program is made when it is first reached.
+    `written_later`: the places of results that are written to outside."""
 
     is_whole = False
 
-    def __init__(self, graph: Graph, name: str, settings: Settings, cut: Cut | None = None):
+    def __init__(
+        self, graph: Graph, name: str, settings: Settings, cut: Cut | None = None, at_once: bool = False,
+        written_later: frozenset[int] = frozenset(),
+    ):  # fmt: skip
         self.graph = graph
         self.name = name
         self.settings = settings
         self.seconds: dict[object, float] | None = None
+        self._memory = Memory(graph, written_later)
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
         self._lock = threading.Lock()
-        pieces = self._pieces(nodes, cut.node, str(cut)) if cut is not None else self._segment(nodes)
+        pieces = self._pieces(nodes, cut.node, str(cut)) if cut is not None else self._segment(nodes, at_once=at_once)
         self.steps = self._with_last_uses(list(pieces))
 
     @property
@@ -170,11 +211,7 @@ class Segmented:
         steps = self.steps
         try:
             for segment, dead in steps:
-                given = [_value_of(value, values) for value in segment.inputs]
-                results = segment.run(given) if self.seconds is None else self._timed(segment, given)
-                values.update(zip(segment.outputs, results, strict=True))
-                if segment.entered:
-                    _note_entered(segment.entered, values, entered)
+                self._run(segment, values, entered)
                 for value in dead:
                     values.pop(value, None)
         except BaseException:
@@ -184,6 +221,18 @@ class Segmented:
         if any(segment.cut is not None for segment, _ in steps):
             self._cut(steps)
         return [_value_of(value, values) for value in self.graph.outputs]
+
+    def _run(self, segment: Segment | Branching, values: dict[Value, object], entered: list[ScriptObject]) -> None:
+        """Add the values of a segment, or of the pieces that it is cut into on the way."""
+        given = [_value_of(value, values) for value in segment.inputs]
+        results = segment.run(given) if self.seconds is None else self._timed(segment, given)
+        if results is None:
+            for piece in self._pieces_of(segment):
+                self._run(piece, values, entered)
+            return
+        values.update(zip(segment.outputs, results, strict=True))
+        if segment.entered:
+            _note_entered(segment.entered, values, entered)
 
     def _timed(self, segment: Segment | Branching, given: list) -> list:
         start = time.perf_counter()
@@ -206,21 +255,37 @@ class Segmented:
         return [part for segment in self.segments for part in segment.described(depth, self.seconds or {})]
 
     def _cut(self, steps: tuple) -> None:
-        """Cut the segments whose captures came to an end, unless another thread has."""
+        """Put its pieces in the place of each segment that was cut, unless another thread has."""
+        with self._lock:
+            if self.steps is not steps:
+                return
+        pieces = [piece for segment, _ in steps for piece in self._uncut(segment)]
+        joined = self._with_last_uses(list(self._joined(pieces)))
         with self._lock:
             if self.steps is steps:
-                pieces = [piece for segment, _ in steps for piece in self._pieces_of(segment)]
-                self.steps = self._with_last_uses(list(self._joined(pieces)))
+                self.steps = joined
 
-    def _pieces_of(self, segment: Segment | Branching) -> list:
-        return [segment] if segment.cut is None else list(self._pieces(segment.nodes, *segment.cut))
+    def _uncut(self, segment: Segment | Branching) -> Iterator[Segment | Branching]:
+        """The pieces of a segment that are not cut themselves."""
+        if segment.cut is None:
+            yield segment
+            return
+        for piece in self._pieces_of(segment):
+            yield from self._uncut(piece)
+
+    def _pieces_of(self, segment: Segment) -> list[Segment | Branching]:
+        """The pieces of a segment that is cut; they are made once."""
+        with self._lock:
+            if not segment.pieces:
+                segment.pieces = list(self._pieces(segment.nodes, *segment.cut))
+            return segment.pieces
 
     def _pieces(self, nodes: Sequence[Node], cut: Node, reason: str) -> Iterator[Segment | Branching]:
         """What lies before a node, the node, what lies behind it."""
         place = nodes.index(cut)
         yield from self._segment(nodes[:place])
         if cut.kind in ("prim::If", "prim::Loop") and _tensor_nodes(cut) >= _FEWEST:
-            yield Branching(cut, self.name, self.settings, reason)
+            yield Branching(cut, self.name, self.settings, self._memory, reason)
         else:
             yield from self._segment([cut], reason)
         yield from self._segment(nodes[place + 1 :])
@@ -232,13 +297,13 @@ class Segmented:
             if interpreted and len(found) > 1:
                 nodes = [node for piece in found for node in piece.nodes]
                 reason = next((piece.reason for piece in found if piece.reason), "")
-                yield Segment(nodes, self.graph.block, self.name, self.settings, reason or TOO_FEW)
+                yield Segment(nodes, self.graph.block, self.name, self.settings, self._memory, reason or TOO_FEW)
             else:
                 yield from found
 
-    def _segment(self, nodes: Sequence[Node], reason: str = "") -> Iterator[Segment]:
+    def _segment(self, nodes: Sequence[Node], reason: str = "", at_once: bool = True) -> Iterator[Segment]:
         if nodes:
-            yield Segment(nodes, self.graph.block, self.name, self.settings, reason)
+            yield Segment(nodes, self.graph.block, self.name, self.settings, self._memory, reason, at_once)
 
 
 def _value_of(value: Value, values: dict[Value, object]) -> object:

@@ -149,9 +149,11 @@ def _built(structure: object, results: list, arguments: Sequence[object]) -> obj
 
 
 def compile_structured(
-    graph: Graph, arguments: Sequence[object], owns_lists: bool, settings: Settings, log: StageLog
+    graph: Graph, arguments: Sequence[object], owns_lists: bool, written_later: frozenset[int], settings: Settings,
+    log: StageLog,
 ) -> NativeProgram:  # fmt: skip
-    """The program of a graph for arguments like these. `owns_lists`: nobody else holds the lists among them."""
+    """The program of a graph for arguments like these. `owns_lists`: nobody else holds the lists among them. `written_later`:
+    the places of results whose memory is written to behind the graph."""
     copied = graph.copy()
     changing = lift_state(copied, arguments)
     make_tuples(copied)
@@ -159,7 +161,7 @@ def compile_structured(
     remove_tensor_mutation(copied)
     with no_grad():
         translation = translate(
-            copied, arguments, settings.threads or get_num_threads(), frozenset(changing), owns_lists
+            copied, arguments, settings.threads or get_num_threads(), frozenset(changing), owns_lists, written_later
         )
         log("loops", lambda: str(translation.program))
         call = StructuredCall(translation.program, settings.debug_cpp)

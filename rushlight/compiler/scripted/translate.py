@@ -96,11 +96,13 @@ class Translation:
 
 
 def translate(
-    graph: Graph, arguments: Sequence[object], threads: int = 1, state: frozenset[Source] = frozenset(), owns_lists: bool = True
+    graph: Graph, arguments: Sequence[object], threads: int = 1, state: frozenset[Source] = frozenset(),
+    owns_lists: bool = True, written_later: frozenset[int] = frozenset(),
 ) -> Translation:  # fmt: skip
     """The program of a graph, which may change, for arguments like these; large pieces share their work among threads. `state`
-    are attributes that may be others at each call; `owns_lists`: changes of lists among the arguments are seen by nobody."""
-    plan = Plan(graph, state, owns_lists)
+    are attributes that may be others at each call; `owns_lists`: changes of lists among the arguments are seen by nobody;
+    `written_later` are the places of results whose memory is written to behind the graph."""
+    plan = Plan(graph, state, owns_lists, written_later)
     for _ in range(_MOST_ATTEMPTS):
         try:
             return _Translator(graph, arguments, threads, plan).run()
@@ -118,6 +120,9 @@ class _Translator(ControlFlow):
         body: list[Statement] = []
         self._block(self.graph.block, body)
         outputs: list[Operand] = []
+        for place in self.plan.written_later:
+            if self.plan.aliases.escapes(self.graph.outputs[place]):
+                raise Unsupported("a result that is written to later, and may be memory from outside")
         structure = [self._output(value, outputs, body) for value in self.graph.outputs]
         self._flush(body)
         if self.draft:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from enum import EnumType
 from typing import TYPE_CHECKING, Any
 
+from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
-from rushlight.dynamo.stability import MISSING, look_up
+from rushlight.dynamo.stability import MISSING, is_stable, look_up
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.constant import ConstantValue, FixedValue, raised
+from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, raised
 from rushlight.dynamo.values.function import BoundMethodValue
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ class ClassValue(FixedValue):
         self.kind = kind
 
     def attribute(self, tx: Translator, name: str) -> Value:
+        written = tx.effects.class_attribute(self.kind, name)
+        if written is not None:
+            return written
         found = look_up(self.kind, name)
         if isinstance(found, classmethod):
             return BoundMethodValue(self, tx.class_member(self.kind, name, found))
@@ -48,13 +53,46 @@ class ClassValue(FixedValue):
             raise raised(AttributeError(f"type object '{self.kind.__name__}' has no attribute '{name}'"))
         return tx.wrap_class_attribute(self, name)
 
+    def set_attribute(self, tx: Translator, name: str, value: Value) -> None:
+        found, above = look_up(self.kind, name), look_up(type(self.kind), name)
+        is_plain = look_up(type(self.kind), "__setattr__") is type.__setattr__ and not hasattr(type(above), "__set__")
+        has_meaning = name.startswith("__") or any(hasattr(kind, "__get__") for kind in (type(found), value.python_type()))
+        if not is_plain or has_meaning or is_stable(self.kind):
+            raise GraphBreak(f"writing attribute {name!r} of {self}")
+        tx.effects.store_class_attribute(self, self.kind, name, value)
+
+    def _method_of_metaclass(self, tx: Translator, name: str) -> Value | None:
+        """A special method of the class itself that its metaclass defines in Python."""
+        found = look_up(type(self.kind), name)
+        if not isinstance(found, types.FunctionType) or isinstance(self.kind, EnumType):
+            return None
+        return BoundMethodValue(self, tx.class_member(type(self.kind), name, found))
+
+    def item(self, tx: Translator, key: Value) -> Value:
+        method = self._method_of_metaclass(tx, "__getitem__")
+        if method is not None:
+            return method.call(tx, [key], {})
+        if not isinstance(self.kind, EnumType) and (type(self.kind) is not type or not is_stable(self.kind)):
+            raise GraphBreak("a subscripted class")
+        return fold(operator.getitem, self, key)
+
+    def iterator(self, tx: Translator) -> Value | None:
+        method = self._method_of_metaclass(tx, "__iter__")
+        return None if method is None else method.call(tx, [], {})
+
     def truth(self, tx: Translator) -> bool:
         return True if isinstance(self.kind, EnumType) else super().truth(tx)
 
     def length(self, tx: Translator) -> Value:
+        method = self._method_of_metaclass(tx, "__len__")
+        if method is not None:
+            return method.call(tx, [], {})
         return ConstantValue(len(self.kind)) if isinstance(self.kind, EnumType) else super().length(tx)
 
     def items_of(self, tx: Translator) -> list[Value]:
+        iterator = self.iterator(tx)
+        if iterator is not None:
+            return list(tx.drain(iterator))
         return list(map(tx.wrap_constant, self.kind)) if isinstance(self.kind, EnumType) else super().items_of(tx)
 
     def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:

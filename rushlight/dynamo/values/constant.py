@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
+import typing
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,8 @@ class ConstantValue(Value):
     def attribute(self, tx: Translator, name: str) -> Value:
         if name == "__class__":
             return tx.wrap_class(type(self.value))
+        if isinstance(self.value, types.UnionType | types.GenericAlias):
+            return tx.wrap_constant_attribute(self.value, name)
         if isinstance(getattr(self.value, name, None), types.BuiltinMethodType | types.MethodWrapperType):
             return tx.bound_method(self, name)
         return fold(getattr, self, ConstantValue(name))
@@ -117,6 +120,22 @@ class FixedValue(Value):
 
     def write(self, writer: ProgramWriter) -> str:
         return writer.name_of(self.value, getattr(self.value, "__name__", "builtin").replace(".", "_"))
+
+
+class AnnotationValue(FixedValue):
+    """What `typing` has for annotations: `Union`, `list[int]`, a type variable."""
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        return tx.wrap_constant_attribute(self.value, name)
+
+    def item(self, tx: Translator, key: Value) -> Value:
+        try:
+            return tx.wrap_constant(self.value[key.constant()])
+        except TypeError as error:
+            raise raised(error) from None
+
+
+ANNOTATIONS = (typing._Final, typing.TypeVar)  # the first one is a base of all others
 
 
 def constant_list(values: list[Value]) -> Value:

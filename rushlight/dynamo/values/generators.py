@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import TYPE_CHECKING
 
+from rushlight.core.thread_state import state
 from rushlight.dynamo.errors import GraphBreak, Raised
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.classes import ClassValue
@@ -27,8 +28,17 @@ class GeneratorValue(IteratorValue):
         frame.session.generators.append(self)
 
     def check_left(self) -> None:
-        """A graph break where it is left inside of a try or with block, which Python ends when it finds it unused."""
-        if self.is_started and not self.is_finished and self.frame.is_guarded():
+        """End it, as Python does when it finds it unused. A graph break where that does anything: it may be at another time."""
+        if not self.is_started or self.is_finished or not self.frame.is_guarded():
+            return
+        session = self.frame.session
+        nodes, grad = len(session.graph.graph.nodes), state.grad_enabled
+        with session.effects.apart() as changed:
+            try:
+                self.close()
+            except Raised:
+                changed.append(self)
+        if changed or len(session.graph.graph.nodes) != nodes or state.grad_enabled is not grad:
             raise GraphBreak("a generator is left inside of a try or with block")
 
     def attribute(self, tx: Translator, name: str) -> Value:

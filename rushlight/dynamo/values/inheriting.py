@@ -7,7 +7,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak, Raised
-from rushlight.dynamo.sources import Source
+from rushlight.dynamo.sources import Attribute, PlainItem, Source
 from rushlight.dynamo.stability import look_up
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold
@@ -25,13 +25,6 @@ _FIXED = (int, float, complex, str, bytes)
 _SEQUENCES = (list, tuple, collections.deque)
 _MAPPINGS = (collections.OrderedDict, collections.defaultdict, dict)
 _SETS = (set, frozenset)
-# What the contents of an object from outside are read and written with: a class that defines any of these is not followed.
-_ACCESS = (
-    "__getitem__", "__setitem__", "__delitem__", "__iter__", "__len__", "__contains__", "__missing__", "append", "extend",
-    "clear", "update", "__getattribute__",
-)  # fmt: skip
-
-
 def built_in_base(kind: type) -> type | None:
     """The built-in class, of those that are followed, on which a class written in Python rests; None for others."""
     if kind.__module__ == "builtins" or not kind.__flags__ & (1 << 9):
@@ -39,11 +32,6 @@ def built_in_base(kind: type) -> type | None:
     bases = [base for base in kind.__mro__ if base in (*_FIXED, *_SEQUENCES, *_MAPPINGS, *_SETS)]
     others = [base for base in kind.__mro__ if not base.__flags__ & (1 << 9) and base is not object and base not in bases]
     return bases[0] if bases and not others else None
-
-
-def is_plainly_accessed(kind: type) -> bool:
-    """Whether reading and writing an object's contents runs none of its class's own code."""
-    return not any(is_written_in_python(kind, name) for name in _ACCESS)
 
 
 def is_written_in_python(kind: type, name: str) -> bool:
@@ -193,3 +181,49 @@ def plainly(value: Value, method: str) -> Value:
 def is_own_constant(value: Value) -> bool:
     """Whether a value is a number or text of a class of the user's."""
     return isinstance(value, InheritingValue) and isinstance(value.contents, ConstantValue)
+
+
+def from_outside(tx: Translator, value: Any, base: type, place: Source) -> InheritingValue | None:
+    """A real object whose class rests on `base`; None where what it holds can't be told."""
+    contents = _real_contents(tx, value, base, place)
+    return None if contents is None else InheritingValue(type(value), contents, value, place)
+
+
+def _real_contents(tx: Translator, value: Any, base: type, place: Source) -> Value | None:
+    if base in _FIXED:
+        plain = base(*base.__getnewargs__(value))
+        tx.guards.add(f"{base.__name__}.__repr__({place}) == {base.__repr__(plain)!r}", place, "value")
+        return ConstantValue(plain)
+    if base in _MAPPINGS:
+        made = _real_dict(tx, value, base, place)
+    elif base in (list, tuple):
+        found = list(base.__iter__(value))
+        items = [tx.later(item, PlainItem(place, base, index)) for index, item in enumerate(found)]
+        made = SequenceValue(items, base, place, lambda: tx.guards.same_length(place, found))
+    else:
+        made = _real_set(tx, value, base, place) if base in _SETS else None
+    if made is not None:
+        made.is_part = True
+    return made
+
+
+def _real_dict(tx: Translator, value: Any, base: type, place: Source) -> DictValue | None:
+    keys = list(base.__iter__(value))
+    is_asked = base is collections.OrderedDict and is_written_in_python(type(value), "__iter__")  # by the guard of its keys
+    if is_asked or not all(map(tx.session.is_key, keys)):
+        return None
+    items = {
+        key: tx.later(dict.__getitem__(value, key), PlainItem(place, dict, tx.session.key_text(key))) for key in keys
+    }  # fmt: skip
+    factory = None
+    if base is collections.defaultdict:
+        factory = tx.wrap(value.default_factory, Attribute(place, "default_factory"))
+    return DictValue(items, base, place, factory, lambda: tx.guards.same_items(place, keys, "keys", base))
+
+
+def _real_set(tx: Translator, value: Any, base: type, place: Source) -> SetValue | None:
+    items = base.copy(value)
+    if is_written_in_python(type(value), "__iter__") or not all(map(tx.session.is_key, items)):
+        return None
+    tx.guards.same_items(place, list(base.__iter__(value)), "items")
+    return SetValue(base(items), base, place)

@@ -37,6 +37,7 @@ class DictValue(Value):
         self.assume = assume
         self.stored: dict[Any, None] = {}  # keys that were written
         self.is_rebuilt = False  # whether more than that happened
+        self.is_part = False  # whether it is what an object of the program's own class holds
 
     @property
     def items(self) -> dict[Any, Value]:
@@ -157,6 +158,12 @@ class DictValue(Value):
 
     def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
         """Statements that give the object `target` these items."""
+        if self.is_part:
+            kind = writer.name_of(self.kind, self.kind.__name__)
+            keys = self.keyed() if self.is_rebuilt else self.stored
+            lines = [f"{kind}.clear({target})"] if self.is_rebuilt else []
+            stored = {key: writer.expression(self.held[key]) for key in keys}
+            return lines + [f"{kind}.__setitem__({target}, {writer.key(key)}, {text})" for key, text in stored.items()]
         if not self.is_rebuilt:
             return [f"{target}[{writer.key(key)}] = {writer.expression(self.held[key])}" for key in self.stored]
         made = writer.keep(self._literal(writer))

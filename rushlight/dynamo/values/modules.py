@@ -40,6 +40,7 @@ class ModuleValue(ObjectValue):
 
     def __init__(self, kind: type, real: object = None, source: Source | None = None) -> None:
         super().__init__(kind, real, source)
+        self.replaced: dict[str, Value] = {}  # members in whose place a call has other tensors
         self.path = kind.__name__ if source is None else _path_of(source) or kind.__name__
 
     def own_attribute(self, tx: Translator, name: str) -> Value | None:
@@ -59,6 +60,8 @@ class ModuleValue(ObjectValue):
 
     def member(self, tx: Translator, name: str) -> Value | None:
         """A parameter, buffer or submodule; None where there is none of that name."""
+        if name in self.replaced:
+            return self.replaced[name]
         for group in GROUPS:
             held = self.written.get(group) if self.real is None else self._group_with(tx, group, name)
             if isinstance(held, DictValue) and name in held.held:
@@ -140,7 +143,7 @@ class MembersValue(DictValue):
         self.group = group
 
     def find(self, tx: Translator, key: Any) -> Value | None:
-        found = self.held.get(key)
+        found = self.owner.replaced.get(key) or self.held.get(key)
         return super().find(tx, key) if found is None else realized(found)
 
     def store(self, tx: Translator, key: Any, value: Value) -> None:

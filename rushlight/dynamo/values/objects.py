@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from rushlight.dynamo.errors import GraphBreak, Raised
-from rushlight.dynamo.sources import Attribute, Source
+from rushlight.dynamo.sources import Attribute, Item, OwnDict, Source
 from rushlight.dynamo.stability import MISSING, look_up
 from rushlight.dynamo.values.base import MAKERS, Value
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rushlight.dynamo.program import ProgramWriter
     from rushlight.dynamo.translator import Translator
 
+CACHED = type(functools.lru_cache(int))  # functions that remember their results
 _OF_OBJECT = ("__init__", "__setattr__", "__delattr__", "__hash__", "__eq__", "__ne__")
 
 
@@ -39,6 +40,11 @@ class ObjectValue(Value):
     def python_type(self) -> type:
         return self.kind
 
+    def is_one_key(self) -> bool:
+        """Whether this is a real object that is hashed by its identity and has not been changed."""
+        plain = self.kind.__hash__ is object.__hash__ and self.kind.__eq__ is object.__eq__
+        return self.real is not None and plain and not self.written
+
     def truth(self, tx: Translator) -> bool:
         for name in ("__bool__", "__len__"):
             if isinstance(look_up(self.kind, name), types.FunctionType):
@@ -54,24 +60,45 @@ class ObjectValue(Value):
         return self is other
 
     def attribute(self, tx: Translator, name: str) -> Value:
+        try:
+            if self.answers_by_itself:
+                getter = tx.class_member(self.kind, "__getattribute__", look_up(self.kind, "__getattribute__"))
+                return getter.call(tx, [self, ConstantValue(name)], {})
+            return self.plain_attribute(tx, name)
+        except Raised as error:
+            fallback = look_up(self.kind, "__getattr__")
+            if not isinstance(fallback, types.FunctionType) or not issubclass(error.value.python_type(), AttributeError):
+                raise
+        return tx.class_member(self.kind, "__getattr__", fallback).call(tx, [self, ConstantValue(name)], {})
+
+    def plain_attribute(self, tx: Translator, name: str) -> Value:
+        """`object.__getattribute__`. `Raised` with an AttributeError where there is none of that name."""
         if name == "__class__":
             return tx.wrap_class(self.kind)
-        if self.kind.__getattribute__ is not object.__getattribute__ and isinstance(
-            look_up(self.kind, "__getattribute__"), types.FunctionType
-        ):
-            raise GraphBreak(f"class {self.kind.__name__} defines __getattribute__")
         found = look_up(self.kind, name)
         if isinstance(found, property) or (found is not MISSING and hasattr(type(found), "__set__")):
             return self._descriptor(tx, name, found)
         own = self.own_attribute(tx, name)
         if own is not None:
             return own
+        written = tx.effects.class_attribute(self.kind, name)
+        if written is not None:
+            return written
         if found is not MISSING:
             return self._class_attribute(tx, name, found)
-        fallback = look_up(self.kind, "__getattr__")
-        if isinstance(fallback, types.FunctionType):
-            return tx.class_member(self.kind, "__getattr__", fallback).call(tx, [self, ConstantValue(name)], {})
         raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name}'"))
+
+    @property
+    def answers_by_itself(self) -> bool:
+        """Whether the class defines `__getattribute__`."""
+        getter = self.kind.__getattribute__
+        return getter is not object.__getattribute__ and isinstance(getter, types.FunctionType)
+
+    def place(self, name: str) -> Source | None:
+        """A source for an attribute of the object itself, which runs no code of the class."""
+        if self.source is None:
+            return None
+        return Item(OwnDict(self.source), name) if self.answers_by_itself else Attribute(self.source, name)
 
     def own_attribute(self, tx: Translator, name: str) -> Value | None:
         """An attribute of the object itself; None where it has none."""
@@ -79,7 +106,7 @@ class ObjectValue(Value):
             return self.written[name]
         held = getattr(self.real, "__dict__", {}) if self.real is not None else {}
         if name in held:
-            return tx.wrap(held[name], Attribute(self.source, name) if self.source is not None else None)
+            return tx.wrap(held[name], self.place(name))
         if self.real is not None and self.source is not None and hasattr(self.real, "__dict__"):
             tx.guards.no_own_attribute(self.source, name)
         return None
@@ -90,7 +117,7 @@ class ObjectValue(Value):
         if self.moved:
             raise GraphBreak(f"all attributes of {self}, one of which was deleted and set again")
         if self.real is not None and self.source is not None:
-            tx.guards.same_items(Attribute(self.source, "__dict__"), held, "names of attributes", dict)
+            tx.guards.same_items(OwnDict(self.source), held, "names of attributes", dict)
         return [name for name in dict.fromkeys([*held, *self.written]) if self.written.get(name, self) is not None]
 
     def write_attribute(self, tx: Translator, name: str, value: Value) -> None:
@@ -134,6 +161,9 @@ class ObjectValue(Value):
             return BoundMethodValue(tx.wrap_class(self.kind), member)
         if member is not None:
             return member
+        if type(found) is CACHED:
+            tx.guard_member(self.kind, name, found)
+            return BoundMethodValue(self, tx.wrap_constant(found))
         if type(found) is functools.cached_property:
             tx.guard_member(self.kind, name, found)
             made = tx.wrap_constant(found.func).call(tx, [self], {})
@@ -230,7 +260,7 @@ class ObjectValue(Value):
         elif name == "__delattr__":
             self.delete_plainly(tx, args[0].constant())
         elif name == "__getattribute__":
-            return self.attribute(tx, args[0].constant())
+            return self.plain_attribute(tx, args[0].constant())
         elif name in ("__eq__", "__ne__"):
             return ConstantValue((self is args[0]) == (name == "__eq__")) if self is args[0] else ConstantValue(NotImplemented)
         elif name != "__init__":

@@ -37,6 +37,7 @@ class SequenceValue(Value):
         self.source = source
         self.assume = assume
         self.limit: int | None = None  # of a deque
+        self.is_part = False  # whether it is what an object of the program's own class holds
 
     @property
     def items(self) -> list[Value]:
@@ -201,8 +202,11 @@ class SequenceValue(Value):
     def write_back(self, writer: ProgramWriter, target: str) -> list[str]:
         """Statements that give the object `target` these items."""
         items = ", ".join(writer.expression(item) for item in self.counted())
+        kind = writer.name_of(self.kind, self.kind.__name__)
         if self.kind is list:
-            return [f"{target}[:] = [{items}]"]
+            return [f"{kind}.__setitem__({target}, slice(None), [{items}])" if self.is_part else f"{target}[:] = [{items}]"]
+        if self.is_part:
+            return [f"{kind}.clear({target})", f"{kind}.extend({target}, [{items}])"]
         return [f"{target}.clear()", f"{target}.extend([{items}])"]
 
 

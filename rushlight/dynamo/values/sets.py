@@ -32,6 +32,7 @@ class SetValue(Value):
         self.kind = kind
         self.source = source
         self.changes: list[tuple[str, list]] = []
+        self.is_part = False  # whether it is what an object of the program's own class holds
         self._is_real = isinstance(items, set | frozenset)
 
     @property
@@ -121,7 +122,8 @@ class SetValue(Value):
         lines = []
         for name, arguments in self.changes:
             listed = map(writer.key, arguments) if name in _OF_ITEMS else (_text(writer, one) for one in arguments)
-            lines.append(f"{target}.{name}({', '.join(listed)})")
+            given = ", ".join(listed)
+            lines.append(f"set.{name}({target}, {given})" if self.is_part else f"{target}.{name}({given})")
         return lines
 
 

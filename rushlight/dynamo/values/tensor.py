@@ -17,6 +17,7 @@ from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, HANDLERS
 from rushlight.dynamo.sources import Attribute, Held, Source
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, from_python, is_constant_value, raised
+from rushlight.dynamo.values.scalar_indices import by_scalars
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.fx.node import Node
 from rushlight.fx.targets import TORCH
@@ -179,6 +180,9 @@ class TensorValue(Value):
         return name == "requires_grad_" and asked[0].is_constant() and asked[0].constant() is self.fake.requires_grad
 
     def item(self, tx: Translator, key: Value) -> Value:
+        owner, key = by_scalars(tx, self, key) if tx.session.maps else (self, key)
+        if key is None or owner is not self:
+            return owner if key is None else owner.item(tx, key)
         return tx.call_in_graph("call_function", operator.getitem, [self, key], {})
 
     def set_item(self, tx: Translator, key: Value, value: Value) -> None:

@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from rushlight.core.thread_state import state
 from rushlight.fx import proxy_tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.nn.modules.module import Module
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.utils.pytree import tree_flatten
 
-__all__ = ["make_fx"]
+__all__ = ["get_proxy_mode", "make_fx"]
 
 
 def make_fx(
@@ -29,6 +30,11 @@ def make_fx(
     if pre_dispatch:
         raise NotImplementedError("make_fx(pre_dispatch=True): operators are recorded below autograd only")
     return proxy_tensor.make_fx(f, tracing_mode, decomposition_table, lambda args, kwargs: _names(f, args, kwargs))
+
+
+def get_proxy_mode() -> proxy_tensor.ProxyMode | None:
+    """The mode that records this thread's operators for `make_fx`; None where nothing does."""
+    return next((mode for mode in reversed(state.modes) if isinstance(mode, proxy_tensor.ProxyMode)), None)
 
 
 def _names(function: Callable, args: tuple, kwargs: dict[str, Any]) -> list[str]:

@@ -68,8 +68,9 @@ def build_def(
 def build_param_list(
     ctx: OwnContext, py_args: ast.arguments, self_name: str | None = None, pdt_arg_types: object = None
 ) -> list[Param]:
-    """The parameters of a function; `self_name` is the class of the first one."""
-    return definitions.build_params(ctx, py_args, self_name)
+    """The parameters of a function; `self_name` is the class of the first one, if that is called `self`."""
+    first = next(iter([*py_args.posonlyargs, *py_args.args]), None)
+    return definitions.build_params(ctx, py_args, self_name if first is not None and first.arg == "self" else None)
 
 
 def build_stmts(ctx: OwnContext, stmts: Iterable[ast.stmt]) -> list[Tree]:

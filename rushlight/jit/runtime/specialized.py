@@ -92,6 +92,8 @@ class Kind:
     family: _Family | None = None
     entry: Path | None = None
     """Where a program for this kind is kept for other processes."""
+    at_once: bool = False
+    """Native code is made when it is first met."""
 
 
 @dataclass
@@ -151,14 +153,16 @@ class Specialized:
 
     def __init__(
         self, graph: Graph, name: str, compile: NativeCompiler | None = None, unread: frozenset[int] = frozenset(),
-        only_whole: bool = False, kept: KeptPrograms | None = None,
+        only_whole: bool = False, kept: KeptPrograms | None = None, at_once: bool = False,
     ):  # fmt: skip
+        """`at_once`: native code for the first kind of arguments is made when they are met."""
         self.graph = graph
         self.name = name
         self._compiler = compile
         self._unread = unread
         self._only_whole = only_whole
         self._kept = kept
+        self._at_once = at_once
         self._kinds = _Kinds()
         self._lock = threading.Lock()
 
@@ -187,7 +191,8 @@ class Specialized:
             if len(family.met) >= _MOST_KINDS:
                 return None
             family.met.append(_sizes_in(arguments, self._unread))
-            found = kinds.by_spec[spec] = Kind(entry=None if self._kept is None else self._kept.path(spec))
+            entry = None if self._kept is None else self._kept.path(spec)
+            found = kinds.by_spec[spec] = Kind(entry=entry, at_once=self._at_once and not kinds.by_spec)
             return found
 
     def _kinds_for(self, arguments: Sequence[object]) -> _Kinds:
@@ -207,7 +212,7 @@ class Specialized:
         worth while: a program that calls once does not wait for it."""
         if kind.entry is not None and not kind.runs and not kind.tried:
             self._resume(kind, arguments)
-        if not kind.tried and kind.runs and kind.seconds >= kind.limit:
+        if not kind.tried and (kind.at_once or (kind.runs and kind.seconds >= kind.limit)):
             self._compile(kind, arguments)
         native = kind.native
         if native is None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rushlight.core.dispatch_key import DispatchKey, bit
+from rushlight.core.following import answers_when_followed
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
@@ -37,6 +38,7 @@ def tracing_state() -> TracingState | None:
     return _current.tracing if state.include & TRACER else None
 
 
+@answers_when_followed(False)
 def is_tracing() -> bool:
     """Whether this thread traces."""
     return _current.tracing is not None

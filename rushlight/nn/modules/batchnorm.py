@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.dtype import int64
+from rushlight.core.lazy_module import lazy_names
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
@@ -230,3 +231,9 @@ class InstanceNorm3d(_InstanceNorm):
     """Normalises each channel of each sample of (N, C, D, H, W) or (C, D, H, W)."""
 
     dims = 3
+
+
+# Classes that PyTorch has in this module.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.nn.modules.lazy_layers": ("LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"),
+})  # fmt: skip

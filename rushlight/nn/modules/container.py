@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.nn.modules.module import Module, indent_after_first
 
 
@@ -236,3 +237,9 @@ def _require_factor(factor: Any) -> None:
         raise TypeError(f"unsupported operand type(s) for *: Sequential and {type(factor).__name__}")
     if factor <= 0:
         raise ValueError(f"Non-positive multiplication factor {factor} for Sequential")
+
+
+# Classes that PyTorch has in this module.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.nn.modules.parameter_container": ("ParameterDict", "ParameterList"),
+})  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
@@ -223,3 +224,12 @@ class ConvTranspose3d(_TransposedConvolution):
     """(N, in, D, H, W) to (N, out, D', H', W'): the adjoint of Conv3d, with `weight` (in, out / groups, ...)."""
 
     dims = 3
+
+
+# Classes that PyTorch has in this module.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.nn.modules.lazy_layers": (
+        "LazyConv1d", "LazyConv2d", "LazyConv3d",
+        "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
+    ),
+})  # fmt: skip

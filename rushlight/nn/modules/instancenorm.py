@@ -1,5 +1,12 @@
 """`torch.nn.modules.instancenorm`: instance normalisation under the name of its module."""
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.nn.modules.batchnorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
+
+
+# Classes that PyTorch has in this module.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.nn.modules.lazy_layers": ("LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d"),
+})  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
@@ -82,3 +83,9 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+# Classes that PyTorch has in this module.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.nn.modules.lazy_layers": ("LazyLinear",),
+})  # fmt: skip

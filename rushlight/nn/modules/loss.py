@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.functional.common import reduction_name
@@ -326,3 +327,9 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
+
+
+# Classes that PyTorch has in this module.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.nn.modules.sequence_loss": ("CTCLoss", "LinearCrossEntropyLoss"),
+})  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.functional.common import as_tuple
@@ -261,3 +262,9 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
+
+
+# Classes that PyTorch has in this module.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.nn.modules.fractional_pooling": ("FractionalMaxPool2d", "FractionalMaxPool3d"),
+})  # fmt: skip

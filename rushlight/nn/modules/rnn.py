@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 from rushlight.core.following import runs_as_it_is
+from rushlight.core.lazy_module import lazy_names
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.nn import init
@@ -341,3 +342,9 @@ class LSTM(RNNBase):
 
 def _is_probability(value: Any) -> bool:
     return isinstance(value, numbers.Number) and not isinstance(value, bool) and 0 <= value <= 1
+
+
+# Classes that PyTorch has in this module.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.nn.modules.rnn_cells": ("GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"),
+})  # fmt: skip

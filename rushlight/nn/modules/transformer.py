@@ -317,3 +317,6 @@ class Transformer(Module):
     def generate_square_subsequent_mask(sz: int, device=None, dtype=None) -> Tensor:
         """(sz, sz): -inf above the diagonal, 0 elsewhere."""
         return new_tensor([sz, sz], device, dtype, float("-inf")).triu(1)
+
+
+_get_activation_fn = _activation  # torch's name, which packages import

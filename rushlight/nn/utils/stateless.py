@@ -35,7 +35,7 @@ def functional_call(
 
 @contextmanager
 def _reparametrized(module: Module, tensors: Mapping[str, Tensor], tie_weights: bool, strict: bool) -> Iterator[None]:
-    slots = _slots(module)
+    slots = slots_of(module)
     _check_names(module, tensors, slots, strict)
     chosen = _with_tied(tensors, slots) if tie_weights else dict(tensors)
     before = {name: slots[name][0][slots[name][1]] for name in chosen}
@@ -50,7 +50,7 @@ def _reparametrized(module: Module, tensors: Mapping[str, Tensor], tie_weights: 
             members[key] = tensor
 
 
-def _slots(module: Module) -> dict[str, tuple[dict, str]]:
+def slots_of(module: Module) -> dict[str, tuple[dict, str]]:
     """For each dotted name the dict of the module that holds it, and the key there."""
     found = {}
     for path, part in module.named_modules(remove_duplicate=False):

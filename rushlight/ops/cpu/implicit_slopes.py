@@ -14,9 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from rushlight.core.lazy_module import LazyModule
-
-special = LazyModule("scipy.special")
+from rushlight.ops.cpu.special_functions import digamma
 
 _CHUNK = 2048
 _NEGLIGIBLE = 40.0
@@ -43,7 +41,7 @@ def _by_chunks(function: Callable, *arrays: np.ndarray) -> np.ndarray:
 
 
 def _gamma_slope(alpha: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    excess = np.log(drawn) - special.digamma(alpha)
+    excess = np.log(drawn) - digamma(alpha)
     sign = np.where(excess >= 0, 1.0, -1.0)
 
     def exponent(y):
@@ -55,7 +53,7 @@ def _gamma_slope(alpha: np.ndarray, drawn: np.ndarray) -> np.ndarray:
 def _beta_slope(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarray:
     # Draws at the ends of the interval, where rounding put them, count as just inside it.
     x = np.clip(x, 1e-300, 1 - 1e-16)
-    excess = np.log(x) - special.digamma(alpha) + special.digamma(total)
+    excess = np.log(x) - digamma(alpha) + digamma(total)
     sign = np.where(excess >= 0, 1.0, -1.0)
 
     def moved(y):

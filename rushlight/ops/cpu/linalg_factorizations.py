@@ -1,4 +1,4 @@
-"""CPU kernels of Cholesky, LU, LDL and QR factorizations. Batches run in NumPy where it has them, else LAPACK in a loop."""
+"""CPU kernels of Cholesky, LU, LDL and QR factorizations, by NumPy where it has them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import numpy as np
 from rushlight.core.dtype import int32
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.linalg_lapack import adjoint, by_columns, lapack, raise_first, stacked, zeros_of
+from rushlight.ops.cpu.linalg_plain import cholesky_status, householder, lu_factor, orthogonal
+from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.linalg_checks import check_inexact, check_matrices, check_square_inexact
 from rushlight.ops.meta.linalg_factorizations import check_householder, check_lu_factor, check_lu_unpack, qr_sizes
@@ -39,13 +41,8 @@ def _cholesky(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     except np.linalg.LinAlgError:
         pass
     factors, info = np.empty_like(array, order="C"), zeros_of(array.shape[:-2])
-    potrf = lapack("potrf", array.dtype)
     for index, matrix in enumerate(stacked(array)):
-        factor, status = potrf(matrix, lower=1, clean=1)
-        # NaN on the diagonal is no positive number either, but not every LAPACK says so.
-        missing = np.flatnonzero(np.isnan(np.diagonal(factor)))
-        stacked(factors)[index] = factor
-        info.reshape(-1)[index] = status or (missing[0] + 1 if missing.size else 0)
+        stacked(factors)[index], info.reshape(-1)[index] = quietly(cholesky_status, matrix)
     return factors, info
 
 
@@ -54,10 +51,8 @@ def factorize(array: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     batch, inner = array.shape[:-2], min(array.shape[-2:])
     factors, pivots, info = np.array(array, order="C"), np.empty((*batch, inner), np.int32), zeros_of(batch)
     if factors.size:
-        getrf, flat_pivots, flat_info = lapack("getrf", array.dtype), stacked(pivots, 1), info.reshape(-1)
-        for index, matrix in enumerate(stacked(factors)):
-            matrix[...], positions, flat_info[index] = getrf(matrix)
-            flat_pivots[index] = positions + 1
+        positions, status = quietly(lu_factor, stacked(factors))
+        pivots[...], info[...] = positions.reshape(pivots.shape) + 1, status.reshape(info.shape)
     return factors, pivots, info
 
 
@@ -150,9 +145,8 @@ def geqrf(self):
     factors = np.array(self._impl.array, order="C")
     scales = np.zeros((*sizes[:-2], min(sizes[-2:])), factors.dtype)
     if factors.size:
-        factor, flat_scales = lapack("geqrf", factors.dtype), stacked(scales, 1)
         for index, matrix in enumerate(stacked(factors)):
-            matrix[...], flat_scales[index] = factor(matrix)[:2]
+            matrix[...], stacked(scales, 1)[index] = householder(matrix)
     return by_columns(factors, self.dtype), contiguous(scales, self.dtype)
 
 
@@ -165,11 +159,10 @@ def householder_product(input, tau):
 def _orthogonal(input: Tensor, tau: Tensor) -> Tensor:
     array = input._impl.array
     result = np.array(array, order="C")
-    multiply = lapack("ungqr" if array.dtype.kind == "c" else "orgqr", array.dtype)
     if not tau.numel():
         result[...] = np.eye(*array.shape[-2:], dtype=array.dtype)
     elif result.size:
         scales = stacked(tau._impl.array, 1)
         for index, matrix in enumerate(stacked(result)):
-            matrix[...] = multiply(matrix, scales[index])[0]
+            matrix[...] = orthogonal(matrix, scales[index])
     return by_columns(result, input.dtype)

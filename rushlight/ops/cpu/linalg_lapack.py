@@ -1,4 +1,4 @@
-"""What the linear-algebra kernels share: LAPACK and BLAS routines by dtype, loops over a batch, errors of NumPy as torch's."""
+"""What the linear-algebra kernels share: loops over a batch, errors of NumPy as torch's, LAPACK of SciPy."""
 
 from __future__ import annotations
 
@@ -15,19 +15,13 @@ from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.linalg_errors import LinAlgError, failed
 from rushlight.ops.meta.linalg_checks import column_major
 
-_lapack = LazyModule("scipy.linalg.lapack")
-_blas = LazyModule("scipy.linalg.blas")
+_lapack = LazyModule("scipy.linalg.lapack", "a factorization of a symmetric indefinite matrix")
 _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def lapack(name: str, kind: np.dtype) -> Callable:
-    """The LAPACK routine for matrices of a dtype: "getrf" gives sgetrf, dgetrf, cgetrf or zgetrf."""
+    """SciPy's LAPACK routine for matrices of a dtype: "sytrf" gives ssytrf, dsytrf, csytrf or zsytrf."""
     return getattr(_lapack, _PREFIX[kind.char] + name)
-
-
-def blas(name: str, kind: np.dtype) -> Callable:
-    """The BLAS routine for matrices of a dtype."""
-    return getattr(_blas, _PREFIX[kind.char] + name)
 
 
 def stacked(array: np.ndarray, rank: int = 2) -> np.ndarray:
@@ -64,12 +58,6 @@ def by_columns(array: np.ndarray, element_type: dtype) -> Tensor:
     made = empty(array.shape, element_type, column_major(array.shape))
     made._impl.array[...] = array
     return made
-
-
-def first_zero_pivot(factor: np.ndarray) -> int:
-    """LAPACK's status of an LU factor: the 1-based position of its first zero on the diagonal, 0 where there is none."""
-    zeros = np.flatnonzero(np.diagonal(factor) == 0)
-    return int(zeros[0]) + 1 if zeros.size else 0
 
 
 def zeros_of(batch: Sequence[int]) -> np.ndarray:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from rushlight.core.dtype import int32, int64
-from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.linalg_lapack import (
     adjoint,
-    blas,
     by_columns,
     converging,
-    first_zero_pivot,
     lapack,
     raise_first,
     stacked,
     zeros_of,
 )
+from rushlight.ops.cpu.linalg_plain import divide, exponential, least_squares, lu_factor, solve_full_rank
 from rushlight.ops.cpu.quiet import quietly
 from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.linalg_errors import LinAlgError
@@ -30,8 +30,6 @@ from rushlight.ops.meta.linalg_solvers import (
     triangular_sizes,
 )
 from rushlight.ops.registry import cpu
-
-scipy_linalg = LazyModule("scipy.linalg")
 
 
 @cpu("linalg_solve_ex")
@@ -57,8 +55,7 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return quietly(np.linalg.solve, a, b), info
     except np.linalg.LinAlgError:
         pass
-    for index, matrix in enumerate(stacked(a)):
-        info.reshape(-1)[index] = first_zero_pivot(lapack("getrf", a.dtype)(matrix)[0])
+    info[...] = quietly(lu_factor, np.array(stacked(a)))[1].reshape(info.shape)
     singular = (info != 0)[..., None, None]
     solution = quietly(np.linalg.solve, np.where(singular, np.eye(a.shape[-1], dtype=a.dtype), a), b)
     return np.where(singular, np.nan, solution), info
@@ -87,11 +84,10 @@ def _not_invertible(order: int) -> str:
 def _divide(a: np.ndarray, b: np.ndarray, *, upper: bool, left: bool = True, unitriangular: bool = False) -> np.ndarray:
     """Solutions of triangular systems whose operands have the same batch sizes. A zero on the diagonal gives infinities."""
     result = np.array(b, order="C")
-    if result.size:
-        trsm, flat = blas("trsm", a.dtype), stacked(a)
-        for index, matrix in enumerate(stacked(result)):
-            # In BLAS's column-major order a row-major matrix is its transpose, so sides and triangles change places.
-            matrix[...] = quietly(trsm, 1, flat[index].T, matrix.T, int(left), int(upper), 0, int(unitriangular)).T
+    if result.size and left:
+        quietly(partial(divide, a, result, upper=upper, unit=unitriangular))
+    elif result.size:  # x a = b is a' x' = b'
+        quietly(partial(divide, np.swapaxes(a, -1, -2), np.swapaxes(result, -1, -2), upper=not upper, unit=unitriangular))
     return result
 
 
@@ -156,18 +152,15 @@ def lstsq(self, b, rcond=None, *, driver=None):
 def _least_squares(a: np.ndarray, b: np.ndarray, limit: float, driver: str) -> tuple[np.ndarray, int, np.ndarray | None]:
     """The solution of one system, its rank, and its singular values where the driver computes them."""
     if driver != "gels":
-        solution, _, rank, values = scipy_linalg.lstsq(a, b, limit, lapack_driver=driver, check_finite=False)
-        return solution, rank, values
-    m, n = a.shape
-    padded = np.zeros((max(m, n), b.shape[1]), b.dtype)
-    padded[:m] = b
-    _, solution, info = lapack("gels", a.dtype)(a, padded)
+        solution, rank, values = converging("linalg.lstsq", least_squares, a, b, limit)
+        return solution, rank, None if driver == "gelsy" else values
+    solution, info = quietly(solve_full_rank, a, b)
     if info > 0:
         raise LinAlgError(
             "torch.linalg.lstsq: The least squares solution could not be computed because the input matrix does not have "
             f"full rank (error code: {info})."
         )
-    return solution[:n], min(m, n), None
+    return solution, min(a.shape), None
 
 
 @cpu("linalg_pinv.atol_rtol_tensor")
@@ -219,5 +212,5 @@ def matrix_exp(self):
         return contiguous(array.copy(), self.dtype)
     finite = np.isfinite(array).all((-1, -2), keepdims=True)
     wide = np.result_type(array.dtype, np.float64)  # squaring doubles what rounding left
-    result = quietly(scipy_linalg.expm, np.where(finite, array, 0).astype(wide))
+    result = quietly(exponential, np.where(finite, array, 0).astype(wide))
     return contiguous(np.where(finite, result, np.nan).astype(array.dtype), self.dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rushlight.core.lazy_module import LazyModule
+from rushlight.core.lazy_module import optional
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.linalg_lapack import by_columns, converging, stacked
 from rushlight.ops.cpu.results import contiguous
@@ -12,7 +12,6 @@ from rushlight.ops.meta.linalg_checks import check_square_inexact
 from rushlight.ops.meta.linalg_factorizations import check_uplo, svd_sizes
 from rushlight.ops.registry import cpu
 
-scipy_linalg = LazyModule("scipy.linalg")
 
 @cpu("_linalg_eigh")
 def eigh(A, UPLO="L", compute_v=True):
@@ -36,15 +35,15 @@ def _finite(name: str, self: Tensor) -> np.ndarray:
 @cpu("linalg_eig")
 def eig(self):
     array, kind = _finite("linalg.eig", self), self.dtype.to_complex()
+    scipy = optional("scipy.linalg")
+    if scipy is None or not array.size:
+        values, vectors = converging("linalg.eig", np.linalg.eig, array)
+        return contiguous(values, kind), by_columns(vectors, kind)
     values, vectors = np.empty(array.shape[:-1], kind.numpy), np.empty(array.shape, kind.numpy)
     # SciPy's LAPACK mostly chooses the signs of vectors as torch's does; NumPy's mostly does not.
-    for index, matrix in enumerate(stacked(array) if array.size else ()):
-        stacked(values, 1)[index], stacked(vectors)[index] = converging("linalg.eig", _eigenpairs, matrix)
+    for index, matrix in enumerate(stacked(array)):
+        stacked(values, 1)[index], stacked(vectors)[index] = converging("linalg.eig", scipy.eig, matrix)
     return contiguous(values, kind), by_columns(vectors, kind)
-
-
-def _eigenpairs(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return scipy_linalg.eig(matrix, check_finite=False)
 
 
 @cpu("_linalg_eigvals")

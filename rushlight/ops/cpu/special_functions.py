@@ -1,7 +1,8 @@
-"""CPU kernels of special functions and orthogonal polynomials, on SciPy's ufuncs. Float32 is computed by their own loops."""
+"""CPU kernels of special functions and orthogonal polynomials: native ones in float64, SciPy's ufuncs for the rare ones."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -9,10 +10,29 @@ import numpy as np
 from rushlight.core.dtype import float64
 from rushlight.core.lazy_module import LazyModule
 from rushlight.ops.cpu.common import apply
+from rushlight.ops.cpu.native import kernels
 from rushlight.ops.meta.special import special_type
 from rushlight.ops.registry import cpu, elementwise
 
-special = LazyModule("scipy.special")
+special = LazyModule("scipy.special", "this function")
+
+
+def _own(name: str, arity: int = 1, in_scipy: str | None = None) -> Callable:
+    """The native function of a name; SciPy's where the kernels were not built."""
+    if kernels is None:
+        return _scipy(in_scipy or name)
+
+    def function(*arrays: np.ndarray) -> np.ndarray:
+        given = np.broadcast_arrays(*[np.asarray(each, np.float64) for each in arrays[:arity]])
+        target = arrays[arity] if len(arrays) > arity else None
+        direct = target is not None and target.dtype == np.float64 and target.flags.c_contiguous
+        result = target if direct else np.empty(given[0].shape)
+        kernels.special(name, result, *map(np.ascontiguousarray, given))
+        if target is not None and not direct:
+            target[...] = result
+        return result
+
+    return function
 
 
 def _scipy(name: str) -> Callable:
@@ -44,33 +64,21 @@ def _airy_ai(x: np.ndarray) -> np.ndarray:
     return special.airy(x)[0]
 
 
-def _lgamma(x: np.ndarray) -> np.ndarray:
-    # SciPy's has no limit for -infinity.
-    return np.where(np.isinf(x), np.inf, special.gammaln(x))
-
-
-def _digamma(x: np.ndarray) -> np.ndarray:
-    # At 0 the pole's side follows the sign of zero.
-    return np.where(x == 0, -np.copysign(np.inf, x), special.psi(x))
-
-
-def _xlog1py(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    return special.xlog1py(x, y, out=out)
-
-
+digamma, _zeta = _own("digamma", in_scipy="psi"), _own("zeta", 2)
 IN_PLACE = {
-    "erfc": _scipy("erfc"), "erfinv": _scipy("erfinv"), "lgamma": _writing(_lgamma), "digamma": _writing(_digamma),
-    "i0": _scipy("i0"), "igamma": _scipy("gammainc"), "igammac": _scipy("gammaincc"), "xlogy.Tensor": _scipy("xlogy"),
+    "erfc": _own("erfc"), "erfinv": _own("erfinv"), "lgamma": _own("lgamma", in_scipy="gammaln"), "digamma": digamma,
+    "i0": _own("i0"), "igamma": _own("igamma", 2, "gammainc"), "igammac": _own("igammac", 2, "gammaincc"),
+    "xlogy.Tensor": _own("xlogy", 2),
 }  # fmt: skip
 FUNCTIONS = {
-    "special_i0e": _scipy("i0e"), "special_i1": _scipy("i1"), "special_i1e": _scipy("i1e"), "special_ndtri": _scipy("ndtri"),
-    "special_log_ndtr": _scipy("log_ndtr"), "special_erfcx": _scipy("erfcx"), "special_entr": _scipy("entr"),
+    "special_i0e": _own("i0e"), "special_i1": _own("i1"), "special_i1e": _own("i1e"), "special_ndtri": _own("ndtri"),
+    "special_log_ndtr": _own("log_ndtr"), "special_erfcx": _own("erfcx"), "special_entr": _own("entr"),
     "special_bessel_j0": _scipy("j0"), "special_bessel_j1": _scipy("j1"), "special_bessel_y0": _scipy("y0"),
-    "special_bessel_y1": _scipy("y1"), "special_modified_bessel_i0": _scipy("i0"),
-    "special_modified_bessel_i1": _scipy("i1"), "special_modified_bessel_k0": _scipy("k0"),
+    "special_bessel_y1": _scipy("y1"), "special_modified_bessel_i0": _own("i0"),
+    "special_modified_bessel_i1": _own("i1"), "special_modified_bessel_k0": _scipy("k0"),
     "special_modified_bessel_k1": _scipy("k1"), "special_scaled_modified_bessel_k0": _scipy("k0e"),
     "special_scaled_modified_bessel_k1": _scipy("k1e"), "special_spherical_bessel_j0": _writing(_spherical_j0),
-    "special_airy_ai": _writing(_airy_ai), "special_xlog1py": _xlog1py, "special_zeta": _scipy("zeta"),
+    "special_airy_ai": _writing(_airy_ai), "special_xlog1py": _own("xlog1py", 2), "special_zeta": _zeta,
 }  # fmt: skip
 
 
@@ -97,11 +105,10 @@ def polygamma(n, self):
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n == 0:
-        return apply(_writing(_digamma), kind, kind, self)
-    if n == 1:
-        return apply(_writing(lambda x: special.zeta(2.0, x)), float64, kind, self)
-    sign, factorial = (-1.0) ** (n + 1), special.gamma(n + 1.0)
-    return apply(_writing(lambda x: sign * factorial * special.zeta(n + 1.0, x)), float64, kind, self)
+        return apply(digamma, kind, kind, self)
+    sign = (-1.0) ** (n + 1)
+    factorial = float(math.factorial(n)) if n < 171 else math.inf
+    return apply(_writing(lambda x: sign * factorial * _zeta(n + 1.0, x)), float64, kind, self)
 
 
 def _third_kind(n: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from rushlight.core import openmp
 from rushlight.utils.native import cache, toolchain
 from rushlight.utils.native.toolchain import BuildError, Command
 
@@ -160,7 +161,7 @@ def _compile(job: Job, compiler: Command, source: Path, folder: Path, output: Pa
     if job.verbose:
         print("\n".join(" ".join(command) for command in commands), file=sys.stderr)
     toolchain.run(commands, f"the extension {job.name} ({source})", folder)
-    link = [*compiler, "-shared", "-fopenmp", *objects, *job.ldflags, "-o", str(output)]
+    link = [*compiler, "-shared", *objects, *openmp.link_flags(), *job.ldflags, "-o", str(output)]
     toolchain.run([link], f"the extension {job.name} ({source})", folder)
 
 

@@ -11,7 +11,14 @@ from typing import Any, Generic, TypeVar
 from rushlight.core.generator import Generator
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import Dataset, IterableDataset
-from rushlight.utils.data.iterators import LoaderIterator, LocalIterator, WorkerIterator
+from rushlight.utils.data.iterators import (  # noqa: F401  (programs import PyTorch's names from here)
+    LoaderIterator,
+    LocalIterator,
+    WorkerIterator,
+    _BaseDataLoaderIter,
+    _MultiProcessingDataLoaderIter,
+    _SingleProcessDataLoaderIter,
+)
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 T_co = TypeVar("T_co", covariant=True)

@@ -195,3 +195,8 @@ class WorkerIterator(LoaderIterator):
         # Garbage collection may have closed the queues before: then the workers do not hear of the end.
         if self.__dict__.get("processes"):
             self.shut_down(_LAST_WORDS)
+
+
+# PyTorch's names, which programs test for.
+_BaseDataLoaderIter = LoaderIterator
+_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter = LocalIterator, WorkerIterator

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import collections
-import copy
 from typing import TYPE_CHECKING
 
-from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.builtin import handles
@@ -77,13 +75,6 @@ def _range(tx: Translator, *bounds: Value) -> Value:
 def _slice(tx: Translator, *parts: Value) -> Value:
     padded = [NONE, *parts, NONE] if len(parts) == 1 else [*parts, *[NONE] * (3 - len(parts))]
     return SliceValue(padded)
-
-
-@handles(copy.copy)
-def _copy(tx: Translator, value: Value) -> Value:
-    if isinstance(value, SequenceValue | DictValue | SetValue):
-        return value.method(tx, "copy", [], {})
-    raise GraphBreak(f"a copy of {value}")
 
 
 HANDLERS[dict.fromkeys] = lambda tx, keys, value=NONE: DictValue({tx.key(key): value for key in keys.items_of(tx)}, dict)

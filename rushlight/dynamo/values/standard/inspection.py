@@ -5,12 +5,14 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 from rushlight.core.dtype import finfo, iinfo
 from rushlight.dynamo.errors import FrameNeeded, GraphBreak, Raised
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.process_facts import note
+from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.builtin import handles
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
@@ -34,6 +36,11 @@ def _isinstance(tx: Translator, value: Value, kinds: Value) -> Value:
     kind = value.python_type()
     for one in wanted if isinstance(wanted, tuple) else (wanted,):
         check = type(one).__dict__.get("__instancecheck__") if isinstance(one, type) else None
+        if isinstance(check, FunctionType) and not is_stable(type(one)):
+            answer = tx.class_member(type(one), "__instancecheck__", check).call(tx, [tx.wrap_class(one), value], {})
+            if answer.truth(tx):
+                return ConstantValue(True)
+            continue
         if isinstance(one, type) and check is None and issubclass(kind, one):
             return ConstantValue(True)
         if not isinstance(one, type) or check is not None:

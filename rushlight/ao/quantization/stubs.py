@@ -1,0 +1,42 @@
+"""Places in a model where values become quantized and real again: they pass values on until the model is quantized."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.nn.modules.module import Module
+
+
+class _Stub(Module):
+    def __init__(self, qconfig: Any = None) -> None:
+        super().__init__()
+        if qconfig:
+            self.qconfig = qconfig
+
+    def forward(self, x: Tensor) -> Tensor:
+        """`x` itself."""
+        return x
+
+
+class QuantStub(_Stub):
+    """Where values are to become quantized."""
+
+
+class DeQuantStub(_Stub):
+    """Where quantized values are to become real."""
+
+
+class QuantWrapper(Module):
+    """`module` between a QuantStub and a DeQuantStub."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        qconfig = getattr(module, "qconfig", None)
+        self.quant, self.dequant = QuantStub(qconfig), DeQuantStub(qconfig)
+        self.module = module
+        self.train(module.training)
+
+    def forward(self, X: Tensor) -> Tensor:  # noqa: N803  (torch's name)
+        """What `module` makes of `X`."""
+        return self.dequant(self.module(self.quant(X)))

@@ -1,0 +1,1 @@
+"""`torch.distributed.elastic`: restarts of processes, which is not here yet."""

@@ -1,0 +1,1 @@
+"""`torch.distributed.launcher`: starting of processes, which is not here yet."""

@@ -1,0 +1,48 @@
+"""Calls of functions that a program marks with `assume_constant_result`: they run while the frame is captured.
+
+In: a marked function and tracked arguments that are known completely. Out: the result, which every later run of the captured
+code finds again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.process_facts import note
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import raised
+from rushlight.dynamo.values.function import FunctionValue
+from rushlight.dynamo.values.objects import ObjectValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+MARK = "_dynamo_marked_constant"  # the attribute that PyTorch sets, and that packages set themselves
+
+
+def is_marked(function: FunctionValue) -> bool:
+    """Whether a call of a function is a constant of the captures that meet it."""
+    return getattr(function.function, MARK, False)
+
+
+def call_at_capture(tx: Translator, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """The result of a marked function. GraphBreak where an argument is not known; `Raised` where the function raises."""
+    values = [_known(value) for value in args]
+    named = {name: _known(value) for name, value in kwargs.items()}
+    note()  # the result may be another one in another process
+    try:
+        result = function.function(*values, **named)
+    except Exception as error:
+        raise raised(error) from None
+    return tx.wrap_constant(result)
+
+
+def _known(value: Value) -> Any:
+    """The real object behind an argument."""
+    if isinstance(value, ObjectValue) and value.real is not None and not value.written:
+        return value.real
+    try:
+        return value.snapshot()
+    except GraphBreak:
+        raise GraphBreak(f"{value} as an argument of a function under assume_constant_result") from None

@@ -1,0 +1,54 @@
+"""Functions under `functools.lru_cache`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.process_facts import note
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import FixedValue, raised
+from rushlight.dynamo.values.modules import ModuleValue
+from rushlight.dynamo.values.objects import ObjectValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+
+class CachedFunctionValue(FixedValue):
+    """A function that remembers its results.
+
+    A call with known arguments is made when the frame is captured: its result would be found again at every later run. Any
+    other call is followed as one of the function itself.
+    """
+
+    def call(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        try:
+            values, named = list(map(_known, args)), {name: _known(value) for name, value in kwargs.items()}
+        except GraphBreak:
+            return self._follow(tx, args, kwargs)
+        try:
+            result = self.value(*values, **named)
+        except Exception as error:
+            raise raised(error) from None
+        if isinstance(result, Tensor):
+            return self._follow(tx, args, kwargs)
+        note()
+        return tx.wrap_constant(result)
+
+    def _follow(self, tx: Translator, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        return tx.wrap_constant(self.value.__wrapped__).call(tx, args, kwargs)
+
+    def attribute(self, tx: Translator, name: str) -> Value:
+        return tx.wrap_constant_attribute(self.value, name)
+
+    def __str__(self) -> str:
+        return f"function {self.value.__name__}, whose results are cached"
+
+
+def _known(value: Value) -> Any:
+    """An argument itself. GraphBreak where it is not known, or has a state that the result may depend on."""
+    if isinstance(value, ObjectValue) and not isinstance(value, ModuleValue) and value.is_one_key():
+        return value.real
+    return value.constant()

@@ -1,0 +1,48 @@
+"""`inspect.signature`, `typing.get_args` and their like: what they say of what is known completely is the same at every run."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import HANDLERS
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.constant import raised
+from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue
+from rushlight.dynamo.values.objects import ObjectValue
+
+if TYPE_CHECKING:
+    from rushlight.dynamo.translator import Translator
+
+
+def _real(value: Value) -> Any:
+    """The function, method, class or object that the program asks about."""
+    if isinstance(value, BoundMethodValue):
+        receiver = value.owner.constant() if value.owner.is_constant() else getattr(value.owner, "real", None)
+        return _real(value.function).__get__(object() if receiver is None else receiver)
+    if isinstance(value, FunctionValue) and value.function is not None:
+        return value.function
+    if isinstance(value, ObjectValue) and value.real is not None and not value.written:
+        return value.real
+    if value.is_constant():
+        return value.constant()
+    raise GraphBreak(f"the signature of {value}")
+
+
+def _answered(function: Callable) -> Callable:
+    def handler(tx: Translator, asked: Value, **options: Value) -> Value:
+        given = {name: value.constant() for name, value in options.items()}
+        try:
+            return tx.wrap_constant(function(_real(asked), **given))
+        except (TypeError, ValueError) as error:
+            raise raised(error) from None
+
+    return handler
+
+
+for _function in (inspect.signature, inspect.getfullargspec, inspect.unwrap, inspect.getmodule, typing.get_type_hints,
+                  typing.get_origin, typing.get_args):
+    HANDLERS[_function] = _answered(_function)

@@ -1,0 +1,113 @@
+"""Control flow on values of tensors: `cond` and `while_loop`.
+
+In eager they are Python's own `if` and `while`. In a compiled function they are one node of the graph, whose functions are
+captured as graphs of their own, and the values decide when it runs (`rushlight.func.captured`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.utils.pytree import tree_flatten, tree_unflatten
+
+
+def cond(
+    pred: bool | int | float | Tensor, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()
+) -> Any:
+    """`true_fn(*operands)` where `pred` is true, else `false_fn(*operands)`.
+
+    `pred` is a number, or a tensor of one element. In a compiled function both functions are captured: they have to give
+    tensors of the same sizes and dtypes, and may write to nothing. RuntimeError for arguments of other kinds.
+    """
+    check_condition(pred, true_fn, false_fn, operands)
+    chosen = true_fn if pred else false_fn
+    return chosen(*operands)
+
+
+def check_condition(pred: Any, true_fn: Any, false_fn: Any, operands: Any) -> None:
+    """RuntimeError where something is not what `cond` takes."""
+    if not isinstance(pred, bool | int | float | Tensor):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, tuple | list) or not all(isinstance(leaf, Tensor | int) for leaf in tree_flatten(operands)[0]):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got "
+            f"{operands}."
+        )
+
+
+def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | list) -> tuple:
+    """The values that `body_fn` gives when it is applied to `carried_inputs` as long as `cond_fn` of them is true.
+
+    `cond_fn` gives a bool, or a tensor of one. `body_fn` gives a tuple of values like those that it takes, which have the same
+    sizes and dtypes. RuntimeError where they are others.
+    """
+    check_loop(cond_fn, body_fn, carried_inputs)
+    values = tuple(carried_inputs)
+    while is_true(cond_fn(*values)):
+        given, values = values, body_fn(*values)
+        values = tuple(values) if isinstance(values, list) else values
+        check_same(given, values, "body_fn_output", "carried_inputs")
+    return values
+
+
+def check_loop(cond_fn: Any, body_fn: Any, carried_inputs: Any) -> None:
+    """RuntimeError where something is not what `while_loop` takes."""
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    if not isinstance(carried_inputs, tuple | list) or not all(
+        isinstance(leaf, Tensor | int | float) for leaf in tree_flatten(carried_inputs)[0]
+    ):
+        raise RuntimeError(
+            "Expect carried_inputs to be a tuple of possibly nested dict/list/tuple that only consists of tensor or int "
+            f"leaves, but got {carried_inputs}."
+        )
+
+
+def is_true(answer: Any) -> bool:
+    """What a condition says. RuntimeError for what is neither a bool nor a tensor of one."""
+    if isinstance(answer, bool):
+        return answer
+    if not isinstance(answer, Tensor) or answer.numel() != 1:
+        raise RuntimeError(f"Expected cond_fn to return a bool or a tensor of one element, but got {answer}.")
+    return bool(answer)
+
+
+def check_same(wanted: Any, found: Any, found_name: str, wanted_name: str) -> None:
+    """RuntimeError where two trees differ in form, or their tensors in size or dtype."""
+    leaves, spec = tree_flatten(wanted)
+    others, other_spec = tree_flatten(found)
+    if spec != other_spec:
+        raise RuntimeError(f"Expected {found_name} and {wanted_name} to have the same structure, but got {other_spec}, {spec}.")
+    differences = [
+        f"pair[{index}] differ: {described(other)} vs {described(leaf)}"
+        for index, (leaf, other) in enumerate(zip(leaves, others, strict=True)) if described(leaf) != described(other)
+    ]  # fmt: skip
+    if differences:
+        raise RuntimeError(
+            f"Expected {found_name} and {wanted_name} to have same metadata but found:\n" + "\n".join(differences)
+        )
+
+
+def described(value: Any) -> str:
+    """What has to stay the same about a value."""
+    return f"{value.dtype} of shape {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+
+
+def flat_tensors(tree: Any) -> tuple[list[Tensor], Callable[[list], Any]]:
+    """The tensors of a tree, and what puts others in their places."""
+    leaves, spec = tree_flatten(tree)
+    places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+
+    def rebuilt(tensors: list) -> Any:
+        made = list(leaves)
+        for place, tensor in zip(places, tensors, strict=True):
+            made[place] = tensor
+        return tree_unflatten(made, spec)
+
+    return [leaves[place] for place in places], rebuilt

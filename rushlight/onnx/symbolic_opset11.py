@@ -1,0 +1,7 @@
+"""`torch.onnx.symbolic_opset11`: translations that programs name in their own. No exporter runs yet."""
+
+from rushlight.core.absent import absent_function
+
+select = absent_function("torch.onnx.symbolic_opset11.select")
+squeeze = absent_function("torch.onnx.symbolic_opset11.squeeze")
+unsqueeze = absent_function("torch.onnx.symbolic_opset11.unsqueeze")

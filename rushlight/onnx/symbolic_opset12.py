@@ -1,0 +1,5 @@
+"""`torch.onnx.symbolic_opset12`: translations that programs name in their own. No exporter runs yet."""
+
+from rushlight.core.absent import absent_function
+
+dropout = absent_function("torch.onnx.symbolic_opset12.dropout")
