@@ -215,6 +215,7 @@ _JIT_TYPES = (
     "CompilationUnit", "Graph", "ScriptFunction", "merge_type_from_type_comment", "parse_ir", "parse_type_comment",
 )  # fmt: skip
 _C_NAMES = (
+    "_DisableTorchDispatch", "_disabled_torch_dispatch_impl", "_get_dispatch_stack_at", "_len_torch_dispatch_stack",
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value",
     "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active", "_cuda_isInBadFork",
     "_disabled_torch_function_impl", "_functorch", "_get_accelerator", "_get_function_stack_at",

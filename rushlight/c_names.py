@@ -11,6 +11,7 @@ from rushlight.core.dispatch_key import DispatchKey, DispatchKeySet
 from rushlight.core.generator import Generator
 from rushlight.core.overrides import DisableTorchFunctionSubclass, disabled_torch_function, is_subclass_disabled
 from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.core.wrapper_subclasses import disabled_torch_dispatch
 from rushlight.jit.ir.node import Value
 from rushlight.jit.tracing.language import is_tracing
 from rushlight.nn.modules.conversion import parse_to_arguments
@@ -33,6 +34,26 @@ class DisableTorchFunction(function_modes.Suspended):
 
 
 _disabled_torch_function_impl = disabled_torch_function
+
+
+class _DisableTorchDispatch(ExcludeKeys):
+    """Context in which neither modes nor classes see operators."""
+
+    def __init__(self) -> None:
+        super().__init__(1 << DispatchKey.Python)
+
+
+_disabled_torch_dispatch_impl = disabled_torch_dispatch
+
+
+def _len_torch_dispatch_stack() -> int:
+    """The number of dispatch modes of this thread."""
+    return len(state.modes)
+
+
+def _get_dispatch_stack_at(level: int) -> object:
+    """The dispatch mode at a place of this thread's stack, 0 the outermost."""
+    return state.modes[level]
 
 
 def _len_torch_function_stack() -> int:

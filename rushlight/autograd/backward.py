@@ -13,10 +13,11 @@ from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.following import runs_as_it_is
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
+from rushlight.core.wrapper_subclasses import sees_operators
 from rushlight.ops.batching.layout import is_batched
 from rushlight.ops.registry import aten
 
-_full = aten("full")
+_full, _ones_like = aten("full"), aten("ones_like")
 _goes_back = runs_as_it_is("it goes through the history of tensors, which they have outside of a graph")
 TensorOrTensors = Tensor | GradientEdge | Sequence[Tensor | GradientEdge]
 
@@ -60,7 +61,8 @@ def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple) -> list[Tensor]:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
             if not kind.is_floating_point and (isinstance(tensor, GradientEdge) or tensor.requires_grad):
                 raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {kind}")
-            grad = _full(sizes, 1, dtype=kind, device=device)
+            whole = isinstance(tensor, Tensor) and sees_operators(tensor)
+            grad = _ones_like(tensor.detach()) if whole else _full(sizes, 1, dtype=kind, device=device)
         elif grad.shape != sizes:
             raise RuntimeError(
                 f"Mismatch in shape: grad_output[{len(made)}] has a shape of {grad.shape} and output[{len(made)}] has a "

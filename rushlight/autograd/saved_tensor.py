@@ -10,6 +10,7 @@ from rushlight.autograd.saved_tensors_hooks import active_hooks
 from rushlight.autograd.view_history import gradient_edge, refresh_view
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.thread_state import state
+from rushlight.core.wrapper_subclasses import like, sees_operators
 from rushlight.ops.packet import namespaces
 
 FREED = (
@@ -121,6 +122,8 @@ def _alias(tensor: Tensor) -> Tensor:
     if state.modes:
         return namespaces.aten.detach.default(tensor)
     impl = tensor._impl
+    if sees_operators(tensor):
+        return like(tensor, impl.alias(impl.sizes, impl.strides, impl.storage_offset))
     return wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from rushlight._C import TensorBase
 from rushlight.core import function_modes
 from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.wrapper_subclasses import dispatches, with_history_as
 
 
 class _ThreadState(threading.local):
@@ -84,6 +85,8 @@ def _wrapping_torch_function(cls: type, func: Callable, types: tuple, args: tupl
 
 def _as_subclass(cls: type, value: Any) -> Any:
     if type(value) is Tensor and cls is not Tensor:
+        if dispatches(cls):
+            return with_history_as(cls, value)
         made = object.__new__(cls)
         made._impl = value._impl
         return made
@@ -104,7 +107,9 @@ def is_plain(kind: type) -> bool:
     if kind in _plain:
         return True
     method = getattr(kind, "__torch_function__", None)
-    if method is None or method is disabled_torch_function:
+    # As in torch, a class that sees operators is asked about functions only where it says what to do with them.
+    leaves_it = dispatches(kind) and getattr(method, "__func__", None) is _wrapping_torch_function
+    if method is None or method is disabled_torch_function or leaves_it:
         _plain.add(kind)
         return True
     return False

@@ -6,6 +6,7 @@
 #define META_BIT (1UL << 2)
 #define SPARSE_CPU_BIT (1UL << 3)
 #define QUANTIZED_CPU_BIT (1UL << 4)
+#define PYTHON_BIT (1UL << 5)
 #define ADINPLACE_OR_VIEW_BIT (1UL << 7)
 #define AUTOGRAD_BIT (1UL << 8)
 #define AUTOCAST_BIT (1UL << 10)

@@ -369,12 +369,24 @@ static int is_plain(PyObject *plan, PyObject **stack)
     return 1;
 }
 
+/* Whether a class of the user's sees the operator: what it keeps beside the impl has to be saved, too. */
+static int is_seen_by_class(PyObject *const *values, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        const TensorImpl *impl = impl_of(values[i]);
+        if (impl && impl->key_set & PYTHON_BIT)
+            return 1;
+    }
+    return 0;
+}
+
 PyObject *record_call(PyObject *plan, PyObject *lower, PyObject *const *arguments, size_t flags, PyObject *names)
 {
     PyObject *stack[MOST_ARGUMENTS];
     const ThreadRecord *record = thread_record();
     if (modes_active(record) || PyTuple_GET_SIZE(record->saved_tensor_hooks) || !configuration.node_type || !configuration.saved_type ||
-        !bind(plan, arguments, PyVectorcall_NARGS(flags), names, stack) || !is_plain(plan, stack))
+        !bind(plan, arguments, PyVectorcall_NARGS(flags), names, stack) || !is_plain(plan, stack) ||
+        is_seen_by_class(stack, PyTuple_GET_SIZE(field(plan, PLAN_NAMES))))
         return Py_NewRef(Py_NotImplemented);
     int wanted;
     OperatorNode *node = make_node(plan, stack, &wanted);

@@ -16,12 +16,22 @@ from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import AutogradMeta
 from rushlight.core.thread_state import state
+from rushlight.core.wrapper_subclasses import sees_operators
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 
 
-class Parameter(Tensor):
+class _ParameterType(type):
+    """Parameters are also those tensors of other classes that `Parameter(tensor)` has marked."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
     """A tensor that a module learns: a leaf over the memory of `data`.
 
     Raises TypeError if `data` is no tensor, RuntimeError if `requires_grad` is asked for an integer or bool dtype.
@@ -30,6 +40,8 @@ class Parameter(Tensor):
     __torch_function__ = staticmethod(disabled_torch_function)
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        if cls is Parameter and isinstance(data, Tensor) and sees_operators(data):
+            return _marked(data, requires_grad)
         made = _over_memory_of(cls, data)
         element_type = made._impl.dtype
         if requires_grad and not (element_type.is_floating_point or element_type.is_complex):
@@ -70,6 +82,18 @@ class Buffer(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         return _rebuild_buffer, (self.data, self.persistent)
+
+
+def _marked(data: Tensor, requires_grad: bool) -> Any:
+    """A parameter of the class of `data`, which sees operators and may have no memory."""
+    made = data.detach().requires_grad_(requires_grad)
+    if type(made) is not type(data):
+        raise RuntimeError(
+            f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an instance "
+            f"of the same type, but return type {type(made).__name__} was found instead."
+        )
+    made._is_param = True
+    return made
 
 
 def _over_memory_of(cls: type, data: Tensor | None) -> Any:

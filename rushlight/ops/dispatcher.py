@@ -59,6 +59,13 @@ def _unbox(function: Callable, op: OpOverload, key_set: int) -> Callable:
 FALLTHROUGH = Kernel(lambda *args: None)
 
 
+class _Name(str):
+    """A name that is also the method which gives it, as `op.name()` does in torch."""
+
+    def __call__(self) -> str:
+        return str(self)
+
+
 class OpOverload(_C.OperatorBase):
     """One operator with one schema, as `ops.aten.add.Tensor`. Calling it dispatches.
 
@@ -70,7 +77,7 @@ class OpOverload(_C.OperatorBase):
         self.namespace = namespace
         self.declaration = declaration
         self._opname, self._overloadname, arguments = split_declaration(declaration)
-        self.name = f"{namespace}::{self._opname}" + (f".{self._overloadname}" if self._overloadname else "")
+        self.name = _Name(f"{namespace}::{self._opname}" + (f".{self._overloadname}" if self._overloadname else ""))
         self.overload = self._overloadname or "default"
         self.kernels: dict[DispatchKey, Kernel] = {}
         self._registered: dict[DispatchKey, list[Kernel]] = {}

@@ -1,10 +1,17 @@
-"""Dispatch modes: objects that see every operator call of a thread below autograd, innermost first."""
+"""The key Python: what sees operators below autograd. Dispatch modes of the thread, innermost first, then subclasses of Tensor
+that define `__torch_dispatch__`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from rushlight.core.dispatch_key import DispatchKey, bit
+from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
-from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+from rushlight.core.wrapper_subclasses import dispatches
+from rushlight.ops.dispatcher import Kernel, OpOverload, all_operators, register_fallback
+from rushlight.ops.schema import Argument
 
 _PYTHON = bit(DispatchKey.Python)
 
@@ -14,6 +21,9 @@ class DispatchMode:
 
     While the handler runs, the mode itself is inactive, so operators called in it go to the next outer mode.
     """
+
+    as_called = True
+    """Whether arguments come as the library passed them. Users' modes get them as torch gives them: see `as_torch_passes`."""
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
         raise NotImplementedError
@@ -40,21 +50,116 @@ class SuspendModes:
         state.modes, state.include = self._modes, self._include
 
 
+def as_torch_passes(op: OpOverload, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """A call as torch's handlers get it: in schema order, lists as lists, and nothing that is the default of its argument."""
+    arguments, positional = op._schema.arguments, op._schema.positional_count
+    named = {argument.name: value for argument, value in zip(arguments, args, strict=False)} | kwargs
+    given = [_as_declared(argument, named.get(argument.name, argument.default)) for argument in arguments[:positional]]
+    while given and arguments[len(given) - 1].has_default and _same(given[-1], arguments[len(given) - 1].default):
+        given.pop()
+    rest = {
+        argument.name: _as_declared(argument, named[argument.name])
+        for argument in arguments[positional:]
+        if argument.name in named and not (argument.has_default and _same(named[argument.name], argument.default))
+    }
+    return tuple(given), rest
+
+
+def _as_declared(argument: Argument, value: Any) -> Any:
+    if not argument.type.is_list:
+        return value
+    if isinstance(value, tuple):
+        return list(value)
+    repeated = argument.type.length is not None and isinstance(value, int) and not isinstance(value, bool)
+    return [value] * argument.type.length if repeated else value
+
+
+def _same(value: Any, default: Any) -> bool:
+    if isinstance(value, Tensor):
+        return False
+    if isinstance(value, list) and isinstance(default, list | tuple):
+        return value == list(default)
+    return type(value) is type(default) and value == default
+
+
+def _flat(values: tuple) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _flat(tuple(value))
+        else:
+            yield value
+
+
+def _deciding(args: tuple, kwargs: dict) -> list[Tensor]:
+    """The arguments whose classes see operators, one per class: subclasses before their bases."""
+    found: list[Tensor] = []
+    for value in _flat((*args, *kwargs.values())):
+        kind = type(value)
+        if kind is not Tensor and isinstance(value, Tensor) and dispatches(kind) and all(type(v) is not kind for v in found):
+            place = next((index for index, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+            found.insert(place, value)
+    return found
+
+
 def _mode_kernel(op: OpOverload, below: int):
     def run(*args, **kwargs):
         modes, include = state.modes, state.include
         if not modes:
-            return op.redispatch(below, *args, **kwargs)
+            return _ask_classes(op, below, args, kwargs)
         mode = modes[-1]
         state.modes = modes[:-1]
         if len(modes) == 1:
             state.include = include & ~_PYTHON
         try:
-            return mode.__torch_dispatch__(op, (), args, kwargs)
+            if mode.as_called:
+                return mode.__torch_dispatch__(op, (), args, kwargs)
+            types = tuple(type(value) for value in _deciding(args, kwargs))
+            result = mode.__torch_dispatch__(op, types, *as_torch_passes(op, args, kwargs))
         finally:
             state.modes, state.include = modes, include
+        return result if result is not NotImplemented else _ask_classes(op, below, args, kwargs)
 
     return run
+
+
+def _ask_classes(op: OpOverload, below: int, args: tuple, kwargs: dict) -> Any:
+    if not _deciding(args, kwargs):
+        return op.redispatch(below, *args, **kwargs)
+    return _answer_of_classes(op, args, kwargs)
+
+
+def _answer_of_classes(op: OpOverload, args: tuple, kwargs: dict) -> Any:
+    deciding = _deciding(args, kwargs)
+    given, named = as_torch_passes(op, args, kwargs)
+    types = tuple(map(type, deciding))
+    for value in deciding:
+        result = type(value).__torch_dispatch__(op, types, given, named)
+        if result is not NotImplemented:
+            return result
+    names = ", ".join(str(kind) for kind in types)
+    raise TypeError(f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented: [{names}]")
+
+
+def show_factories_whole() -> None:
+    """Let classes see `zeros_like`, `new_full` and their like, which are made of operators without a tensor argument."""
+    for op in all_operators():
+        composite = op.kernels.get(DispatchKey.CompositeImplicitAutograd)
+        if composite is not None and (op._opname.endswith("_like") or op._opname.startswith("new_")):
+            op.register(DispatchKey.CompositeImplicitAutograd, Kernel(_asking_first(composite), linked=True))
+
+
+def _asking_first(composite: Kernel):
+    def link(op: OpOverload, key_set: int):
+        replaced = composite.bind(op, key_set)
+        if not key_set & _PYTHON:
+            return replaced
+
+        def ask(*args, **kwargs):
+            return _answer_of_classes(op, args, kwargs) if _deciding(args, kwargs) else replaced(*args, **kwargs)
+
+        return ask
+
+    return link
 
 
 register_fallback(DispatchKey.Python, Kernel(_mode_kernel, linked=True))

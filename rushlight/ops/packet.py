@@ -75,6 +75,7 @@ class OpOverloadPacket(_C.PacketBase):
     def add(self, op: OpOverload) -> None:
         """Add an overload; it becomes an attribute of the packet."""
         self._declared.append(op)
+        op.overloadpacket = self
         self._forget_choices()
         setattr(self, op.overload, op)
 

@@ -116,6 +116,11 @@ class FunctionSchema:
     positions: dict[str, int] = field(compare=False, repr=False)
 
     @property
+    def overload_name(self) -> str:
+        """The overload's name, "" for the default one."""
+        return self.overload
+
+    @property
     def positional_count(self) -> int:
         """How many arguments may be passed by position."""
         return sum(not argument.kwarg_only for argument in self.arguments)

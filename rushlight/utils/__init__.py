@@ -6,7 +6,8 @@ from importlib import import_module
 
 # They build on modules, which themselves need the helpers here: imported when first used.
 _LATER = (
-    "_python_dispatch", "_pytree", "checkpoint", "cpp_extension", "data", "dlpack", "model_zoo", "pytree",
+    "_python_dispatch", "_pytree", "checkpoint", "cpp_extension", "data", "dlpack", "flop_counter", "model_zoo",
+    "module_tracker", "pytree",
 )  # fmt: skip
 
 

@@ -1,0 +1,116 @@
+"""Subclasses of Tensor that see operators: their class defines `__torch_dispatch__`.
+
+In: a class, and sizes or a tensor. Out: a tensor of that class whose key set has the key Python, so that each operator below
+autograd goes to the class. A wrapper (`make_wrapper_subclass`) has sizes and a dtype but no memory of its own: its values are in
+other tensors, which the class keeps as attributes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.core.device import as_device, device
+from rushlight.core.dispatch_key import META_KEYS, DispatchKey, bit
+from rushlight.core.dtype import dtype, get_default_dtype
+from rushlight.core.layout import layout, memory_format, strided
+from rushlight.core.storage import without_data
+from rushlight.core.strides import contiguous_strides
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import UNKNOWN_NBYTES, AutogradMeta, TensorImpl
+
+PYTHON_BIT = bit(DispatchKey.Python)
+
+
+def disabled_torch_dispatch(func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+    """The `__torch_dispatch__` of classes that see no operators."""
+    return func(*args, **(kwargs or {}))
+
+
+Tensor.__torch_dispatch__ = staticmethod(disabled_torch_dispatch)
+
+
+def dispatches(kind: type) -> bool:
+    """Whether a class sees operators."""
+    return getattr(kind, "__torch_dispatch__", disabled_torch_dispatch) is not disabled_torch_dispatch
+
+
+def make_wrapper_subclass(
+    cls: type,
+    size: Sequence[int],
+    strides: Sequence[int] | None = None,
+    storage_offset: int | None = None,
+    memory_format: memory_format | None = None,
+    dtype: dtype | None = None,
+    layout: layout = strided,
+    device: device | str | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+    **unused: Any,
+) -> Any:
+    """A tensor of class `cls` with these sizes and no memory. TypeError unless the class defines `__torch_dispatch__`."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"cls must be a type derived from Tensor (got {cls!r})")
+    if not dispatches(cls):
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
+    sizes = tuple(size)
+    steps = contiguous_strides(sizes) if strides is None else tuple(strides)
+    kind = dtype or get_default_dtype()
+    where = as_device("cpu" if device is None else device)
+    nbytes = math.prod(sizes) * kind.itemsize
+    storage = without_data(nbytes if type(nbytes) is int else UNKNOWN_NBYTES)
+    impl = TensorImpl(storage, sizes, steps, storage_offset or 0, kind, where, META_KEYS | PYTHON_BIT)
+    if requires_grad:
+        impl.autograd = AutogradMeta(True)
+    return _of_class(cls, impl)
+
+
+def make_subclass(cls: type, data: Tensor, require_grad: bool = False, *unused: Any, **more: Any) -> Any:
+    """A tensor of class `cls` over the memory of `data`, without its history."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"cls must be a type derived from Tensor (got {cls!r})")
+    impl = data._impl
+    alias = impl.alias(impl.sizes, impl.strides, impl.storage_offset)
+    if dispatches(cls):
+        alias.key_set |= PYTHON_BIT
+    if require_grad:
+        alias.autograd = AutogradMeta(True)
+    return _of_class(cls, alias)
+
+
+def with_history_as(cls: type, tensor: Tensor) -> Any:
+    """`tensor` as one of class `cls`, which sees operators, with its memory and history."""
+    made = make_subclass(cls, tensor)
+    made._impl.autograd, made._impl.view = tensor._impl.autograd, tensor._impl.view
+    return made
+
+
+def _of_class(cls: type, impl: TensorImpl) -> Any:
+    made = object.__new__(cls)
+    made._impl = impl
+    return made
+
+
+def like(tensor: Tensor, impl: TensorImpl) -> Any:
+    """A tensor over `impl` of the class of `tensor`, with its attributes."""
+    made = _of_class(type(tensor), impl)
+    made.__dict__.update(tensor.__dict__)
+    for kind in type(tensor).__mro__:
+        names = kind.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if hasattr(tensor, name):
+                setattr(made, name, getattr(tensor, name))
+    return made
+
+
+def sees_operators(tensor: Tensor) -> bool:
+    """Whether operators on a tensor go to its class."""
+    return type(tensor) is not Tensor and bool(tensor._impl.key_set & PYTHON_BIT)
+
+
+Tensor._make_wrapper_subclass = staticmethod(make_wrapper_subclass)
+Tensor._make_subclass = staticmethod(make_subclass)
