@@ -1,8 +1,8 @@
 """Subclasses of Tensor that see operators: their class defines `__torch_dispatch__`.
 
 In: a class, and sizes or a tensor. Out: a tensor of that class whose key set has the key Python, so that each operator below
-autograd goes to the class. A wrapper (`make_wrapper_subclass`) has sizes and a dtype but no memory of its own: its values are in
-other tensors, which the class keeps as attributes.
+autograd goes to the class. A wrapper (`make_wrapper_subclass`) has sizes and a dtype but no memory of its own: its values are
+in other tensors, which the class keeps as attributes.
 """
 
 from __future__ import annotations

@@ -17,6 +17,11 @@ from rushlight.fx.targets import mutates_arguments, qualified_name, uses_random_
 if TYPE_CHECKING:
     from rushlight.fx.graph import Graph
 
+Target = Callable[..., Any] | str
+"""What a node calls: a function, or the name of a method, module or attribute."""
+Argument = Any
+"""What a node's arguments are made of: nodes, plain values, and tuples, lists, dicts and slices of them."""
+
 OPCODES = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 
 # Python functions whose effect is not their result.

@@ -82,7 +82,9 @@ def return_and_correct_aliasing(func: OpOverload, args: tuple, kwargs: dict, out
     return tuple(next(rest) if writes else value for writes, value in zip(written, out, strict=True))
 
 
-def transform_subclass(t: Any, callback: Callable[[str, Tensor], Tensor], outer_size: Any = None, outer_stride: Any = None) -> Any:
+def transform_subclass(
+    t: Any, callback: Callable[[str, Tensor], Tensor], outer_size: Any = None, outer_stride: Any = None
+) -> Any:
     """A tensor of the class of `t`, whose inner tensors are what `callback(name, inner)` makes of those of `t`."""
     names, context = t.__tensor_flatten__()
     inner = {name: callback(name, getattr(t, name)) for name in names}

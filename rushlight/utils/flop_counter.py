@@ -1,8 +1,8 @@
 """`torch.utils.flop_counter`: how many floating-point operations a program's products take, by module and operator.
 
-A dispatch mode sees the operators below autograd, those of the backward pass too, and adds up what the table of formulas says. A
-multiplication and an addition count as two. Operators without a formula
-count as none: as in torch on a CPU, attention by `scaled_dot_product_attention` is one of them.
+A dispatch mode sees the operators below autograd, those of the backward pass too, and adds up what the table of formulas says.
+A multiplication and an addition count as two. Operators without a formula count as none: as in torch on a
+CPU, attention by `scaled_dot_product_attention` is one of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rushlight.utils.module_tracker import ModuleTracker
 
 aten = namespaces.namespace("aten")
 flop_registry: dict[Any, Callable] = {}
-"""The formula of each operator, by packet: it takes the operator's arguments with sizes in place of tensors, and `out_shape`."""
+"""The formula of each operator, by packet: it takes the arguments with sizes in place of tensors, and `out_shape`."""
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable], Callable]:
@@ -93,7 +93,7 @@ def conv_flop(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: An
 @register_flop_formula(aten.convolution_backward)
 def conv_backward_flop(grad: Any, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
                        output_padding: Any, groups: int, output_mask: Any, out_shape: Any = None) -> int:  # fmt: skip
-    """Of the gradients of a convolution, which are convolutions: of the gradient by the weight, of the input by the gradient."""
+    """Of the gradients of a convolution, which are convolutions: of the gradient by the weight, of input by gradient."""
     count = 0
     if output_mask[0]:
         count += conv_flop_count(grad, w, out_shape[0], not transposed)
@@ -121,7 +121,9 @@ class FlopCounterMode(TorchDispatchMode):
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         custom = custom_mapping or {}
-        raw = {target: formula if getattr(formula, "_get_raw", False) else _of_sizes(formula) for target, formula in custom.items()}
+        raw = {
+            target: formula if getattr(formula, "_get_raw", False) else _of_sizes(formula) for target, formula in custom.items()
+        }
         self.flop_registry = {**flop_registry, **raw}
         self.mod_tracker = ModuleTracker()
         for module in [mods] if isinstance(mods, Module) else mods or []:

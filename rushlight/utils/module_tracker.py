@@ -14,7 +14,7 @@ from rushlight.utils._pytree import tree_leaves
 
 
 class ModuleTracker:
-    """Under `with tracker:`, `tracker.parents` is the set of the names of the modules that are running; "Global" is always there.
+    """Under `with tracker:`, `tracker.parents` is the set of names of modules that are running; "Global" is always there.
 
     A module's name is its class and its place below the outermost module: "Net.layer.0". `is_bw` says whether the backward
     pass is running.
