@@ -205,6 +205,7 @@ class NoGrad(nn.Module):
             y = y * y + x
         return y * 2, torch.is_grad_enabled()
 
+
 class Chunks(nn.Module):
     """Overlapping windows, by places in memory that was divided before."""
 
@@ -230,7 +231,6 @@ class Places(nn.Module):
         return self.linear(x.as_strided([2, 4], [2, 1], 1)).relu() + x.mean()
 
 
-
 def _structured(call: int) -> tuple:
     mask = None if call % 2 else torch.ones(3)
     return [torch.randn(3)], (torch.randn(3), 2), {"a": torch.randn(3)}, mask
@@ -245,5 +245,6 @@ CASES = {
     Cut: lambda call: (torch.randn(2, 4), f"call{call}"),
     Beams: lambda call: (torch.randn(2, 6), 4 + call % 3),
     Chosen: lambda call: (torch.randn(2, 3),),
-    NoGrad: lambda call: (torch.randn(2, 3),), Chunks: lambda call: (torch.randn(8, 4),),
+    NoGrad: lambda call: (torch.randn(2, 3),),
+    Chunks: lambda call: (torch.randn(8, 4),),
 }
