@@ -1,6 +1,6 @@
 """What a profiler sees of a thread: every operator call, nodes of the backward pass, and stretches that the program names.
 
-While a recording is active the key Profiler is in every dispatch of its thread; the key's kernel notes when each call begins and
+While a recording is active the key Profiler is in every dispatch of its thread; its kernel notes when each call begins and
 ends. Calls that an operator makes are spans within its span. Out: `Recording.spans`, in the order in which they began.
 """
 

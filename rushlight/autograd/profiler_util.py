@@ -17,6 +17,7 @@ from rushlight.autograd.profiler_recording import Recording, Span
 _TIMES = ("cpu_time", "cpu_time_total", "self_cpu_time_total")
 _SORTABLE = (*_TIMES, "cpu_memory_usage", "self_cpu_memory_usage", "count", "flops", "device_time", "device_time_total",
              "self_device_time_total", "device_memory_usage", "self_device_memory_usage")  # fmt: skip
+_LIMITED = ("Name", "Input Shapes", "Source Location")  # columns that are cut off where they are wide
 _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total")
 
 
@@ -200,9 +201,9 @@ class EventList(list):
         rows = [event for event in self if not top_level_events_only or getattr(event, "cpu_parent", None) is None]
         if sort_by is not None:
             rows.sort(key=_sort_key(sort_by), reverse=True)
-        widths = {"Name": max_name_column_width, "Input Shapes": max_shapes_column_width, "Source Location": max_src_column_width}
+        limits = dict(zip(_LIMITED, (max_name_column_width, max_shapes_column_width, max_src_column_width), strict=True))
         columns = _columns(self, self._profile_memory, self._with_flops, _time_format(time_unit))
-        return _drawn(rows[: row_limit if row_limit >= 0 else None], columns, widths, header, self.self_cpu_time_total)
+        return _drawn(rows[: row_limit if row_limit >= 0 else None], columns, limits, header, self.self_cpu_time_total)
 
     def __str__(self) -> str:
         return self.table()
