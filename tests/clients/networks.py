@@ -35,7 +35,8 @@ class Network(Client):
     @stage
     def build(self):
         self.module = self.make().eval()
-        return {name: list(value.shape) for name, value in self.module.named_parameters()}
+        sizes = [f"{name} {list(value.shape)}" for name, value in self.module.named_parameters()]
+        return [len(sizes), zlib.crc32("\n".join(sizes).encode())]
 
     @stage
     def load_weights(self):
@@ -55,7 +56,7 @@ class Network(Client):
     def backward(self):
         self.module.zero_grad()
         self.loss(self.module).backward()
-        return [p.grad.norm() for p in self.module.parameters() if p.grad is not None]
+        return gradients_of(self.module)
 
     @stage
     def step(self):
@@ -70,7 +71,7 @@ class Network(Client):
             losses.append(loss.detach())
         self.module.load_state_dict(before)
         self.module.zero_grad()
-        return losses
+        return torch.stack(losses)
 
     @stage
     def compile(self):
@@ -80,9 +81,9 @@ class Network(Client):
         with torch.no_grad():
             values = self.call(compiled)
         self.loss(compiled).backward()
-        gradients = [p.grad.norm() for p in self.module.parameters() if p.grad is not None]
+        gradients = gradients_of(self.module)
         self.module.zero_grad()
-        return [*values, *gradients]
+        return [*values, gradients]
 
     @stage
     def save_and_load(self):
@@ -92,6 +93,11 @@ class Network(Client):
             again.load_state_dict(torch.load(Path(folder) / "weights.pt"))
         with torch.no_grad():
             return self.call(again)
+
+
+def gradients_of(module) -> torch.Tensor:
+    """The norm of each parameter's gradient."""
+    return torch.stack([p.grad.float().norm() for p in module.parameters() if p.grad is not None])
 
 
 def compile_by(module):

@@ -59,6 +59,9 @@ def run(client: type[Client]) -> Iterator[dict]:
         except Exception as error:  # any error is what a stage is asked about
             record["error"] = f"{type(error).__name__}: {first_line(error)}"
         yield {**record, "seconds": round(time.perf_counter() - start, 2)}
+        if name == "build" and "error" in record:
+            yield from ({"client": client.name, "stage": later, "error": "not reached", "seconds": 0} for later in client.stages()[1:])
+            return
 
 
 def first_line(error: BaseException) -> str:
