@@ -21,3 +21,12 @@ FILES = {
     "open_clip_models": "open_clip",
     "captum_attributions": "captum",
 }
+
+# What every change has to pass: under two minutes on two cores.
+QUICK = {
+    "transformers_encoders": ["BERT", "ViT"],
+    "transformers_language": ["GPT-2", "Llama", "Whisper"],
+    "timm_models": ["resnet18", "vit_tiny"],
+    "einops_layers": [],
+    "safetensors_files": [],
+}

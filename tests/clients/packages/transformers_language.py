@@ -97,7 +97,7 @@ class Mixtral(Language):
     """A mixture of experts."""
 
     name, kind = "Mixtral", "Mixtral_ForCausalLM"
-    configuration = dict(TEXT, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)
+    configuration = dict({**TEXT, "intermediate_size": 40}, num_key_value_heads=2, num_local_experts=4, num_experts_per_tok=2)
 
 
 class Mamba(Language):
