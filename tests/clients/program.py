@@ -20,15 +20,15 @@ def main(words: list[str]) -> None:
     package, *chosen = words
     start = time.perf_counter()
     try:
-        importlib.import_module(f"tests.clients.packages.{package}")
+        module = importlib.import_module(f"tests.clients.packages.{package}")
     except Exception as error:  # any error is what the stage is asked about
         tell({"client": package, "stage": "import", "error": f"{type(error).__name__}: {error}"[:300]})
         return
     tell({"client": package, "stage": "import", "values": None, "seconds": round(time.perf_counter() - start, 2)})
     from tests.clients.stages import CLIENTS, run
 
-    for name, client in CLIENTS.items():
-        if not chosen or name in chosen:
+    for client in CLIENTS:
+        if client.__module__ == module.__name__ and (not chosen or client.name in chosen):
             for record in run(client):
                 tell(record)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-CLIENTS: dict[str, type[Client]] = {}
+CLIENTS: list[type[Client]] = []
 
 
 def stage(method: Callable) -> Callable:
@@ -33,7 +33,7 @@ class Client:
     def __init_subclass__(cls, **options) -> None:
         super().__init_subclass__(**options)
         if cls.name:
-            CLIENTS[cls.name] = cls
+            CLIENTS.append(cls)
 
     @classmethod
     def stages(cls) -> list[str]:

@@ -121,7 +121,7 @@ class BigModels(Client):
     @stage
     def load_checkpoint(self):
         with tempfile.TemporaryDirectory() as folder:
-            accelerate.Accelerator(cpu=True).save_model(network(), folder, max_shard_size="700B")
+            accelerate.Accelerator(cpu=True).save_model(network(), folder, max_shard_size="0.7KB")
             module = accelerate.load_checkpoint_and_dispatch(self.empty, folder, device_map={"": "cpu"})
         with torch.no_grad():
             return module(ramp(2, 8))
