@@ -76,7 +76,7 @@ class RegNet(Timm):
 
 class Mixer(Timm):
     name, model = "mixer_s32", "mixer_s32_224"
-    options = dict(img_size=64, num_blocks=2)
+    options = dict(img_size=64)
 
 
 class DenseNet(Timm):
