@@ -26,6 +26,7 @@ FILES = {
 QUICK = {
     "transformers_encoders": ["BERT", "ViT"],
     "transformers_language": ["GPT-2", "Llama", "Whisper"],
+    "transformers_tools": ["pipeline"],
     "timm_models": ["resnet18", "vit_tiny"],
     "einops_layers": [],
     "safetensors_files": [],

@@ -61,7 +61,7 @@ class Embeddings(Client):
 
     @stage
     def quantize(self):
-        return sentence_transformers.quantization.quantize_embeddings(self.encode(), precision="binary")
+        return util.quantize_embeddings(self.encode(), precision="binary")
 
     @stage
     def losses(self):
