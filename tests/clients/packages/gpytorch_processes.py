@@ -130,7 +130,7 @@ class Approximate(Client):
         bound = gpytorch.mlls.VariationalELBO(self.likelihood, self.model, num_data=12)
         optimizer = torch.optim.Adam(parameters, lr=0.05)
         losses = []
-        self.model.variational_strategy.variational_distribution_initialized.fill_(1)
+        self.model.variational_strategy.variational_params_initialized.fill_(1)  # otherwise drawn
         for _ in range(4):
             optimizer.zero_grad()
             loss = -bound(self.model(points()[:, None]), targets())
