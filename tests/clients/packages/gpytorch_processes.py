@@ -128,7 +128,7 @@ class Approximate(Client):
     def step(self):
         parameters = [*self.model.parameters(), *self.likelihood.parameters()]
         bound = gpytorch.mlls.VariationalELBO(self.likelihood, self.model, num_data=12)
-        optimizer = torch.optim.Adam(parameters, lr=0.05)
+        optimizer = torch.optim.SGD(parameters, lr=0.05)  # Adam makes steps of gradients that are noise about 0
         losses = []
         self.model.variational_strategy.variational_params_initialized.fill_(1)  # otherwise drawn
         for _ in range(4):

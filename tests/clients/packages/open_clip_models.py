@@ -47,8 +47,8 @@ class Resnet(Clip):
 
 
 class Timm(Clip):
-    name = "timm's ViT"
-    vision = dict(timm_model_name="vit_tiny_patch16_224", timm_pool="token", timm_proj="linear")
+    name = "timm's resnet18"
+    vision = dict(timm_model_name="resnet18", timm_pool="avg", timm_proj="linear")
 
 
 class Library(Client):
@@ -83,4 +83,4 @@ class Library(Client):
 
     @stage
     def siglip_loss(self):
-        return open_clip.SigLipLoss()(ramp(2, 8), ramp(2, 8).flip(1), torch.tensor(10.0), torch.tensor(-10.0))
+        return open_clip.loss.SigLipLoss()(ramp(2, 8), ramp(2, 8).flip(1), torch.tensor(10.0), torch.tensor(-10.0))
