@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import captum.attr
 import captum.metrics
 import torch
@@ -9,7 +11,7 @@ import torch
 from tests.clients.networks import made_weights, ramp
 from tests.clients.stages import Client, stage
 
-GRADIENTS = "IntegratedGradients Saliency InputXGradient DeepLift GuidedBackprop Deconvolution LRP".split()
+GRADIENTS = "IntegratedGradients Saliency InputXGradient DeepLift GuidedBackprop Deconvolution".split()
 ABLATIONS = "FeatureAblation Occlusion ShapleyValueSampling FeaturePermutation".split()
 
 
@@ -51,6 +53,12 @@ class Inputs(Client):
         tunnel = captum.attr.NoiseTunnel(captum.attr.Saliency(Classifier().eval()))
         torch.manual_seed(1)
         return list(tunnel.attribute(image(), target=1, nt_samples=4).shape)
+
+    @stage
+    def LRP(self):
+        module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
+        module.load_state_dict(made_weights(module))
+        return captum.attr.LRP(module).attribute(ramp(2, 4), target=1).detach()
 
     @stage
     def KernelShap(self):
@@ -143,9 +151,8 @@ class Measures(Client):
     def influence(self):
         from captum.influence import SimilarityInfluence
 
-        module, rows = Classifier().eval(), torch.utils.data.TensorDataset(ramp(8, 1, 4, 4))
-        import tempfile
-
+        rows = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(ramp(8, 1, 4, 4)), batch_size=4)
         with tempfile.TemporaryDirectory() as folder:
-            told = SimilarityInfluence(module, ["linear"], torch.utils.data.DataLoader(rows, batch_size=4), folder, "a", similarity_metric=torch.nn.functional.cosine_similarity)
-            return list(told.influence(image(), top_k=2)["linear"][0].shape)
+            options = dict(similarity_metric=torch.nn.functional.cosine_similarity)
+            told = SimilarityInfluence(Classifier().eval(), ["linear"], rows, folder, "a", **options)
+            return list(told.influence(image()[:1], top_k=2)["linear"][0].shape)
