@@ -9,7 +9,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 from tests.clients.packages import FILES, QUICK
 from tests.clients.processes import records
@@ -21,14 +23,15 @@ def main() -> int:
     """Run what the command asks for; the number of misses."""
     options = _options()
     chosen = QUICK if options.quick else {options.file: options.clients} if options.file else dict.fromkeys(FILES, [])
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = dict(zip(chosen, pool.map(records, chosen, chosen.values()), strict=True))
     if options.record:
-        write_values({file: records(file, clients) for file, clients in chosen.items()})
+        write_values(found)
         return 0
     values = recorded()
-    judged = {}
-    for file, clients in chosen.items():
-        judged[file] = judge(records(file, clients), values.get(file, {}))
-        _print(file, judged[file])
+    judged = {file: judge(told, values.get(file, {})) for file, told in found.items()}
+    for file, told in judged.items():
+        _print(file, told)
     if options.write:
         write_report(judged)
     return sum(record["miss"] is not None for found in judged.values() for record in found)

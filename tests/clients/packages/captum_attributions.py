@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-
 import captum.attr
 import captum.metrics
 import torch
@@ -146,13 +144,3 @@ class Measures(Client):
         module = Classifier().eval()
         told = captum.attr.Saliency(module).attribute(image(), target=1)
         return captum.metrics.infidelity(module, disturb, image(), told, target=1).detach()
-
-    @stage
-    def influence(self):
-        from captum.influence import SimilarityInfluence
-
-        rows = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(ramp(8, 1, 4, 4)), batch_size=4)
-        with tempfile.TemporaryDirectory() as folder:
-            options = dict(similarity_metric=torch.nn.functional.cosine_similarity)
-            told = SimilarityInfluence(Classifier().eval(), ["linear"], rows, folder, "a", **options)
-            return list(told.influence(image()[:1], top_k=2)["linear"][0].shape)
