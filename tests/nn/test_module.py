@@ -248,10 +248,10 @@ def test_same_as_torch():
 
 
 def test_train_calls_what_children_override():
-    class Frozen(nn.Module):
+    class Frozen(Module):
         def train(self, mode=True):
             return super().train(False)
 
-    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(Frozen()))
+    model = Sequential(torch.nn.Linear(2, 2), Sequential(Frozen()))
     assert model.train() is model and model[0].training and model[1].training
     assert not model[1][0].training
