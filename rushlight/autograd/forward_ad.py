@@ -1,8 +1,8 @@
 """`autograd.forward_ad`: derivatives along a direction, by dual tensors, which are a primal and its tangent.
 
-No tangent travels with a tensor here. `unpack_dual` computes it from the tape: it is the derivative of a vector-Jacobian product
-with respect to the vector. Operators between `make_dual` and `unpack_dual` therefore need grad mode and second derivatives, and a
-dual tensor says that it requires grad.
+No tangent travels with a tensor here. `unpack_dual` computes it from the tape: it is the derivative of a vector-Jacobian
+product with respect to the vector. Operators between `make_dual` and `unpack_dual` therefore need grad mode and second
+derivatives, and a dual tensor says that it requires grad.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ def exit_dual_level(*, level: int | None = None) -> None:
     if _level.duals is None:
         raise RuntimeError("Dual level must be a positive number.")
     if level not in (None, 0):
-        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
     _level.duals = None
 
 
@@ -69,7 +71,8 @@ class dual_level:
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A tensor like `tensor`, whose derivative is `tangent`.
 
-    Raises RuntimeError outside a level, for sizes that differ and for a tensor that is dual already; ValueError for whole numbers.
+    Raises RuntimeError outside a level, for sizes that differ and for a tensor that is dual already; ValueError for whole
+    numbers.
     """
     if _level.duals is None:
         raise RuntimeError(
@@ -88,8 +91,8 @@ def _check(tensor: Tensor, tangent: Tensor) -> None:
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
     if tensor.shape != tangent.shape:
         raise RuntimeError(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. "
-            f"Tensor is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}."
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}."
         )
     if _tangent(tensor) is not None:
         raise RuntimeError(

@@ -1,9 +1,9 @@
 """Clients' stages beside PyTorch's values: `python -m tests.clients` runs all and counts, in an environment without PyTorch.
 
-    python -m tests.clients --write              write docs/clients.md, too
-    python -m tests.clients --quick              the clients that every change has to pass
-    python -m tests.clients timm_models ViT      one file of `packages`, of which these clients
-    python -m tests.clients --record             over PyTorch, in an environment of its own: write values.json
+python -m tests.clients --write              write docs/clients.md, too
+python -m tests.clients --quick              the clients that every change has to pass
+python -m tests.clients timm_models ViT      one file of `packages`, of which these clients
+python -m tests.clients --record             over PyTorch, in an environment of its own: write values.json
 """
 
 from __future__ import annotations

@@ -39,7 +39,13 @@ def write_report(judged: dict[str, list[dict]]) -> None:
     for file, records in judged.items():
         packages.setdefault(FILES[file], []).extend({**record, "file": file} for record in records)
     everything = [record for records in packages.values() for record in records]
-    parts = [HEAD, f"**{_count(everything)} stages give PyTorch's values.**\n", _table(packages), _misses(everything), _clients(packages)]
+    parts = [
+        HEAD,
+        f"**{_count(everything)} stages give PyTorch's values.**\n",
+        _table(packages),
+        _misses(everything),
+        _clients(packages),
+    ]
     FILE.write_text("\n".join(part for part in parts if part))
 
 
@@ -62,7 +68,7 @@ def _table(packages: dict[str, list[dict]]) -> str:
 
 
 def _cell(records: list[dict]) -> str:
-    """"yes" for all, with their number; else how many of how many."""
+    """ "yes" for all, with their number; else how many of how many."""
     passed = sum(record["miss"] is None for record in records)
     if not records:
         return ""

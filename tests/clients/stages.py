@@ -60,7 +60,9 @@ def run(client: type[Client]) -> Iterator[dict]:
             record["error"] = f"{type(error).__name__}: {first_line(error)}"
         yield {**record, "seconds": round(time.perf_counter() - start, 2)}
         if name == "build" and "error" in record:
-            yield from ({"client": client.name, "stage": later, "error": "not reached", "seconds": 0} for later in client.stages()[1:])
+            yield from (
+                {"client": client.name, "stage": later, "error": "not reached", "seconds": 0} for later in client.stages()[1:]
+            )
             return
 
 
@@ -90,7 +92,11 @@ def _digest_tensor(tensor: torch.Tensor) -> dict:
     values = values.double().numpy()
     chosen = values[np.linspace(0, len(values) - 1, min(6, len(values))).astype(int)] if len(values) else values
     summary = {"mean": float(values.mean()), "rms": float(np.sqrt((values**2).mean()))} if len(values) else {}
-    return {"sizes": list(tensor.shape), **{k: _rounded(v) for k, v in summary.items()}, "some": [_rounded(float(v)) for v in chosen]}
+    return {
+        "sizes": list(tensor.shape),
+        **{k: _rounded(v) for k, v in summary.items()},
+        "some": [_rounded(float(v)) for v in chosen],
+    }
 
 
 def _rounded(number: float) -> float:

@@ -93,8 +93,12 @@ class Flux(Diffusion):
     name = "FluxTransformer2DModel"
 
     def make(self):
-        sizes = dict(in_channels=4, attention_head_dim=16, num_attention_heads=2, joint_attention_dim=32, pooled_projection_dim=32)
-        return diffusers.FluxTransformer2DModel(patch_size=1, num_layers=1, num_single_layers=1, axes_dims_rope=[4, 4, 8], **sizes)
+        sizes = dict(
+            in_channels=4, attention_head_dim=16, num_attention_heads=2, joint_attention_dim=32, pooled_projection_dim=32
+        )
+        return diffusers.FluxTransformer2DModel(
+            patch_size=1, num_layers=1, num_single_layers=1, axes_dims_rope=[4, 4, 8], **sizes
+        )
 
     def inputs(self):
         where = dict(img_ids=torch.zeros(16, 3), txt_ids=torch.zeros(6, 3), timestep=torch.tensor([1.0, 0.5]))

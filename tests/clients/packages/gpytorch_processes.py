@@ -12,7 +12,6 @@ from tests.clients.networks import compile_by, ramp
 from tests.clients.stages import Client, stage
 
 
-
 def points():
     return torch.linspace(0, 1, 12)
 

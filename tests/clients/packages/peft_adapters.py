@@ -102,7 +102,9 @@ class Ia3(Mergeable):
     name = "IA3"
 
     def configuration(self):
-        return peft.IA3Config(target_modules=["k_proj", "v_proj", "down_proj"], feedforward_modules=["down_proj"], task_type="CAUSAL_LM")
+        return peft.IA3Config(
+            target_modules=["k_proj", "v_proj", "down_proj"], feedforward_modules=["down_proj"], task_type="CAUSAL_LM"
+        )
 
 
 class Vera(Mergeable):

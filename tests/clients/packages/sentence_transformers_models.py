@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from pathlib import Path
 
 import sentence_transformers
 import torch
@@ -11,7 +10,7 @@ import transformers
 from sentence_transformers import losses, util
 from sentence_transformers.models import Normalize, Pooling, Transformer
 
-from tests.clients.networks import compile_by, made_weights, ramp
+from tests.clients.networks import compile_by
 from tests.clients.packages.transformers_encoders import TEXT
 from tests.clients.packages.transformers_tools import WORDS, network, tokenizer
 from tests.clients.stages import Client, stage

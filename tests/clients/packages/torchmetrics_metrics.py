@@ -43,7 +43,10 @@ class Classification(Client):
 
     @stage
     def curves(self):
-        return [over(classification.MulticlassAUROC(3), scores(), LABELS), over(classification.MulticlassROC(3, thresholds=5), scores(), LABELS)]
+        return [
+            over(classification.MulticlassAUROC(3), scores(), LABELS),
+            over(classification.MulticlassROC(3, thresholds=5), scores(), LABELS),
+        ]
 
     @stage
     def average_precision(self):
@@ -55,7 +58,10 @@ class Classification(Client):
 
     @stage
     def kappa_and_matthews(self):
-        return [over(kind(3), scores(), LABELS) for kind in (classification.MulticlassCohenKappa, classification.MulticlassMatthewsCorrCoef)]
+        return [
+            over(kind(3), scores(), LABELS)
+            for kind in (classification.MulticlassCohenKappa, classification.MulticlassMatthewsCorrCoef)
+        ]
 
 
 class Regression(Client):
@@ -82,7 +88,10 @@ class Others(Client):
     @stage
     def images(self):
         first, second = ramp(2, 3, 32, 32, low=0.0), ramp(2, 3, 32, 32, low=0.0).flip(3)
-        metrics = (torchmetrics.image.PeakSignalNoiseRatio(1.0), torchmetrics.image.StructuralSimilarityIndexMeasure(data_range=1.0))
+        metrics = (
+            torchmetrics.image.PeakSignalNoiseRatio(1.0),
+            torchmetrics.image.StructuralSimilarityIndexMeasure(data_range=1.0),
+        )
         return [metric(first, second) for metric in metrics]
 
     @stage
@@ -98,12 +107,19 @@ class Others(Client):
     @stage
     def sound(self):
         audio = torchmetrics.functional.audio
-        return [audio.signal_noise_ratio(ramp(100), ramp(100) * 0.9), audio.scale_invariant_signal_distortion_ratio(ramp(100), ramp(100).roll(1))]
+        return [
+            audio.signal_noise_ratio(ramp(100), ramp(100) * 0.9),
+            audio.scale_invariant_signal_distortion_ratio(ramp(100), ramp(100).roll(1)),
+        ]
 
     @stage
     def retrieval(self):
         group = torch.arange(20) // 5
-        kinds = (torchmetrics.retrieval.RetrievalMAP, torchmetrics.retrieval.RetrievalMRR, torchmetrics.retrieval.RetrievalNormalizedDCG)
+        kinds = (
+            torchmetrics.retrieval.RetrievalMAP,
+            torchmetrics.retrieval.RetrievalMRR,
+            torchmetrics.retrieval.RetrievalNormalizedDCG,
+        )
         return [kind()(scores()[:, 0], LABELS % 2, indexes=group) for kind in kinds]
 
     @stage

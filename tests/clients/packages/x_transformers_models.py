@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import torch
-from x_transformers import AutoregressiveWrapper, ContinuousTransformerWrapper, Decoder, Encoder, TransformerWrapper, ViTransformerWrapper, XTransformer
+from x_transformers import (
+    AutoregressiveWrapper,
+    ContinuousTransformerWrapper,
+    Decoder,
+    Encoder,
+    TransformerWrapper,
+    ViTransformerWrapper,
+    XTransformer,
+)
 
 from tests.clients.networks import Network, ramp
 from tests.clients.stages import stage
@@ -41,7 +49,10 @@ class Plain(Language):
 
 
 class Rotary(Language):
-    name, options = "rotary, RMSNorm, SwiGLU", dict(rotary_pos_emb=True, use_rmsnorm=True, ff_swish=True, ff_glu=True, ff_no_bias=True)
+    name, options = (
+        "rotary, RMSNorm, SwiGLU",
+        dict(rotary_pos_emb=True, use_rmsnorm=True, ff_swish=True, ff_glu=True, ff_no_bias=True),
+    )
 
 
 class Flash(Language):
@@ -60,7 +71,9 @@ class Image(Network):
     name = "ViTransformerWrapper"
 
     def make(self):
-        return ViTransformerWrapper(image_size=32, patch_size=8, num_classes=10, attn_layers=Encoder(dim=32, depth=2, heads=4, attn_dim_head=8))
+        return ViTransformerWrapper(
+            image_size=32, patch_size=8, num_classes=10, attn_layers=Encoder(dim=32, depth=2, heads=4, attn_dim_head=8)
+        )
 
     def call(self, module):
         return [module(ramp(2, 3, 32, 32))]
