@@ -23,15 +23,15 @@ def main() -> int:
     """Run what the command asks for; the number of misses."""
     options = _options()
     chosen = QUICK if options.quick else {options.file: options.clients} if options.file else dict.fromkeys(FILES, [])
+    values, found, judged = recorded(), {}, {}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = dict(zip(chosen, pool.map(records, chosen, chosen.values()), strict=True))
+        for file, told in zip(chosen, pool.map(records, chosen, chosen.values()), strict=True):
+            found[file], judged[file] = told, judge(told, values.get(file, {}))
+            if not options.record:
+                _print(file, judged[file])
     if options.record:
         write_values(found)
         return 0
-    values = recorded()
-    judged = {file: judge(told, values.get(file, {})) for file, told in found.items()}
-    for file, told in judged.items():
-        _print(file, told)
     if options.write:
         write_report(judged)
     return sum(record["miss"] is not None for found in judged.values() for record in found)
