@@ -63,9 +63,9 @@ $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
 CLIENTS := $(VENV)-clients
 CLIENTS_PIP := $(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check
 $(CLIENTS)/.torch: packaging/rushlight-torch/pyproject.toml | $(VENV)/.installed
-	$(BIN)/python -m venv --clear $(CLIENTS)
+	rm -rf $(CLIENTS)
+	tools/make-venv $(CLIENTS) $(BIN)/python
 	cp -r $(VENV)/lib/python3*/site-packages/*rushlight-0* $(CLIENTS)/lib/python3*/site-packages/
-	$(CLIENTS_PIP) "setuptools>=77"
 	$(CLIENTS_PIP) --no-build-isolation packaging/rushlight-torch
 	@touch $@
 

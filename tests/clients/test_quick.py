@@ -15,7 +15,9 @@ from tests.clients.packages import QUICK
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(os.environ.get("RUSHLIGHT_CLIENTS_PYTHON", f"{sys.prefix}-clients/bin/python"))
 
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="the clients' environment was not made (make clients-quick)")
+READY = PYTHON.parents[1] / ".quick"  # the Makefile's stamp: everything is installed
+
+pytestmark = pytest.mark.skipif(not READY.exists(), reason="the clients' environment was not made (make clients-quick)")
 
 
 @pytest.mark.parametrize("file", QUICK)
