@@ -146,11 +146,12 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
-    "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging",
-    "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "inductor", "jit", "library",
-    "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "serialization",
-    "signal", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
+    "__config__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal",
+    "_logging", "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "classes",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "inductor",
+    "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler",
+    "quasirandom", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils", "version",
+    "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
@@ -172,7 +173,11 @@ _FUNCTIONS = {
     ),
     "PyTorchFileReader": "rushlight.serialization.absent",
     "ScriptModule": "rushlight.jit",
-    "TensorType": "rushlight.jit.types.kinds",
+    **dict.fromkeys(
+        ("AnyType", "AwaitType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType",
+         "FutureType", "IntType", "InterfaceType", "ListType", "NoneType", "NumberType", "OptionalType", "RRefType",
+         "StreamObjType", "StringType", "TensorType", "TupleType", "Type", "UnionType"), "rushlight.jit.types.names",
+    ),
     "Future": "rushlight.futures",
     "compile": "rushlight.compiler",
     **dict.fromkeys(("cond", "vmap", "while_loop"), "rushlight.func"),
@@ -211,7 +216,7 @@ def _find_binding(name: str):
 
 _C.__getattr__ = _find_binding
 _C.__path__ = [_os.path.join(_os.path.dirname(__file__), "_C_modules")]  # `import rushlight._C._dynamo` finds modules there
-_C_MODULES = ("_dynamo", "_jit_tree_views")
+_C_MODULES = ("_dynamo", "_functorch", "_jit_tree_views")
 _JIT_TYPES = (
     "CompilationUnit", "Graph", "ScriptFunction", "merge_type_from_type_comment", "parse_ir", "parse_type_comment",
 )  # fmt: skip
@@ -219,11 +224,12 @@ _C_NAMES = (
     "_DisableTorchDispatch", "_disabled_torch_dispatch_impl", "_get_dispatch_stack_at", "_len_torch_dispatch_stack",
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Value",
     "_ExcludeDispatchKeyGuard", "_TensorMeta", "_are_functorch_transforms_active", "_cuda_isInBadFork",
-    "_disabled_torch_function_impl", "_functorch", "_get_accelerator", "_get_function_stack_at",
+    "_disabled_torch_function_impl", "_get_accelerator", "_get_function_stack_at", "_has_cuda", "_has_cudnn", "_has_magma",
+    "_has_mkldnn", "_has_mps", "_has_xpu",
     "_get_privateuse1_backend_name", "_get_tracing_state", "_has_torch_function", "_has_torch_function_unary",
     "_has_torch_function_variadic", "_is_torch_function_all_disabled", "_is_torch_function_enabled",
     "_is_torch_function_mode_enabled", "_len_torch_function_stack", "_log_api_usage_once", "_nn", "_pop_torch_function_stack",
-    "_push_on_torch_function_stack",
+    "_push_on_torch_function_stack", "has_lapack", "has_openmp",
 )  # fmt: skip
 
 

@@ -141,6 +141,7 @@ from rushlight.autograd.geometry import resize_as_ as resize_as_
 from rushlight.core.printing import set_printoptions as set_printoptions
 from rushlight.ops import return_types as return_types
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
+from rushlight import __config__ as __config__
 from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
 from rushlight import _functorch as _functorch
@@ -157,6 +158,7 @@ from rushlight import accelerator as accelerator
 from rushlight import ao as ao
 from rushlight import aot as aot
 from rushlight import backends as backends
+from rushlight import classes as classes
 from rushlight import compiler as compiler
 from rushlight import cpu as cpu
 from rushlight import cuda as cuda
@@ -181,6 +183,7 @@ from rushlight import onnx as onnx
 from rushlight import optim as optim
 from rushlight import overrides as overrides
 from rushlight import profiler as profiler
+from rushlight import quasirandom as quasirandom
 from rushlight import serialization as serialization
 from rushlight import signal as signal
 from rushlight import special as special
@@ -254,7 +257,29 @@ from rushlight.storage import QUInt8Storage as QUInt8Storage
 from rushlight.storage import ShortStorage as ShortStorage
 from rushlight.serialization.absent import PyTorchFileReader as PyTorchFileReader
 from rushlight.jit import ScriptModule as ScriptModule
-from rushlight.jit.types.kinds import TensorType as TensorType
+from rushlight.jit.types.names import AnyType as AnyType
+from rushlight.jit.types.names import AwaitType as AwaitType
+from rushlight.jit.types.names import BoolType as BoolType
+from rushlight.jit.types.names import ClassType as ClassType
+from rushlight.jit.types.names import ComplexType as ComplexType
+from rushlight.jit.types.names import DeviceObjType as DeviceObjType
+from rushlight.jit.types.names import DictType as DictType
+from rushlight.jit.types.names import EnumType as EnumType
+from rushlight.jit.types.names import FloatType as FloatType
+from rushlight.jit.types.names import FutureType as FutureType
+from rushlight.jit.types.names import IntType as IntType
+from rushlight.jit.types.names import InterfaceType as InterfaceType
+from rushlight.jit.types.names import ListType as ListType
+from rushlight.jit.types.names import NoneType as NoneType
+from rushlight.jit.types.names import NumberType as NumberType
+from rushlight.jit.types.names import OptionalType as OptionalType
+from rushlight.jit.types.names import RRefType as RRefType
+from rushlight.jit.types.names import StreamObjType as StreamObjType
+from rushlight.jit.types.names import StringType as StringType
+from rushlight.jit.types.names import TensorType as TensorType
+from rushlight.jit.types.names import TupleType as TupleType
+from rushlight.jit.types.names import Type as Type
+from rushlight.jit.types.names import UnionType as UnionType
 from rushlight.futures import Future as Future
 from rushlight.compiler import compile as compile
 from rushlight.func import cond as cond
@@ -556,6 +581,7 @@ def _pdist_forward(input: Tensor, p: _float = 2.0, *, out: Tensor | None = None)
 def _philox_bits(seed: Tensor, offset: _int, size: _Sequence[_int], *, out: Tensor | None = None) -> Tensor: ...
 def _philox_seed(*, device: _device | str | None = None, requires_grad: _bool = False) -> Tensor: ...
 def _philox_uniform(seed: Tensor, offset: _int, size: _Sequence[_int], *, dtype: _dtype | None = None, out: Tensor | None = None) -> Tensor: ...
+def _pin_memory(input: Tensor, device: _device | str | None = None, *, requires_grad: _bool = False) -> Tensor: ...
 def _reshape_alias(input: Tensor, size: _Sequence[_int], stride: _Sequence[_int]) -> Tensor: ...
 def _safe_softmax(input: Tensor, dim: _int, dtype: _dtype | None = None, *, out: Tensor | None = None) -> Tensor: ...
 def _sample_dirichlet(input: Tensor, generator: _Generator | None = None, *, out: Tensor | None = None) -> Tensor: ...
@@ -563,6 +589,7 @@ def _scaled_dot_product_flash_attention_for_cpu(query: Tensor, key: Tensor, valu
 def _segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None, offsets: Tensor | None = None, axis: _int = 0, unsafe: _bool = False, initial: _Number | None = None, out: Tensor | None = None) -> Tensor: ...
 def _softmax(input: Tensor, dim: _int, half_to_float: _bool, *, out: Tensor | None = None) -> Tensor: ...
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: _int, input_dtype: _dtype, *, out: Tensor | None = None) -> Tensor: ...
+def _sparse_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _Number = 1, alpha: _Number = 1, out: Tensor | None = None) -> Tensor: ...
 def _standard_gamma(input: Tensor, generator: _Generator | None = None, *, out: Tensor | None = None) -> Tensor: ...
 def _standard_gamma_grad(input: Tensor, output: Tensor, *, out: Tensor | None = None) -> Tensor: ...
 def _to_copy(input: Tensor, *, dtype: _dtype | None = None, layout: _layout | None = None, device: _device | str | None = None, pin_memory: _bool | None = None, non_blocking: _bool = False, memory_format: _memory_format | None = None, requires_grad: _bool = False) -> Tensor: ...

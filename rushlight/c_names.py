@@ -150,8 +150,5 @@ def _parse_to(*args: object, **kwargs: object) -> tuple:
 
 _TensorMeta = type(TensorBase)
 _nn = SimpleNamespace(_parse_to=_parse_to)
-_functorch = SimpleNamespace(
-    is_legacy_batchedtensor=lambda tensor: False,
-    is_batchedtensor=lambda tensor: bool(tensor._impl.key_set & 1 << DispatchKey.Batched),
-    is_gradtrackingtensor=lambda tensor: False,
-)
+_has_cuda = _has_cudnn = _has_mkldnn = _has_mps = _has_xpu = _has_magma = False
+has_openmp = has_lapack = True

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 import rushlight
-from rushlight.as_torch import finder, metadata
+from rushlight.as_torch import adjustments, finder, metadata
 from rushlight.as_torch.metadata import claimed_version
 from rushlight.as_torch.names import name_as_torch
 from rushlight.torch_version import TorchVersion
@@ -28,9 +28,10 @@ def _activate() -> None:
             f"another package torch is imported already ({place}), so that `torch` can't become Rushlight in this process; "
             "import rushlight.as_torch before it, or run the program by `rushlight exec`"
         )
-    sys.meta_path[:0] = [finder.Finder(), metadata.Finder()]
+    sys.meta_path[:0] = [finder.Finder(), metadata.Finder(), adjustments.Finder()]
     sys.path.insert(1, finder.FOLDER)  # processes that multiprocessing spawns get this path
     sys.modules[finder.ALIAS] = rushlight
+    rushlight.__name__ = finder.ALIAS
     rushlight.__version__ = rushlight.version.__version__ = TorchVersion(claimed_version())
     name_as_torch()
 

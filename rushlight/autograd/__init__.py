@@ -19,9 +19,10 @@ from rushlight.autograd.grad_mode import (
 )
 from rushlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from rushlight.autograd.node import Node
+from rushlight.autograd.tensor_alias import Variable
 
 __all__ = [
-    "Function", "GradcheckError", "Node", "backward", "derivatives", "detect_anomaly", "enable_grad", "forward_ad",
+    "Function", "GradcheckError", "Node", "Variable", "backward", "derivatives", "detect_anomaly", "enable_grad", "forward_ad",
     "functional", "geometry", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable",
     "set_detect_anomaly", "set_grad_enabled", "tensor_methods", "variable",

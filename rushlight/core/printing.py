@@ -101,6 +101,11 @@ def format_tensor(
     return _append_suffixes(prefix + body, suffixes, len(prefix), options)
 
 
+def elements_text(array: np.ndarray, dtype: Any, indent: int) -> str:
+    """The elements of an array of this dtype in brackets, for a place `indent` characters to the right."""
+    return _format_elements(array, dtype, indent, _current[0]) if array.size else "[]"
+
+
 def format_meta(
     shape: Sequence[int],
     dtype: Any,

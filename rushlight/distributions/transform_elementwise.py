@@ -44,14 +44,19 @@ class ExpTransform(_Monotone):
         return x
 
 
+def _clipped_sigmoid(x):
+    """1 / (1 + exp(-x)), kept off 0 and 1."""
+    limits = finfo(x.dtype)
+    return aten.clamp(aten.sigmoid(x), min=limits.tiny, max=1 - limits.eps)
+
+
 class SigmoidTransform(_Monotone):
     """y = 1 / (1 + exp(-x))."""
 
     codomain = constraints.unit_interval
 
     def _call(self, x):
-        limits = finfo(x.dtype)
-        return aten.clamp(aten.sigmoid(x), min=limits.tiny, max=1 - limits.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y):
         limits = finfo(y.dtype)

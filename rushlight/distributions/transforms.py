@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.distributions.transform_base import ComposeTransform, IndependentTransform, Transform
+from rushlight.distributions.transform_base import ComposeTransform, IndependentTransform, InverseTransform, Transform
 from rushlight.distributions.transform_elementwise import (
     AbsTransform,
     AffineTransform,
@@ -12,6 +12,7 @@ from rushlight.distributions.transform_elementwise import (
     SigmoidTransform,
     SoftplusTransform,
     TanhTransform,
+    _clipped_sigmoid,  # noqa: F401 (packages take it from here)
 )
 from rushlight.distributions.transform_structured import (
     CatTransform,
@@ -48,3 +49,4 @@ __all__ = [
 ]
 
 identity_transform = ComposeTransform([])
+_InverseTransform = InverseTransform

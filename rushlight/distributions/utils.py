@@ -100,3 +100,6 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 def sum_rightmost(value: Any, dims: int) -> Any:
     """`value` summed over its last `dims` dimensions."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
+
+
+_sum_rightmost = sum_rightmost

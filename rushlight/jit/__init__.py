@@ -33,7 +33,7 @@ _HOMES = {
     "rushlight.jit.tracing.check": ("TracingCheckError",),
     "rushlight.jit.tracing.language": ("is_tracing", "script_if_tracing"),
     "rushlight.jit.tracing.modules": ("TopLevelTracedModule", "TracedModule"),
-    "rushlight.jit.tracing.trace": ("trace", "trace_module"),
+    "rushlight.jit.tracing.trace": ("_get_trace_graph", "trace", "trace_module"),
     "rushlight.jit.tracing.warning": ("TracerWarning",),
 }  # fmt: skip
 """The names by module, which is imported when one of them is first asked for. Type checkers read `__init__.pyi`."""

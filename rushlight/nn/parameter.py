@@ -111,7 +111,7 @@ def _rebuild_buffer(data: Tensor, persistent: bool) -> Buffer:
     return Buffer(data, persistent=persistent)
 
 
-class _Uninitialized:
+class UninitializedTensorMixin:
     """A tensor without a shape: `materialize` gives it one, and makes it a tensor of class `cls_to_become`."""
 
     cls_to_become: type
@@ -162,7 +162,7 @@ class _Uninitialized:
         return type(self), (self.requires_grad, self.device, self.dtype)
 
 
-class UninitializedParameter(_Uninitialized, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
     """A parameter whose shape isn't known yet."""
 
     cls_to_become = Parameter
@@ -176,7 +176,7 @@ class UninitializedParameter(_Uninitialized, Parameter):
         return super().__new__(cls, _without_shape(device, dtype), requires_grad)
 
 
-class UninitializedBuffer(_Uninitialized, Tensor):
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     """A buffer whose shape isn't known yet."""
 
     __torch_function__ = staticmethod(disabled_torch_function)
@@ -200,7 +200,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 
 def is_lazy(value: Any) -> bool:
     """Whether `value` is an uninitialised parameter or buffer."""
-    return isinstance(value, _Uninitialized)
+    return isinstance(value, UninitializedTensorMixin)
 
 
 def _without_shape(where: device | str | None, dtype: element_type | None) -> Tensor:

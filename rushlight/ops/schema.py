@@ -14,7 +14,7 @@ from rushlight.core.dtype import dtype, int64
 from rushlight.core.layout import contiguous_format, memory_format
 
 _TYPE = re.compile(
-    r"(?P<base>__torch__\.[\w.]+|[A-Za-z]+)(?P<alias>\([^)]*\))?(?P<inner_optional>\?)?"
+    r"(?P<base>__torch__\.[\w.]+|[A-Za-z]+)(?P<alias>\([^)]*\)|!)?(?P<inner_optional>\?)?"
     r"(?P<list>\[\d*\])?(?P<alias2>\([^)]*\))?(?P<optional>\?)?$"
 )
 BASE_TYPES = frozenset(
@@ -73,7 +73,7 @@ class Argument(NamedTuple):
     def __str__(self) -> str:
         kind = str(self.type)
         if self.alias:
-            kind = kind.replace("Tensor", f"Tensor({self.alias})", 1)
+            kind = kind.replace("Tensor", "Tensor!" if self.alias == "!" else f"Tensor({self.alias})", 1)
         text = f"{kind} {self.name}".rstrip()
         return text if self.default is NO_DEFAULT else f"{text}={_default_text(self.default, self.type)}"
 
@@ -238,7 +238,7 @@ def _parse_argument(part: str, kwarg_only: bool, schema: str, named: bool = True
         matched = _TYPE.match(kind)
         if matched is None or not (matched["base"] in BASE_TYPES or matched["base"].startswith(CLASS_PREFIX)):
             raise ValueError(f"unknown type {kind!r} in schema {schema!r}; types are {', '.join(sorted(BASE_TYPES))}")
-        read = _types[kind] = _make_type(matched), (matched["alias"] or matched["alias2"] or "")[1:-1]
+        read = _types[kind] = _make_type(matched), (matched["alias"] or matched["alias2"] or "").strip("()")
     parsed, alias = read
     value = _parse_default(default.strip(), parsed) if has_default else NO_DEFAULT
     return Argument(name, parsed, value, kwarg_only, alias)

@@ -6,9 +6,11 @@ from rushlight.core.lazy_module import lazy_names
 from rushlight.serialization.errors import CheckpointError, PicklingError, UnpicklingError
 
 _HOMES = {
+    "rushlight.serialization.inspection": ("get_unsafe_globals_in_checkpoint",),
     "rushlight.serialization.loading": ("load",),
     "rushlight.serialization.safetensors": ("load_safetensors", "save_safetensors"),
-    "rushlight.serialization.saving": ("save",),
+    "rushlight.serialization.saving": ("DEFAULT_PROTOCOL", "save"),
+    "rushlight.serialization.storages": ("MAP_LOCATION", "FileLike"),
     "rushlight.serialization.trust": ("add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"),
     "rushlight.serialization.whole": ("_get_layout",),
 }

@@ -18,12 +18,14 @@ from rushlight.serialization.zip_writer import ZipWriter
 
 _FORMAT_VERSION = b"3\n"
 
+DEFAULT_PROTOCOL = 2
+
 
 def save(
     obj: Any,
     f: str | os.PathLike | BinaryIO,
     pickle_module: Any = None,
-    pickle_protocol: int = 2,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
@@ -50,7 +52,7 @@ def save(
 def _warn_of_other_formats(pickle_module: Any, protocol: int, zipped: bool, without_byte_order: bool) -> None:
     asked = {
         "pickle_module": pickle_module not in (None, pickle),
-        "pickle_protocol": protocol != 2,
+        "pickle_protocol": protocol != DEFAULT_PROTOCOL,
         "_use_new_zipfile_serialization=False": not zipped,
         "_disable_byteorder_record": without_byte_order,
     }

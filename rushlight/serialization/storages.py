@@ -6,9 +6,10 @@ from a reader.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from rushlight.serialization.allowlist import StorageKind
 from rushlight.serialization.errors import CheckpointError, UnpicklingError
 
 MapLocation = Callable[[UntypedStorage, str], Any] | device | str | Mapping[str, str] | None
+MAP_LOCATION = MapLocation
+FileLike = str | os.PathLike | IO[bytes]
 _LARGEST_COUNT = 1 << 60
 
 

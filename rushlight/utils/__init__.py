@@ -6,12 +6,15 @@ from importlib import import_module
 
 # They build on modules, which themselves need the helpers here: imported when first used.
 _LATER = (
-    "_python_dispatch", "_pytree", "checkpoint", "cpp_extension", "data", "dlpack", "flop_counter", "model_zoo",
-    "module_tracker", "pytree",
+    "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "benchmark", "checkpoint", "cpp_extension", "data",
+    "deterministic", "dlpack", "flop_counter", "model_zoo",
+    "module_tracker", "pytree", "weak",
 )  # fmt: skip
 
 
 def __getattr__(name: str):
     if name in _LATER:
         return import_module(f"{__name__}.{name}")
+    if name == "swap_tensors":
+        return import_module(f"{__name__}.swapping").swap_tensors
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -127,7 +127,7 @@ def test_without_warnings(tmp_path):
 def test_arguments_and_modules(tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("")
-    (tmp_path / "package" / "tool.py").write_text("import sys, torch; print(torch.__name__, sys.argv[1:], __name__)")
+    (tmp_path / "package" / "tool.py").write_text("import sys, torch; print(torch.__package__, sys.argv[1:], __name__)")
     done = run("-m", "rushlight", "exec", "-m", "package.tool", "--lr", "3", tmp_path=tmp_path)
     assert done.stdout == "rushlight ['--lr', '3'] __main__\n", done.stderr
     program = "import sys; print(sys.argv); sys.exit(int(sys.argv[1]))"
@@ -153,10 +153,10 @@ def test_processes_of_a_program(tmp_path):
 
         def double(x):
             import torch
-            return torch.__name__, (x * 2).tolist()
+            return torch.__package__, (x * 2).tolist()
 
         if __name__ == "__main__":
-            code = "import torch; print(torch.__name__)"
+            code = "import torch; print(torch.__package__)"
             print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip())
             for method in ("fork", "spawn"):
                 with multiprocessing.get_context(method).Pool(1) as pool:
@@ -169,7 +169,7 @@ def test_processes_of_a_program(tmp_path):
 
 
 def test_import_at_the_top_of_a_program(tmp_path):
-    program = "import rushlight.as_torch\nimport torch\nprint(torch.__name__, rushlight.as_torch.claimed_version())"
+    program = "import rushlight.as_torch\nimport torch\nprint(torch.__package__, rushlight.as_torch.claimed_version())"
     done = run("program.py", program=program, tmp_path=tmp_path)
     assert done.stdout == f"rushlight {CLAIMED}\n", done.stderr
 
@@ -217,7 +217,7 @@ def test_the_shim_is_the_package():
 def test_beside_an_installed_pytorch(tmp_path):
     """The program gets Rushlight where PyTorch is installed, too; loading PyTorch first is refused."""
     pytest.importorskip("torch")
-    assert output("import torch; print(torch.__name__)", tmp_path) == "rushlight\n"
+    assert output("import torch; print(torch.__package__)", tmp_path) == "rushlight\n"
     done = run("program.py", program="import torch\nimport rushlight.as_torch", tmp_path=tmp_path)
     assert "another package torch is imported already" in done.stderr
 
@@ -236,3 +236,12 @@ def test_tensors_of_both_packages_do_not_mix(tmp_path):
     """
     done = run("program.py", program=program, tmp_path=tmp_path)
     assert done.stdout == "True\n" * 3, done.stderr
+
+
+def test_the_module_is_named_torch(tmp_path):
+    program = "import torch; from torch import nn; print(torch.__name__, nn.Linear.__module__)\nfrom torch import banana"
+    script = tmp_path / "script.py"
+    script.write_text(program)
+    done = subprocess.run([sys.executable, "-m", "rushlight", "exec", str(script)], capture_output=True, text=True)
+    assert done.stdout == "torch torch.nn.modules.linear\n"
+    assert "cannot import name 'banana' from 'torch'" in done.stderr and "docs/compatibility.md" in done.stderr

@@ -12,7 +12,7 @@ from rushlight.jit.overloads import overload
 from rushlight.nn import functional as F
 from rushlight.nn.functional import common
 from rushlight.nn.functional.common import aten
-from rushlight.ops import distinct
+from rushlight.ops import distinct, functional_linalg
 
 
 def product(numbers: List[int]) -> int:
@@ -230,7 +230,20 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction
     return aten.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, code, zero_infinity)
 
 
+@overload
+def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor: ...
+@overload
+def tensordot(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]]) -> Tensor: ...
+@overload
+def tensordot(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor: ...
+def tensordot(a, b, dims):
+    if isinstance(dims, int):
+        return aten.tensordot(a, b, list(range(a.dim() - dims, a.dim())), list(range(dims)))
+    return aten.tensordot(a, b, dims[0], dims[1])
+
+
 REPLACEMENTS: dict[Callable, Callable] = {
+    functional_linalg.tensordot: tensordot,
     math.prod: product, F.dropout2d: dropout2d, F.dropout3d: dropout3d, F.feature_alpha_dropout: feature_alpha_dropout,
     F.softmax: softmax, F.log_softmax: log_softmax, F.softmin: softmin, F.gaussian_nll_loss: gaussian_nll_loss,
     F.scaled_dot_product_attention: scaled_dot_product_attention, F.layer_norm: layer_norm, F.ctc_loss: ctc_loss,

@@ -247,3 +247,17 @@ def _forget_object_types(graph: Graph) -> None:
                     value.set_type(graph.inputs[0].type)
 
 
+def _get_trace_graph(
+    f: Callable | Module, args: object = (), kwargs: dict | None = None, strict: bool = True, _force_outplace: bool = False,
+    return_inputs: bool = False,
+) -> tuple:  # fmt: skip
+    """The graph of what a function or module does with `args`, and what it gave; then `args` too, if `return_inputs`.
+
+    NotImplementedError with `kwargs`.
+    """
+    if kwargs:
+        raise NotImplementedError(f"_get_trace_graph: give arguments by position, got {', '.join(kwargs)} by name")
+    given = args if isinstance(args, tuple) else (args,)
+    traced = trace(f, given, check_trace=False, strict=strict, _force_outplace=_force_outplace)
+    found = (traced.inlined_graph, f(*given))
+    return (*found, given) if return_inputs else found

@@ -76,6 +76,11 @@ class TensorType(Type):
     device: str | None = None
     undefined: bool | None = None
 
+    @classmethod
+    def get(cls) -> TensorType:
+        """The type of any tensor."""
+        return cls()
+
     def __str__(self) -> str:
         return "Tensor"
 

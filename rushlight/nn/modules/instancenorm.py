@@ -1,7 +1,7 @@
 """`torch.nn.modules.instancenorm`: instance normalisation under the name of its module."""
 
 from rushlight.core.lazy_module import lazy_names
-from rushlight.nn.modules.batchnorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+from rushlight.nn.modules.batchnorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, _InstanceNorm  # noqa: F401
 
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 

@@ -188,3 +188,15 @@ def fill(self, value):
 @composite("fill.Tensor(Tensor self, Tensor value) -> Tensor")
 def fill_with_tensor(self, value):
     return aten.fill_.Tensor(aten.clone.default(self), value)
+
+
+@composite("_pin_memory(Tensor self, Device? device=None) -> Tensor")
+def _pin_memory(self, device=None):
+    """RuntimeError: there is no accelerator to lock pages for."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+@composite("_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+def _sparse_addmm(self, mat1, mat2, *, beta=1, alpha=1):
+    """`addmm` of a sparse matrix and a dense one."""
+    return aten.addmm(self, mat1, mat2, beta=beta, alpha=alpha)

@@ -29,36 +29,81 @@ def default_convert(data: Any) -> Any:
     return data
 
 
+def collate(batch: list | tuple, *, collate_fn_map: dict[type | tuple[type, ...], Callable] | None = None) -> Any:
+    """One batch of a list of samples, part by part, by the functions of `collate_fn_map`.
+
+    It maps classes of parts, or tuples of classes, to functions `f(parts, *, collate_fn_map)`. What has no function there is a
+    mapping, a tuple or a sequence, whose parts are collated in turn. TypeError for anything else; RuntimeError for sequences of
+    unequal length.
+    """
+    first = batch[0]
+    functions = collate_fn_map or {}
+    function = functions.get(type(first))
+    if function is None:
+        function = next((each for kinds, each in functions.items() if isinstance(first, kinds)), None)
+    if function is not None:
+        return function(batch, collate_fn_map=collate_fn_map)
+
+    def parts(values: list | tuple) -> Any:
+        return collate(values, collate_fn_map=collate_fn_map)
+
+    if isinstance(first, Mapping):
+        return _like(first, {key: parts([value[key] for value in batch]) for key in first})
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*map(parts, _columns(batch)))
+    if isinstance(first, tuple):
+        return [parts(column) for column in _columns(batch)]
+    if isinstance(first, Sequence):
+        return _like(first, [parts(column) for column in _columns(batch)])
+    raise TypeError(_UNKNOWN.format(type(first)))
+
+
+def collate_tensor_fn(batch: list | tuple, *, collate_fn_map: dict | None = None) -> Tensor:
+    """Tensors of one shape, stacked."""
+    return aten.stack.default(list(batch), 0)
+
+
+def collate_numpy_array_fn(batch: list | tuple, *, collate_fn_map: dict | None = None) -> Any:
+    """Arrays of one shape, stacked as tensors. TypeError for arrays of strings and objects."""
+    if batch[0].dtype.kind in "SUO":
+        raise TypeError(_UNKNOWN.format(batch[0].dtype))
+    return collate([as_tensor(value) for value in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch: list | tuple, *, collate_fn_map: dict | None = None) -> Tensor:
+    """NumPy's numbers, as a tensor."""
+    return as_tensor(batch)
+
+
+def collate_float_fn(batch: list | tuple, *, collate_fn_map: dict | None = None) -> Tensor:
+    """Floats, as a tensor in float64."""
+    return tensor(batch, dtype=float64)
+
+
+def collate_int_fn(batch: list | tuple, *, collate_fn_map: dict | None = None) -> Tensor:
+    """Ints, as a tensor."""
+    return tensor(batch)
+
+
+def collate_str_fn(batch: list | tuple, *, collate_fn_map: dict | None = None) -> Any:
+    """Strings, as they are."""
+    return batch
+
+
+default_collate_fn_map: dict[type | tuple[type, ...], Callable] = {
+    Tensor: collate_tensor_fn, np.ndarray: collate_numpy_array_fn, (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
+    float: collate_float_fn, int: collate_int_fn, str: collate_str_fn, bytes: collate_str_fn,
+}  # fmt: skip
+"""How `default_collate` makes a batch of the parts of each class; programs may add classes of their own."""
+
+
 def default_collate(batch: list | tuple) -> Any:
     """One batch of a list of samples, with a new first dimension.
 
     Tensors and arrays are stacked, numbers become tensors (floats in float64), strings stay a list, and mappings, tuples and
     sequences are collated part by part. TypeError for anything else; RuntimeError for sequences of unequal length.
     """
-    first = batch[0]
-    if isinstance(first, Tensor):
-        return aten.stack.default(list(batch), 0)
-    if isinstance(first, np.ndarray):
-        if first.dtype.kind in "SUO":
-            raise TypeError(_UNKNOWN.format(first.dtype))
-        return default_collate([as_tensor(value) for value in batch])
-    if isinstance(first, np.generic):
-        return as_tensor(batch)
-    if isinstance(first, float):
-        return tensor(batch, dtype=float64)
-    if isinstance(first, int):
-        return tensor(batch)
-    if isinstance(first, str | bytes):
-        return batch
-    if isinstance(first, Mapping):
-        return _like(first, {key: default_collate([value[key] for value in batch]) for key in first})
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*map(default_collate, _columns(batch)))
-    if isinstance(first, tuple):
-        return [default_collate(column) for column in _columns(batch)]
-    if isinstance(first, Sequence):
-        return _like(first, [default_collate(column) for column in _columns(batch)])
-    raise TypeError(_UNKNOWN.format(type(first)))
+    return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
 _UNKNOWN = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"

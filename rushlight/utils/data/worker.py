@@ -129,6 +129,12 @@ def run(job: Job, tasks: Any, results: Any, done: Any) -> None:
         results.cancel_join_thread()
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """Four words of 32 bits that seed NumPy's generator in a worker."""
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(words).generate_state(4).tolist()
+
+
 def _prepare(job: Job) -> WorkerError | None:
     """Set up the process; what went wrong in the user's part of that."""
     global _info
@@ -136,8 +142,7 @@ def _prepare(job: Job) -> WorkerError | None:
     seed = job.base_seed + job.worker
     random.seed(seed)
     manual_seed(seed)
-    words = [job.worker, job.base_seed & 0xFFFFFFFF, job.base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(words).generate_state(4))
+    np.random.seed(_generate_state(job.base_seed, job.worker))
     _info = WorkerInfo(job.worker, job.num_workers, seed, job.dataset)
     try:
         if job.worker_init_fn is not None:
