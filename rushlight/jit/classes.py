@@ -163,12 +163,14 @@ def _of_dataclass(kind: type, tree: ClassDef) -> list[Def]:
     if any(field.default_factory is not dataclasses.MISSING for field in fields):
         raise NotImplementedError("Default factory initializers are not supported in TorchScript dataclasses")
     texts = {"__init__": _initializer(kind, fields)}
-    names = [field.name for field in fields if field.compare]
+    compared = [field for field in fields if field.compare]
     if kind.__dataclass_params__.eq:
-        texts["__eq__"] = _comparison(kind, "__eq__", " and ".join(f"self.{each} == other.{each}" for each in names) or "True")
+        texts["__eq__"] = _comparison(kind, "__eq__", compared, _DIFFERENT, "return False", True)
     if kind.__dataclass_params__.order:
         for name, operator in (("__lt__", "<"), ("__le__", "<="), ("__gt__", ">"), ("__ge__", ">=")):
-            texts[name] = _comparison(kind, name, _lexicographic(names, operator))
+            missing = f"raise TypeError('Cannot compare {kind.__name__} with None')"
+            decided = _DECIDED.replace("OPERATOR", operator[0])
+            texts[name] = _comparison(kind, name, compared, decided, missing, len(operator) == 2)
     return [_parsed(text, name, tree.ident.name) for name, text in texts.items() if name not in written and name in vars(kind)]
 
 
@@ -187,15 +189,29 @@ def _annotation(declared: object) -> str:
         str(declared).replace("typing.", "")  # fmt: skip
 
 
-def _comparison(kind: type, name: str, body: str) -> str:
-    return f"def {name}(self, other: {kind.__name__}) -> bool:\n    return {body}"
+_DIFFERENT = "if own != theirs:\n    return False"
+_DECIDED = "if own OPERATOR theirs:\n    return True\nelif own != theirs:\n    return False"
 
 
-def _lexicographic(names: list[str], operator: str) -> str:
-    text = "False" if operator in ("<", ">") else "True"
-    for name in reversed(names):
-        text = f"(self.{name} {operator[0]} other.{name} or (self.{name} == other.{name} and {text}))"
-    return text
+def _comparison(kind: type, name: str, fields: list, differs: str, missing: str, otherwise: bool) -> str:
+    """A comparison, field by field: `differs` may decide it of two values, `missing` where one of them is None."""
+    lines: list[str] = []
+    for field in fields:
+        own, theirs = f"self_{field.name}", f"other_{field.name}"
+        inner = differs.replace("own", own).replace("theirs", theirs).split("\n")
+        lines += [f"{own} = self.{field.name}", f"{theirs} = other.{field.name}"]
+        if _is_optional(field.type):
+            lines += [f"if {own} is not None and {theirs} is not None:", *(f"    {line}" for line in inner)]
+            lines += [f"elif ({own} is None) != ({theirs} is None):", f"    {missing}"]
+        else:
+            lines += inner
+    body = "\n".join(f"    {line}" for line in (*lines, f"return {otherwise}"))
+    return f"def {name}(self, other: {kind.__name__}) -> bool:\n{body}"
+
+
+def _is_optional(declared: object) -> bool:
+    text = (declared if isinstance(declared, str) else str(declared)).removeprefix("typing.")
+    return text.startswith("Optional[") or text.endswith("| None")
 
 
 def _parsed(text: str, name: str, self_name: str) -> Def:
