@@ -48,7 +48,7 @@ class Node:
 
     __slots__ = (
         "graph", "name", "op", "target", "_args", "_kwargs", "_input_nodes", "users", "type", "meta",
-        "_prev", "_next", "_erased", "__weakref__",
+        "_prev", "_next", "_erased", "__dict__", "__weakref__",
     )  # fmt: skip
 
     def __init__(
