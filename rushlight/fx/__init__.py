@@ -4,10 +4,11 @@ from rushlight.core.lazy_module import lazy_names
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.immutable_collections import immutable_dict, immutable_list, map_aggregate
-from rushlight.fx.node import Node, map_arg
+from rushlight.fx.node import Node, has_side_effect, map_arg
 
 __all__ = [
     "PH",
+    "CodeGen",
     "Graph",
     "GraphModule",
     "Interpreter",
@@ -17,6 +18,7 @@ __all__ = [
     "TraceError",
     "Tracer",
     "Transformer",
+    "has_side_effect",
     "immutable_dict",
     "immutable_list",
     "make_fx",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 # Making and rewriting graphs by hand, and running them node by node: what compiles graphs does without.
 __getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.fx.codegen_hooks": ("CodeGen",),
     "rushlight.fx.interpreter": ("Interpreter",),
     "rushlight.fx.patching": ("wrap",),
     "rushlight.fx.proxy": ("Proxy", "TraceError"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rushlight.core.device import device
 from rushlight.fx.annotations import source_comment, value_annotation
+from rushlight.fx.codegen_hooks import CodeGen
 from rushlight.fx.node import Node
 from rushlight.fx.source_values import attribute_path, format_value
 from rushlight.fx.targets import TORCH, path_expression, qualified_name, resolve
@@ -78,6 +79,7 @@ class _Writer:
         self.local_names = {node.name for node in graph.nodes}
         self.global_names: dict[int, str] = {}
         self.parameters: list[str] = [root_module]
+        self.hooks = graph._codegen
         self.lines: list[tuple[str, Node | None]] = []
         self.released = last_uses(graph)
         self.annotate = self._type_annotation
@@ -90,11 +92,18 @@ class _Writer:
             statement = self._statement(node)
             if statement:
                 self.lines.append((statement + self._release(node), node))
-        header = f"def forward({', '.join(self.parameters)}):"
+        header = self._header()
         body = self.lines or [("pass", None)]
         source = "\n".join([header, *(_INDENT + text if text else "" for text, _ in body)]) + "\n"
-        node_of_line = {number: node for number, (_, node) in enumerate(body, 2) if node is not None}
+        first = header.count("\n") + 2
+        node_of_line = {number: node for number, (_, node) in enumerate(body, first) if node is not None}
         return PythonCode(source, self.globals, node_of_line)
+
+    def _header(self) -> str:
+        if self.hooks is None:
+            return f"def forward({', '.join(self.parameters)}):"
+        self.globals.update(self.hooks.additional_globals())
+        return self.hooks.gen_fn_def(self.parameters[self.parameters[0] == "self" :], "")
 
     def _write_comment(self, node: Node, previous: str | None) -> str | None:
         if self.comment is None or node.op in ("placeholder", "output"):
@@ -110,6 +119,8 @@ class _Writer:
         if node.op == "placeholder":
             return self._placeholder(node)
         if node.op == "output":
+            if self.hooks is not None and type(self.hooks).generate_output is not CodeGen.generate_output:
+                return self.hooks.generate_output(node.args[0])
             return f"return {self.value(node.args[0])}"
         if node.target is operator.setitem and isinstance(node.args[0], Node):
             target, index, item = map(self.value, node.args)

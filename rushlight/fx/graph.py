@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rushlight.core.lazy_module import LazyModule
+from rushlight.core.lazy_module import LazyModule, lazy_names
 from rushlight.fx.graph_checks import lint
 from rushlight.fx.namespace import Namespace, snake_case
 from rushlight.fx.node import OPCODES, Node, map_arg
@@ -20,22 +20,29 @@ from rushlight.fx.targets import short_name
 
 if TYPE_CHECKING:
     from rushlight.fx.codegen import PythonCode
+    from rushlight.fx.codegen_hooks import CodeGen
 
 codegen, graph_state = map(LazyModule, ("rushlight.fx.codegen", "rushlight.fx.graph_state"))
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.fx.codegen": ("PythonCode",), "rushlight.fx.codegen_hooks": ("CodeGen",),
+})  # fmt: skip
 
 
 class Graph:
     """A program as a doubly linked list of `Node`.
 
-    New nodes go to the insert point: the end, or where `inserting_before`/`inserting_after` say.
+    New nodes go to the insert point: the end, or where `inserting_before`/`inserting_after` say. `tracer_cls` and
+    `tracer_extras` only note which tracer made the graph.
     """
 
-    def __init__(self, owning_module: Any = None) -> None:
+    def __init__(self, owning_module: Any = None, tracer_cls: type | None = None, tracer_extras: dict | None = None) -> None:
         self._root = Node(self, "", "root", "")
         self._insert_before = self._root
         self._length = 0
         self._namespace = Namespace()
         self._owner: weakref.ref | None = None
+        self._codegen: CodeGen | None = None
+        self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self.owning_module = owning_module
 
     @property
@@ -161,14 +168,16 @@ class Graph:
         val_map: dict[Node, Node] = {}
         for node in self.nodes:
             val_map[node] = made.node_copy(node, val_map.__getitem__)
+        made._codegen = copy.deepcopy(self._codegen)
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"nodes": graph_state.pack_nodes(self)}
+        return {"nodes": graph_state.pack_nodes(self), "codegen": self._codegen}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Graph.__init__(self)
         graph_state.unpack_nodes(self, state["nodes"])
+        self._codegen = state.get("codegen")
 
     # Looking and removing
 
@@ -237,6 +246,20 @@ class Graph:
         return codegen.generate(
             self, root_module, verbose=verbose, include_stride=include_stride, include_device=include_device
         )
+
+    # Calling conventions
+
+    def set_codegen(self, codegen: CodeGen) -> None:
+        """Have `codegen` write the head and the return statement of `forward`; `recompile()` makes it take effect."""
+        self._codegen = codegen
+
+    def process_inputs(self, *args: Any) -> Any:
+        """The values of the placeholders from the arguments of a call."""
+        return args if self._codegen is None else self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out: Any) -> Any:
+        """What a call returns, from the value of the output node."""
+        return out if self._codegen is None else self._codegen.process_outputs(out)
 
     def print_tabular(self) -> None:
         """Print a table: opcode, name, target, args and kwargs of every node."""

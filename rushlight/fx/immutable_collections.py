@@ -49,20 +49,20 @@ class immutable_dict(dict):  # noqa: N801 - the name that torch users know
         return immutable_dict, (dict(self),)
 
 
-def map_aggregate(value: Any, function: Callable[[Any], Any]) -> Any:
-    """Apply `function` to every leaf of nested tuples, lists, dicts and slices.
+def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
+    """Apply `fn` to every leaf of the nested tuples, lists, dicts and slices of `a`.
 
     Lists and dicts come back immutable; a named tuple keeps its type.
     """
-    if not isinstance(value, CONTAINERS):
-        return function(value)
-    if isinstance(value, tuple):
-        return map_tuple(value, [map_aggregate(item, function) for item in value])
-    if isinstance(value, list):
-        return immutable_list([map_aggregate(item, function) for item in value])
-    if isinstance(value, dict):
-        return immutable_dict({key: map_aggregate(item, function) for key, item in value.items()})
-    return slice(*(map_aggregate(item, function) for item in (value.start, value.stop, value.step)))
+    if not isinstance(a, CONTAINERS):
+        return fn(a)
+    if isinstance(a, tuple):
+        return map_tuple(a, [map_aggregate(item, fn) for item in a])
+    if isinstance(a, list):
+        return immutable_list([map_aggregate(item, fn) for item in a])
+    if isinstance(a, dict):
+        return immutable_dict({key: map_aggregate(item, fn) for key, item in a.items()})
+    return slice(*(map_aggregate(item, fn) for item in (a.start, a.stop, a.step)))
 
 
 def map_tuple(original: tuple, items: list) -> tuple:

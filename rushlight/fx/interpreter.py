@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.fx.codegen import last_uses
 from rushlight.fx.graph import Graph
 from rushlight.fx.node import Node, map_arg
+
+__getattr__, __dir__ = lazy_names(globals(), {"rushlight.fx.transformer": ("Transformer",)})
 
 
 class Interpreter:
@@ -34,14 +37,18 @@ class Interpreter:
         self.args_iter: Iterator[Any] = iter(())
         self._released = last_uses(self.graph) if garbage_collect_values else {}
 
-    def run(self, *args: Any, initial_env: dict[Node, Any] | None = None) -> Any:
+    def run(
+        self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True
+    ) -> Any:
         """Run the graph on `args` and return its output.
 
-        Nodes in `initial_env` take their value from there and are not run. Errors carry a note that names the node.
+        Nodes in `initial_env` take their value from there and are not run. Errors carry a note that names the node. The
+        graph's `CodeGen`, if it has one, takes arguments and results apart, unless `enable_io_processing` is False.
         """
         self.env = dict(initial_env or {})
-        self.args_iter = iter(args)
-        return self._run_nodes()
+        self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
+        result = self._run_nodes()
+        return self.graph.process_outputs(result) if enable_io_processing else result
 
     def boxed_run(self, args_list: list[Any]) -> Any:
         """Like `run`, but empties `args_list`, so that each input can be freed after its last use."""

@@ -48,7 +48,7 @@ class Node:
 
     __slots__ = (
         "graph", "name", "op", "target", "_args", "_kwargs", "_input_nodes", "users", "type", "meta",
-        "_prev", "_next", "_erased", "__weakref__",
+        "_prev", "_next", "_erased", "__dict__", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -59,13 +59,13 @@ class Node:
         target: Any,
         args: tuple = (),
         kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
+        return_type: Any = None,
     ) -> None:
         self.graph = graph
         self.name = name
         self.op = op
         self.target = target
-        self.type = type_expr
+        self.type = return_type
         self.meta: dict[str, Any] = {}
         self.users: dict[Node, None] = {}
         self._input_nodes: dict[Node, None] = {}
@@ -282,6 +282,12 @@ def _format(value: Any) -> str:
     return str(value)
 
 
-def map_arg(value: Any, function: Callable[[Node], Any]) -> Any:
-    """Apply `function` to every node in nested arguments and leave all other leaves as they are."""
-    return map_aggregate(value, lambda leaf: function(leaf) if isinstance(leaf, Node) else leaf)
+def map_arg(a: Any, fn: Callable[[Node], Any]) -> Any:
+    """Apply `fn` to every node in the nested arguments `a` and leave all other leaves as they are."""
+    return map_aggregate(a, lambda leaf: fn(leaf) if isinstance(leaf, Node) else leaf)
+
+
+def has_side_effect(fn: Callable) -> Callable:
+    """Have calls of `fn` count as impure, so that dead code elimination keeps them. Returns `fn`: a decorator."""
+    _SIDE_EFFECTS.add(fn)
+    return fn

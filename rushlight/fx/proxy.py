@@ -9,15 +9,17 @@ from __future__ import annotations
 import dis
 import operator
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from rushlight.fx.annotations import PACKAGE_FOLDER
 from rushlight.fx.node import Node
 
 if TYPE_CHECKING:
     from rushlight.core.size import Size
-    from rushlight.fx.tracer import TracerBase
+    from rushlight.fx.graph import Graph
     from rushlight.nn.parameter import Parameter
 
 
@@ -72,11 +74,11 @@ class Proxy:
 
 
 class Attribute(Proxy):
-    """`proxy.name`: a method when it is called, otherwise an attribute, whose node is made when it is needed."""
+    """`proxy.attr`: a method when it is called, otherwise an attribute, whose node is made when it is needed."""
 
-    def __init__(self, root: Proxy, name: str) -> None:
+    def __init__(self, root: Proxy, attr: str) -> None:
         self.root = root
-        self.name = name
+        self.attr = attr
         self.tracer = root.tracer
         self._node: Node | None = None
 
@@ -84,36 +86,138 @@ class Attribute(Proxy):
     def node(self) -> Node:
         """The node that reads the attribute."""
         if self._node is None:
-            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.name), {}).node
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
         return self._node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
-        return self.tracer.create_proxy("call_method", self.name, (self.root, *args), kwargs)
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
 class ParameterProxy(Proxy):
     """A parameter whose shape is known while tracing."""
 
-    def __init__(self, node: Node, tracer: TracerBase, parameter: Parameter) -> None:
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: Parameter) -> None:
         super().__init__(node, tracer)
-        self.parameter = parameter
+        self.param = param
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"ParameterProxy({self.name})"
 
     @property
     def shape(self) -> Size:
         """The parameter's sizes."""
-        return self.parameter.shape
+        return self.param.shape
 
     def size(self, dim: int | None = None) -> Size | int:
         """The parameter's sizes, or one of them."""
-        return self.parameter.size() if dim is None else self.parameter.size(dim)
+        return self.param.size() if dim is None else self.param.size(dim)
 
     def dim(self) -> int:
         """The number of the parameter's dimensions."""
-        return self.parameter.dim()
+        return self.param.dim()
 
     def numel(self) -> int:
         """The number of the parameter's elements."""
-        return self.parameter.numel()
+        return self.param.numel()
+
+
+class TracerBase:
+    """Makes nodes for what is done with proxies. Subclasses decide what becomes a node."""
+
+    graph: Graph
+
+    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
+                    type_expr: Any = None) -> Node:  # fmt: skip
+        """Add a node to the graph."""
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node: Node) -> Proxy:
+        """The proxy of a node."""
+        return Proxy(node, self)
+
+    def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
+                     type_expr: Any = None) -> Proxy:  # fmt: skip
+        """Add a node whose arguments may be proxies and other values, and return its proxy."""
+        node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
+        node.stack_trace = _user_stack()
+        return self.proxy(node)
+
+    def create_arg(self, value: Any) -> Any:
+        """What stands for a value in a node's arguments: nodes for proxies, nested values item by item."""
+        if isinstance(value, Proxy):
+            return value.node
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*[self.create_arg(item) for item in value])
+        if isinstance(value, list | tuple):
+            return type(value)([self.create_arg(item) for item in value])
+        if isinstance(value, dict):
+            return self._create_dict(value)
+        if isinstance(value, slice):
+            return slice(self.create_arg(value.start), self.create_arg(value.stop), self.create_arg(value.step))
+        if isinstance(value, range):
+            return range(value.start, value.stop, value.step)
+        return value
+
+    def _create_dict(self, value: dict) -> dict:
+        if next(proxies_in(tuple(value)), None) is not None:
+            key = next(proxies_in(tuple(value)))
+            raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key.node}")
+        return {key: self.create_arg(item) for key, item in value.items()}
+
+    def to_bool(self, value: Proxy) -> bool:
+        """Called where the program needs a truth value."""
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, value: Proxy) -> Iterator:
+        """Called where the program iterates over a value, except to unpack a known number of items."""
+        raise TraceError(
+            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs "
+            "function argument: unpack a fixed number of items, or make the function a leaf by torch.fx.wrap."
+        )
+
+    def keys(self, value: Proxy) -> Any:
+        """Called by `**proxy`."""
+        return value.tracer.create_proxy("call_method", "keys", (value,), {})
+
+
+class GraphAppendingTracer(TracerBase):
+    """Adds nodes to a graph that is there: `Proxy(node, GraphAppendingTracer(graph))` lets Python write into it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.scope = Scope("", None)
+        self.module_stack: dict[str, Any] = {}
+        self.node_name_to_scope: dict[str, tuple[str, Any]] = {}
+
+
+class Scope:
+    """The module whose forward is being traced: its dotted name and its type."""
+
+    def __init__(self, module_path: str, module_type: Any) -> None:
+        self.module_path = module_path
+        self.module_type = module_type
+
+
+class ScopeContextManager:
+    """Has `scope` be like `current_scope` in the block, and what it was after it."""
+
+    def __init__(self, scope: Scope, current_scope: Scope) -> None:
+        self._before = Scope(scope.module_path, scope.module_type)
+        self._scope = scope
+        scope.module_path, scope.module_type = current_scope.module_path, current_scope.module_type
+
+    def __enter__(self) -> Scope:
+        return self._scope
+
+    def __exit__(self, *args: object) -> None:
+        self._scope.module_path, self._scope.module_type = self._before.module_path, self._before.module_type
+
+
+def _user_stack() -> str:
+    """The frames outside this package, as a traceback prints them."""
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(PACKAGE_FOLDER)]
+    return "".join(traceback.format_list(frames[-3:]))
 
 
 def find_tracer(values: object) -> TracerBase:

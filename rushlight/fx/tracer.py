@@ -11,7 +11,6 @@ import functools
 import inspect
 import math
 import threading
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,12 +28,11 @@ from rushlight.core.layout import layout, memory_format
 from rushlight.core.naming import own_module
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
-from rushlight.fx.annotations import PACKAGE_FOLDER
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.patching import Patches, patched_modules, places_of, wrapped_functions
-from rushlight.fx.proxy import ParameterProxy, Proxy, TraceError, proxies_in
+from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase, proxies_in
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -57,65 +55,6 @@ _ARGUMENTS = (
     Node, Proxy, Tensor, str, bytes, bool, int, float, complex, NoneType, EllipsisType, Enum, list, tuple, dict, slice, range,
     dtype, device, layout, memory_format, Generator, OpOverload, SymInt, np.generic,
 )  # fmt: skip
-
-
-class TracerBase:
-    """Makes nodes for what is done with proxies. Subclasses decide what becomes a node."""
-
-    graph: Graph
-
-    def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
-                    type_expr: Any = None) -> Node:  # fmt: skip
-        """Add a node to the graph."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-
-    def proxy(self, node: Node) -> Proxy:
-        """The proxy of a node."""
-        return Proxy(node, self)
-
-    def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
-                     type_expr: Any = None) -> Proxy:  # fmt: skip
-        """Add a node whose arguments may be proxies and other values, and return its proxy."""
-        node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
-        node.stack_trace = _user_stack()
-        return self.proxy(node)
-
-    def create_arg(self, value: Any) -> Any:
-        """What stands for a value in a node's arguments: nodes for proxies, nested values item by item."""
-        if isinstance(value, Proxy):
-            return value.node
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*[self.create_arg(item) for item in value])
-        if isinstance(value, list | tuple):
-            return type(value)([self.create_arg(item) for item in value])
-        if isinstance(value, dict):
-            return self._create_dict(value)
-        if isinstance(value, slice):
-            return slice(self.create_arg(value.start), self.create_arg(value.stop), self.create_arg(value.step))
-        if isinstance(value, range):
-            return range(value.start, value.stop, value.step)
-        return value
-
-    def _create_dict(self, value: dict) -> dict:
-        if next(proxies_in(tuple(value)), None) is not None:
-            key = next(proxies_in(tuple(value)))
-            raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key.node}")
-        return {key: self.create_arg(item) for key, item in value.items()}
-
-    def to_bool(self, value: Proxy) -> bool:
-        """Called where the program needs a truth value."""
-        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
-
-    def iter(self, value: Proxy) -> Iterator:
-        """Called where the program iterates over a value, except to unpack a known number of items."""
-        raise TraceError(
-            "Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs "
-            "function argument: unpack a fixed number of items, or make the function a leaf by torch.fx.wrap."
-        )
-
-    def keys(self, value: Proxy) -> Any:
-        """Called by `**proxy`."""
-        return value.tracer.create_proxy("call_method", "keys", (value,), {})
 
 
 class Tracer(TracerBase):
@@ -180,7 +119,7 @@ class Tracer(TracerBase):
         if name not in self._parameters:
             self._parameters[name] = self.create_proxy("get_attr", name, (), {})
             if self.param_shapes_constant:
-                self._parameters[name] = ParameterProxy(self._parameters[name].node, self, value)
+                self._parameters[name] = ParameterProxy(self, self._parameters[name].node, name, value)
         return self._parameters[name]
 
     def _name_of_tensor(self, value: Tensor) -> str:
@@ -333,12 +272,6 @@ def _plain_parameters(function: Callable, wanted: FunctionType) -> Callable:
 
 def _return_annotation(function: Callable) -> Any:
     return getattr(inspect.unwrap(function), "__annotations__", {}).get("return")
-
-
-def _user_stack() -> str:
-    """The frames outside this package, as a traceback prints them."""
-    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(PACKAGE_FOLDER)]
-    return "".join(traceback.format_list(frames[-3:]))
 
 
 def symbolic_trace(root: Module | Callable, concrete_args: dict[str, Any] | None = None) -> GraphModule:

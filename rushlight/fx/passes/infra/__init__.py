@@ -1,0 +1,1 @@
+"""What passes are made of: their base class, their manager, and the partitioner."""

@@ -1,0 +1,5 @@
+"""What passes that move nodes into submodules share."""
+
+from rushlight.fx.passes.utils.common import HolderModule, compare_graphs, lift_subgraph_as_module
+
+__all__ = ["HolderModule", "compare_graphs", "lift_subgraph_as_module"]
