@@ -62,9 +62,9 @@ def fuse_as_graphmodule(
         raise AssertionError("Invalid partition, found dependency cycles")
     inside = set(nodes)
     graph, made = Graph(), {}
-    for node in (used for node in nodes for used in node.all_input_nodes):
-        if node not in inside and node not in made:
-            made[node] = graph.create_node("placeholder", node.name, (), {}, node.name, node.type)
+    for used in (each for node in nodes for each in node.all_input_nodes):
+        if used not in inside and used not in made:
+            made[used] = graph.create_node("placeholder", used.name, (), {}, used.name, used.type)
             made[node].meta = dict(node.meta)
     inputs = tuple(made)
     for node in nodes:
