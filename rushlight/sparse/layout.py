@@ -1,14 +1,18 @@
-"""How a sparse COO tensor is kept: an index matrix and a tensor of values, in the place of a storage's memory.
+"""How a sparse tensor is kept: tensors of indices and a tensor of values, in the place of a storage's memory.
 
 A sparse tensor of shape (s1, ..., sm, d1, ..., dn) has `indices` of shape (m, nnz), int64, and `values` of shape
 (nnz, d1, ..., dn); an index that appears more than once counts as the sum of its values. It is a `Tensor` like any other, whose
 dispatch key is SparseCPU: operators without a kernel for that key refuse it.
+
+A compressed tensor (CSR or CSC) of shape (s1, s2, d1, ..., dn) has the key SparseCPU, too. Its `compressed` indices say for
+each row (of CSR; column of CSC) where its elements begin in `plain`, the column (or row) of each, and in `values`.
 """
 
 from __future__ import annotations
 
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey, bit
+from rushlight.core.layout import layout, sparse_csr
 from rushlight.core.storage import StorageImpl
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor, wrap
@@ -30,19 +34,58 @@ class SparseParts:
         self.indices, self.values, self.coalesced = other.indices, other.values, other.coalesced
 
 
+class CompressedParts:
+    """What a compressed tensor and its aliases share: its two tensors of indices, its values, and its layout."""
+
+    __slots__ = ("compressed", "plain", "values", "layout")
+
+    def __init__(self, compressed: Tensor, plain: Tensor, values: Tensor, layout: layout):
+        self.compressed, self.plain, self.values, self.layout = compressed, plain, values, layout
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether it is rows that are compressed."""
+        return self.layout is sparse_csr
+
+    def replace(self, other: CompressedParts) -> None:
+        """Take over what another tensor holds (a write in place)."""
+        self.compressed, self.plain, self.values = other.compressed, other.plain, other.values
+
+
 def make_sparse(indices: Tensor, values: Tensor, size: tuple[int, ...], coalesced: bool = False) -> Tensor:
     """A sparse tensor of the given parts, which it shares."""
     held = SparseParts(indices.detach(), values.detach(), coalesced or indices.size(1) < 2)
+    return _holding(held, tuple(size), values)
+
+
+def make_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: tuple[int, ...], kind: layout) -> Tensor:
+    """A compressed tensor of layout `kind`, sparse_csr or sparse_csc, of the given parts, which it shares."""
+    return _holding(CompressedParts(compressed.detach(), plain.detach(), values.detach(), kind), tuple(size), values)
+
+
+def _holding(held: SparseParts | CompressedParts, size: tuple[int, ...], values: Tensor) -> Tensor:
     storage = StorageImpl(held, 0, CPU, 0)
     key_set = SPARSE_BIT | AUTOGRAD_BITS
-    return wrap(TensorImpl(storage, tuple(size), contiguous_strides(tuple(size)), 0, values.dtype, CPU, key_set))
+    return wrap(TensorImpl(storage, size, contiguous_strides(size), 0, values.dtype, CPU, key_set))
 
 
 def is_sparse(tensor: Tensor) -> bool:
-    """Whether a tensor is sparse."""
-    return bool(tensor._impl.key_set & SPARSE_BIT)
+    """Whether a tensor's layout is sparse_coo."""
+    impl = tensor._impl
+    return bool(impl.key_set & SPARSE_BIT) and isinstance(impl.storage.buffer, SparseParts)
+
+
+def is_compressed(tensor: Tensor) -> bool:
+    """Whether a tensor's layout is sparse_csr or sparse_csc."""
+    impl = tensor._impl
+    return bool(impl.key_set & SPARSE_BIT) and isinstance(impl.storage.buffer, CompressedParts)
 
 
 def parts(tensor: Tensor) -> SparseParts:
-    """The indices and values of a sparse tensor."""
+    """The indices and values of a sparse COO tensor."""
+    return tensor._impl.storage.buffer
+
+
+def compressed_parts(tensor: Tensor) -> CompressedParts:
+    """The indices and values of a compressed tensor."""
     return tensor._impl.storage.buffer
