@@ -172,7 +172,7 @@ def format_compressed(
     names = ("crow_indices", "col_indices") if layout.name == "sparse_csr" else ("ccol_indices", "row_indices")
     bodies = _bodies(((names[0], compressed, _Integers), (names[1], plain, _Integers), ("values", values, dtype)))
     suffixes = [_size_suffix(shape), f"nnz={len(plain)}"]
-    if not _is_understood(dtype, default_dtype, bool(values.size)):
+    if not _is_understood(dtype, default_dtype, True):
         suffixes.append(f"dtype={dtype}")
     suffixes += [f"layout={layout}", *_gradient_suffixes(requires_grad, grad_fn_name)]
     indent = len("tensor(")

@@ -15,6 +15,7 @@ from rushlight.core.layout import layout, sparse_coo, sparse_csc, sparse_csr, st
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
+from rushlight.sparse.invariants import are_checked
 from rushlight.sparse.layout import CompressedParts, compressed_parts, is_compressed, is_sparse, parts
 
 aten = namespaces.namespace("aten")
@@ -67,7 +68,7 @@ def sparse_compressed_tensor(
     _check_parts(compressed, plain, elements)
     wanted = tuple(_least_size(compressed, plain, elements, kind) if size is None else size)
     _check_indices(compressed, plain, elements, wanted, kind)
-    if check_invariants:
+    if are_checked(check_invariants):
         _check_order(compressed, plain, kind)
     made = made_compressed(compressed, plain, elements, wanted, kind)
     return made.detach().requires_grad_() if requires_grad else made

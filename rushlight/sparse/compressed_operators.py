@@ -121,6 +121,13 @@ def sub(self, other, *, alpha=1):
     return add(self, other, alpha=-alpha)
 
 
+@sparse("addmm")
+@compressed("addmm")
+def addmm(self, mat1, mat2, *, beta=1, alpha=1):
+    product = mm(mat1, mat2)
+    return aten.add.Tensor(self if beta == 1 else self * beta, product if alpha == 1 else product * alpha)
+
+
 @compressed("mm")
 def mm_kernel(self, mat2):
     return mm(self, mat2)
@@ -129,6 +136,13 @@ def mm_kernel(self, mat2):
 @compressed("sum.dim_IntList")
 def sum_kernel(self, dim, keepdim=False, *, dtype=None):
     return aten.sum.dim_IntList(to_dense(self), dim, keepdim, dtype=dtype)
+
+
+@compressed("zeros_like")
+def zeros_like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
+    own = compressed_parts(self)
+    values = aten.zeros([0, *own.values.shape[1:]], dtype=dtype or self.dtype)
+    return make_compressed(aten.zeros_like(own.compressed), own.plain[:0], values, self.shape, own.layout)
 
 
 @compressed("select.int")

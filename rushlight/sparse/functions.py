@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight.core.device import as_device
 from rushlight.core.dtype import dtype, get_default_dtype, int64
-from rushlight.core.layout import sparse_coo, sparse_csr, strided
+from rushlight.core.layout import layout, sparse_coo, sparse_csr, strided
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.construct import as_tensor, tensor
 from rushlight.ops.packet import namespaces
@@ -234,6 +234,29 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 def has_indices(self: Tensor) -> bool:
     """Whether a tensor is sparse, of any layout."""
     return is_sparse(self) or is_compressed(self)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+    """The logarithm of `softmax`, over the elements that there are."""
+    found = softmax(input, dim, dtype=dtype)
+    return _made(parts(found).indices, aten.values(found).log(), found.shape, True)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: layout | None = None) -> Tensor:
+    """A sparse matrix with the rows of `diagonals` along the diagonals that `offsets` names: 0 the main one, above it from 1.
+
+    Element j of a row goes to column j. RuntimeError for offsets that are not distinct, or not one for each row.
+    """
+    rows, places = diagonals.reshape(-1, diagonals.size(-1)), offsets.reshape(-1).tolist()
+    if len(places) != rows.size(0) or len(set(places)) != len(places):
+        raise RuntimeError("Number of diagonals (first dim of diagonals) does not match the number of offsets, or they repeat")
+    indices, values = [aten.zeros([2, 0], dtype=int64)], [rows[:0].reshape(-1)]
+    for row, offset in zip(rows.unbind(0), places, strict=True):
+        columns = aten.arange.start(max(offset, 0), max(min(shape[1], row.size(0), shape[0] + offset), offset, 0), dtype=int64)
+        indices.append(aten.stack([columns - offset, columns], 0))
+        values.append(row[columns])
+    made = _made(aten.cat(indices, 1), aten.cat(values, 0), tuple(shape))
+    return made if layout in (None, sparse_coo) else to_sparse(made, layout=layout)
 
 
 def require_sparse(self: Tensor, name: str) -> None:

@@ -29,9 +29,40 @@ class SparseParts:
     def __init__(self, indices: Tensor, values: Tensor, coalesced: bool):
         self.indices, self.values, self.coalesced = indices, values, coalesced
 
+    def arguments(self) -> tuple:
+        """What such parts are made of."""
+        return self.indices, self.values, self.coalesced
+
+    def copied(self) -> SparseParts:
+        """The same parts in memory of their own."""
+        return SparseParts(self.indices.clone(), self.values.clone(), self.coalesced)
+
     def replace(self, other: SparseParts) -> None:
         """Take over what another tensor holds (a write in place)."""
         self.indices, self.values, self.coalesced = other.indices, other.values, other.coalesced
+
+
+class SparseStorage(StorageImpl):
+    """The place of the memory, which holds the parts; it knows how to copy and pickle them."""
+
+    __slots__ = ()
+
+    def bytes(self) -> None:
+        """RuntimeError: there is no memory that is the tensor's."""
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl: a sparse tensor has none, but values()")
+
+    def copied(self) -> SparseStorage:
+        """A storage of copies of the parts."""
+        return SparseStorage(self.buffer.copied(), 0, CPU, 0)
+
+    def reduced(self, tensor: Tensor) -> tuple:
+        """How Python's pickle makes a tensor over this storage again."""
+        return (_unpickled, (self.buffer.arguments(), tuple(tensor.shape), tensor.requires_grad))
+
+
+def _unpickled(arguments: tuple, size: tuple[int, ...], requires_grad: bool) -> Tensor:
+    held = SparseParts(*arguments) if len(arguments) == 3 else CompressedParts(*arguments)
+    return _holding(held, size, held.values).requires_grad_(requires_grad)
 
 
 class CompressedParts:
@@ -46,6 +77,14 @@ class CompressedParts:
     def by_rows(self) -> bool:
         """Whether it is rows that are compressed."""
         return self.layout is sparse_csr
+
+    def arguments(self) -> tuple:
+        """What such parts are made of."""
+        return self.compressed, self.plain, self.values, self.layout
+
+    def copied(self) -> CompressedParts:
+        """The same parts in memory of their own."""
+        return CompressedParts(self.compressed.clone(), self.plain.clone(), self.values.clone(), self.layout)
 
     def replace(self, other: CompressedParts) -> None:
         """Take over what another tensor holds (a write in place)."""
@@ -64,7 +103,7 @@ def make_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: tup
 
 
 def _holding(held: SparseParts | CompressedParts, size: tuple[int, ...], values: Tensor) -> Tensor:
-    storage = StorageImpl(held, 0, CPU, 0)
+    storage = SparseStorage(held, 0, CPU, 0)
     key_set = SPARSE_BIT | AUTOGRAD_BITS
     return wrap(TensorImpl(storage, size, contiguous_strides(size), 0, values.dtype, CPU, key_set))
 
