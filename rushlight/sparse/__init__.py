@@ -21,5 +21,6 @@ methods.install()
 __all__ = [
     "BFloat16Tensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor",
     "ShortTensor", "addmm", "check_sparse_tensor_invariants", "compressed_operators", "log_softmax", "methods", "mm",
-    "operators", "softmax", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "spdiags", "sum",
+    "operators", "softmax", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+    "sparse_csr_tensor", "spdiags", "sum",
 ]  # fmt: skip
