@@ -328,7 +328,8 @@ def _unbound(function: Callable, args: tuple, kwargs: dict) -> Any:
 
 
 _HANDLERS: dict[str, Callable] = {
-    "matmul": _matmul, "__matmul__": _matmul, "bmm": _bmm, "view": _view, "reshape": _view, "permute": _permute, "unsqueeze": _unsqueeze,
-    "cat": _cat, "concat": _cat, "getitem": _getitem, "__getitem__": _getitem, "to_padded_tensor": _padded, "unbind": _unbound, "select": _select,
+    "matmul": _matmul, "__matmul__": _matmul, "bmm": _bmm, "view": _view, "reshape": _view, "permute": _permute,
+    "cat": _cat, "concat": _cat, "getitem": _getitem, "__getitem__": _getitem, "to_padded_tensor": _padded, "unbind": _unbound,
+    "select": _select, "unsqueeze": _unsqueeze,
     "multi_head_attention_forward": _attention,
 }  # fmt: skip

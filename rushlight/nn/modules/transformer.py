@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
+from rushlight.autograd import is_grad_enabled
 from rushlight.core.tensor import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.creation import new_tensor
+from rushlight.nn.modules.activation import GELU, ReLU
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.container import ModuleList
 from rushlight.nn.modules.dropout import Dropout
@@ -171,7 +173,8 @@ class TransformerDecoderLayer(Module):
 class TransformerEncoder(Module):
     """`num_layers` copies of an encoder layer, then `norm`.
 
-    `enable_nested_tensor` and `mask_check` are accepted for torch's sake: there are no nested tensors.
+    With `enable_nested_tensor`, an encoder in eval mode without gradients gives zeros at padded positions, as
+    torch's does, where its layers have the common form; with `mask_check`, only where all paddings are at the ends.
     """
 
     def __init__(
@@ -187,6 +190,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
+        self.use_nested_tensor = enable_nested_tensor and _has_common_form(encoder_layer)
         self.mask_check = mask_check
 
     def forward(
@@ -197,9 +201,40 @@ class TransformerEncoder(Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         is_causal = _is_causal(mask, is_causal)
+        drops = mask is None and src.dim() == 3 and self.use_nested_tensor and not self.training and not is_grad_enabled()
+        dropped = self._dropped(src_key_padding_mask) if drops else None
+        padding = src_key_padding_mask if dropped is None or self.mask_check else dropped
         for layer in self.layers:
-            src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=is_causal)
+            src = layer(src, src_mask=mask, src_key_padding_mask=padding, is_causal=is_causal)
+        if dropped is not None:
+            src = src.masked_fill(dropped.unsqueeze(-1), 0.0)
         return src if self.norm is None else self.norm(src)
+
+    def _dropped(self, padding: Tensor | None) -> Tensor | None:
+        """A mask of the positions that a nested tensor would not have: as many of each row's last ones as it has paddings.
+
+        No position where `mask_check` is on and the paddings are not the last ones.
+        """
+        if padding is None:
+            return None
+        marked = padding.bool()
+        last = marked.new_ones(marked.shape).cumsum(1) > marked.logical_not().sum(1, keepdim=True)
+        return last.logical_and((last == marked).all()) if self.mask_check else last
+
+
+def _has_common_form(layer: Module) -> bool:
+    """Whether a layer is one for which torch has a fast path, which drops padding."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return False
+    attention, activation = layer.self_attn, layer.activation
+    return (
+        attention.batch_first
+        and attention.in_proj_bias is not None
+        and attention.num_heads % 2 == 0
+        and not layer.norm_first
+        and layer.norm1.eps == layer.norm2.eps
+        and (activation in (F.relu, F.gelu) or isinstance(activation, ReLU | GELU))
+    )
 
 
 class TransformerDecoder(Module):
