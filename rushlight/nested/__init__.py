@@ -97,7 +97,7 @@ def nested_tensor_from_jagged(
         if start < 0 or count < 0 or start + count > values.shape[ragged - 1]:
             raise RuntimeError(f"a piece of {count} from {start} on leaves the {values.shape[ragged - 1]} of values")
     pieces = [values.narrow(ragged - 1, start, count) for start, count in zip(starts, counts, strict=False)]
-    is_whole = lengths is None and starts[:1] == [0] and starts[-1] == values.shape[ragged - 1]
+    is_whole = (lengths is None or offsets is None) and starts[:1] == [0] and starts[-1] == values.shape[ragged - 1]
     return nested(pieces, jagged, ragged, packed=values if is_whole else None)
 
 
