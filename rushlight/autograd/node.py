@@ -132,7 +132,7 @@ class AccumulateGrad(_C.AccumulateNode, Node):
             if meta.grad is None:
                 # Other leaves may have received the very same gradient, and users write to `.grad` in place.
                 meta.grad = _copy_like(grad, self.variable._impl)
-            elif grad.requires_grad or meta.grad.requires_grad or meta.grad.is_sparse != grad.is_sparse:
+            elif grad.requires_grad or meta.grad.requires_grad or meta.grad.layout is not grad.layout:
                 meta.grad = meta.grad + grad
             else:
                 meta.grad.add_(grad)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import rushlight.core.dtype as dtypes
 from rushlight._C import GuardTree
+from rushlight.core.layout import strided
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -354,7 +355,7 @@ def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, d
         and impl.dtype is dtype
         and impl.device == device
         and impl.requires_grad == requires_grad
-        and not value.is_sparse
+        and value.layout is strided
     )
 
 

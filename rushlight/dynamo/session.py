@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.amp.autocast_mode import autocast
 from rushlight.autograd.grad_mode import enable_grad, no_grad, set_grad_enabled
 from rushlight.core.dtype import dtype
+from rushlight.core.layout import strided
 from rushlight.core.size import Size
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
@@ -184,7 +185,7 @@ class Session:
 
     def _tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
-        if kind not in (Tensor, Parameter, Buffer) or value.is_sparse:
+        if kind not in (Tensor, Parameter, Buffer) or value.layout is not strided:
             return self._opaque(value, source)
         node = self.graph.known(value)
         if node is None:

@@ -138,14 +138,17 @@ def _check_order(compressed: Tensor, plain: Tensor, kind: layout) -> None:
 def outer_indices(compressed: Tensor) -> Tensor:
     """For each element, its row (of CSR; column of CSC)."""
     starts = compressed.numpy()
+    if starts.ndim != 1 or not len(starts) or (np.diff(starts) < 0).any():
+        raise RuntimeError("compressed indices must be numbers of one dimension that do not fall")
     return tensor_from_array(np.repeat(np.arange(len(starts) - 1, dtype=starts.dtype), np.diff(starts)))
 
 
 def compressed_indices(sorted_indices: Tensor, size: int, kind: dtype = int64) -> Tensor:
     """Where each of `size` rows begins among the sorted row indices of the elements, and where the last one ends."""
-    counts = np.bincount(sorted_indices.numpy(), minlength=size) if size else np.zeros(0, np.int64)
-    if len(counts) != size:
-        raise RuntimeError(f"an index is out of range: there are {size} rows, and an element in row {len(counts) - 1}")
+    rows = sorted_indices.numpy()
+    if size < 0 or (rows.size and (rows.min() < 0 or rows.max() >= size)):
+        raise RuntimeError(f"an index is out of range: there are {size} rows")
+    counts = np.bincount(rows, minlength=size)
     return tensor_from_array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)).to(kind)
 
 

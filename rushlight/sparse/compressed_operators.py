@@ -170,6 +170,11 @@ def neg_(self):
     return _write(self, with_values(self, -compressed_parts(self).values))
 
 
+@compressed("fill_.Scalar")
+def fill_(self, value):
+    return _write(self, with_values(self, aten.full_like(compressed_parts(self).values, value)))
+
+
 @compressed("copy_")
 def copy_(self, src, non_blocking=False):
     return _write(self, clone(src) if is_compressed(src) else src)
