@@ -158,6 +158,7 @@ from rushlight.sparse.compressed import (  # noqa: E402
     _convert_indices_from_coo_to_csr,
     _convert_indices_from_csr_to_coo,
 )
+from rushlight.sparse.products import dsmm, hsmm, hspmm, smm, spmm, sspaddmm  # noqa: E402
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (

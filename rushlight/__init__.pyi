@@ -149,6 +149,12 @@ from rushlight.sparse import sparse_compressed_tensor as sparse_compressed_tenso
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
 from rushlight.sparse import sparse_csc_tensor as sparse_csc_tensor
 from rushlight.sparse import sparse_csr_tensor as sparse_csr_tensor
+from rushlight.sparse.products import dsmm as dsmm
+from rushlight.sparse.products import hsmm as hsmm
+from rushlight.sparse.products import hspmm as hspmm
+from rushlight.sparse.products import smm as smm
+from rushlight.sparse.products import spmm as spmm
+from rushlight.sparse.products import sspaddmm as sspaddmm
 from rushlight import __config__ as __config__
 from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo

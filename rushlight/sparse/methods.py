@@ -19,6 +19,7 @@ from rushlight.sparse.compressed import (
 )
 from rushlight.sparse.functions import coalesce, has_indices, require_sparse, sparse_mask, to_dense, to_sparse
 from rushlight.sparse.layout import compressed_parts, is_compressed, is_sparse, parts
+from rushlight.sparse.products import smm, sspaddmm
 
 aten = namespaces.namespace("aten")
 _dense_repr, _dense_numpy = core.Tensor.__repr__, core.Tensor.numpy
@@ -117,6 +118,7 @@ def install() -> None:
     for method in (
         is_coalesced, coalesce, _indices, _values, _nnz, indices, values, sparse_dim, dense_dim, to_dense, to_sparse,
         sparse_mask, to_sparse_coo, to_sparse_csr, to_sparse_csc, crow_indices, col_indices, ccol_indices, row_indices,
+        smm, sspaddmm,
     ):  # fmt: skip
         setattr(Tensor, method.__name__, method)
     _numpy.__doc__ = _dense_numpy.__doc__

@@ -174,3 +174,14 @@ class TestOracle:
         rl.save([example(), example().to_sparse(), example().to_sparse_csc()], stream)
         stream.seek(0)
         assert all(each.to_dense().tolist() == DENSE for each in torch.load(stream))
+
+    def test_products_with_sparse_results(self):
+        torch = pytest.importorskip("torch")
+        for name in ("dsmm", "spmm", "smm", "hspmm", "hsmm", "sspaddmm"):
+            shown = []
+            for library in (rl, torch):
+                matrix = library.tensor([[0.0, 2.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]).to_sparse()
+                first = (library.eye(3).to_sparse(),) if name == "sspaddmm" else ()
+                found = getattr(library, name)(*first, matrix, library.arange(9.0).reshape(3, 3))
+                shown.append(repr(found.coalesce() if found.is_sparse else found))
+            assert shown[0] == shown[1]

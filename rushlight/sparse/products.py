@@ -1,0 +1,54 @@
+"""Products of a sparse and a dense matrix whose results are sparse, and names for them from torch's first years."""
+
+from __future__ import annotations
+
+from rushlight.core.tensor import Tensor
+from rushlight.ops.packet import namespaces
+from rushlight.sparse.functions import coalesce, mm
+from rushlight.sparse.layout import is_sparse, parts
+
+aten = namespaces.namespace("aten")
+
+
+def _require_coo(self: Tensor, name: str) -> None:
+    if not is_sparse(self):
+        raise RuntimeError(f"{name}: the first matrix must be of layout torch.sparse_coo, got {self.layout}")
+
+
+def spmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of a sparse matrix and a dense one, dense."""
+    return mm(input, mat2)
+
+
+def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of a sparse matrix and a dense one, dense: as `mm`."""
+    return mm(input, mat2)
+
+
+def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """The product of a COO matrix and a dense one: a COO tensor of the rows that are not all 0, each a dense row."""
+    _require_coo(mat1, "hspmm")
+    source = coalesce(mat1)
+    rows = parts(source).indices[0].unique()
+    kept = mm(source, mat2)[rows]
+    return aten._sparse_coo_tensor_unsafe(rows.unsqueeze(0), kept, [mat1.size(0), mat2.size(1)], is_coalesced=True)
+
+
+def hsmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """As `hspmm`."""
+    return hspmm(input, mat2)
+
+
+def smm(input: Tensor, mat2: Tensor) -> Tensor:
+    """The product of a COO matrix and a dense one: a COO matrix with all elements of the rows that are not all 0."""
+    rows = hspmm(input, mat2)
+    indices, columns = parts(rows).indices[0], mat2.size(1)
+    places = aten.arange.default(columns).repeat(indices.size(0))
+    found = aten.stack([indices.repeat_interleave(columns), places], 0)
+    return aten._sparse_coo_tensor_unsafe(found, aten.values(rows).reshape(-1), rows.shape, is_coalesced=True)
+
+
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)` of COO matrices `input` and `mat1`, as a COO matrix."""
+    _require_coo(input, "sspaddmm")
+    return input * beta + smm(mat1, mat2) * alpha
