@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Attributes that a fake tensor answers as the real one would.
 _KNOWN_ATTRIBUTES = frozenset({
-    "shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "is_sparse",
+    "shape", "dtype", "device", "ndim", "requires_grad", "is_leaf", "layout", "itemsize", "nbytes", "is_sparse", "is_nested",
     "is_quantized", "is_meta", "is_cuda", "names",
 })  # fmt: skip
 _KNOWN_METHODS = frozenset({
