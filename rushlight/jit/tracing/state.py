@@ -17,7 +17,7 @@ from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.tracing.frames import calling_frame, name_in, range_of
 from rushlight.jit.types.kinds import TensorType
-from rushlight.ops.recording import TRACER, recording
+from rushlight.ops.recording import TRACER, recording, suspended
 
 _NEEDS_GRAD = (
     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching the "
