@@ -262,14 +262,9 @@ class OpenSizes:
 
 def named_arguments(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
     """Arguments by the names of a function's parameters. TypeError where the function cannot be called with them."""
-    bound = inspect.signature(function).bind(*args, **kwargs)
-    named: dict[str, Any] = {}
-    for name, value in bound.arguments.items():
-        if bound.signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-            named |= value
-        else:
-            named[name] = value
-    return named
+    signature = inspect.signature(function)
+    signature.bind(*args, **kwargs)
+    return {**signature.bind_partial(*args).arguments, **kwargs}
 
 
 def open_leaves(named: dict[str, Any], shapes: Any) -> Iterator[OpenSizes]:

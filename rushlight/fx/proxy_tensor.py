@@ -80,6 +80,10 @@ class ProxyMode(DispatchMode):
                 result = self.decompositions[op](*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        return self.call(op, args, kwargs)
+
+    def call(self, op: OpOverload, args: tuple, kwargs: dict) -> object:
+        """Call an operator with autograd off, and add the node of the call."""
         node_args = _map(self.argument, args)
         node_kwargs = {name: _map(self.argument, value) for name, value in kwargs.items()}
         with ExcludeKeys(AUTOGRAD_BITS):
