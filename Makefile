@@ -22,7 +22,7 @@ EXTRAS ?= test,demo
 SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/csrc/prebuilt/* rushlight/inductor/include/rushlight/*.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint stubs compatibility oracle bench peers fuzz test-pythons clean
+.PHONY: help setup demo test lint stubs compatibility wheel oracle bench peers fuzz test-pythons clean
 
 help:
 	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
@@ -31,6 +31,7 @@ help:
 	@echo "lint          ruff and import contracts only"
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "compatibility write docs/compatibility.md anew, after a change to public names"
+	@echo "wheel         build wheels that need no compiler, into dist/, for the Pythons 3.11 to 3.13 that are here"
 	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
 	@echo "fuzz          random programs compiled, chains of views against PyTorch, random arguments, hostile archives"
@@ -84,6 +85,9 @@ stubs: setup
 
 compatibility: setup
 	$(BIN)/python tools/compatibility.py
+
+wheel:
+	tools/build-wheels dist $(shell tools/find-pythons 3.11 3.12 3.13)
 
 test: lint
 	$(BIN)/python -m pytest -n auto $(PYTEST_FLAGS)
