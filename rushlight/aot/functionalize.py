@@ -109,7 +109,7 @@ class _Functionalizer:
         before = node.all_input_nodes
         node.args, node.kwargs = map_arg(node.args, self.value), map_arg(node.kwargs, self.value)
         if node.all_input_nodes != before and node in self.memory.start:
-            node.args, node.kwargs = self._arguments(node, node.args[0]), {}
+            node.args, node.kwargs = self._arguments(node, self.value(self.memory.source[node])), {}
         if node.all_input_nodes != before or not self.renewed.isdisjoint(before):
             self.renewed.add(node)
             node.meta["val"] = self._calculate(node.target, node.args, node.kwargs)

@@ -53,6 +53,13 @@ def source_of(node: Node) -> Node | None:
     return source if storage_of(source) is not None and storage_of(source) is storage_of(node) else None
 
 
+def root_of(node: Node) -> Node:
+    """The node that a node's memory was made by: itself, if it views nothing and writes to nothing."""
+    while (source := source_of(node)) is not None:
+        node = source
+    return node
+
+
 def is_alias(node: Node) -> bool:
     """Whether a node is a view: its value lies in the memory of one of its arguments, which it does not write to."""
     storage = storage_of(node)
@@ -70,8 +77,8 @@ def owner_of(node: Node) -> Node:
 class WrittenMemory:
     """The storages that a graph writes to, as they are before it is rewritten.
 
-    `root` maps each to the node that owns it, `storage` nodes to theirs, and `source` nodes to what they view. `start` says
-    where the values of nodes by `as_strided` begin, counted from the root's first element.
+    `root` maps each to the node that owns it, `storage` nodes to theirs, and `source` nodes to what they view. `as_strided`
+    names places in memory, and so views the root; `start` says where its values begin, counted from the root's first element.
     """
 
     def __init__(self, graph: Graph):
@@ -86,8 +93,9 @@ class WrittenMemory:
         self.source = {node: source_of(node) for nodes in self.nodes.values() for node in nodes}
         self.start = {
             node: node.meta["val"].storage_offset() - self.root[storage].meta["val"].storage_offset()
-            for node, storage in self.storage.items() if node.target is aten("as_strided")
+            for node, storage in self.storage.items() if node.target is aten("as_strided") and node is not self.root[storage]
         }  # fmt: skip
+        self.source |= {node: self.root[self.storage[node]] for node in self.start}
 
     def obstacle(self) -> str:
         """Why the writes cannot be made functional; "" if they can."""
@@ -100,9 +108,9 @@ class WrittenMemory:
             if has_internal_overlap(value.shape, value.stride()):
                 return f"{owners[0].name}, which is written to, has several elements in one place"
             for node in nodes:
-                if node in owners or is_write(node) or self._has_inverse(node, owners):
+                if node in owners or is_write(node):
                     continue
-                if node in through or node in self.start:  # what is only read is made again
+                if not (self._has_inverse(node) if node in through else self._can_be_made_again(node)):
                     return f"{node.name} is a view by {node.target} of memory that is written to"
         return ""
 
@@ -112,22 +120,22 @@ class WrittenMemory:
             yield node
             node = self.source[node]
 
-    def _has_inverse(self, view: Node, owners: list[Node]) -> bool:
-        """Whether what a view shows can be put back. `as_strided` names places in memory, which only a root without gaps has
-        in the functional graph too."""
-        if view.target is not aten("as_strided"):
+    def _has_inverse(self, view: Node) -> bool:
+        """Whether what a view shows can be put back."""
+        if view not in self.start:
             return view.target in INVERSES
-        viewed = self._viewed(view)
-        if viewed not in owners or _overlaps(view.meta["val"]):
-            return False
-        return is_non_overlapping_and_dense(viewed.meta["val"].shape, viewed.meta["val"].stride())
+        return self._can_be_made_again(view) and not _overlaps(view.meta["val"])
 
-    def _viewed(self, node: Node) -> Node | None:
-        """What a view views, past the writes to it."""
-        source = self.source[node]
-        while source is not None and is_write(source):
-            source = self.source[source]
-        return source
+    def _can_be_made_again(self, view: Node) -> bool:
+        """Whether a view can be taken of new contents. `as_strided` names places in memory, which the functional graph has too
+        if they lie within the root, and the root has no gaps."""
+        if view not in self.start:
+            return True
+        root, value, start = self.root[self.storage[view]].meta["val"], view.meta["val"], self.start[view]
+        if not is_non_overlapping_and_dense(root.shape, root.stride()) or start < 0:
+            return False
+        last = sum(stride * (size - 1) for size, stride in zip(value.shape, value.stride(), strict=True))
+        return value.numel() == 0 or start + last < root.numel()
 
 
 def anchor_views(module: GraphModule) -> None:
@@ -137,9 +145,7 @@ def anchor_views(module: GraphModule) -> None:
     """
     for node in module.graph.nodes:
         if node.op == "call_function" and node.target is aten("as_strided") and "keep_eager" not in module.meta:
-            owner = node.args[0]
-            while (source := source_of(owner)) is not None:
-                owner = source
+            owner = root_of(node.args[0])
             value = node.meta["val"]
             if owner is not node.args[0]:
                 node.args = (owner, list(value.shape), list(value.stride()), value.storage_offset())

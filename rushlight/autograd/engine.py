@@ -1,6 +1,6 @@
 """The backward engine: runs nodes in reverse order of their making, once all gradients that reach them have arrived.
 
-Without captures and anomaly mode, the loop is C code (`csrc/engine.c`), which does what `_step` does here.
+Without captures, anomaly mode and a profiler, the loop is C code (`csrc/engine.c`), which does what `_step` does here.
 No recursion, so graphs may be of any depth. Gradients are summed in a buffer per node; `captures` selects what to return.
 `state.backward_task` tells hooks and checkpoints which call is running; in anomaly mode nodes run through `checked_apply`.
 """
@@ -131,7 +131,7 @@ def run_backward(
     previous, outer = state.grad_enabled, state.backward_task
     state.grad_enabled, state.backward_task = create_graph, task
     try:
-        if captures is None and state.anomaly is None:
+        if captures is None and state.anomaly is None and state.recording is None:
             starts = tuple(dict.fromkeys(node for node, _ in roots))
             run_tape(starts, task.awaited, task.buffers, retain_graph, _run_hooked, _validate)
         else:
@@ -197,7 +197,7 @@ def _run(node: Node, grads: tuple[Tensor | None, ...], retain_graph: bool) -> Se
         changed = hook(grads)
         if changed is not None:
             grads = _as_tuple(changed)
-    results = node.apply(grads) if state.anomaly is None else checked_apply(node, grads)
+    results = _apply(node, grads)
     if not retain_graph:
         node.release()
     for hook in list(hooks.after.values()) if hooks is not None else ():
@@ -205,6 +205,12 @@ def _run(node: Node, grads: tuple[Tensor | None, ...], retain_graph: bool) -> Se
         if changed is not None:
             results = _as_tuple(changed)
     return results
+
+
+def _apply(node: Node, grads: tuple[Tensor | None, ...]) -> Sequence[Tensor | None]:
+    if state.anomaly is not None:
+        return checked_apply(node, grads)
+    return node.apply(grads) if state.recording is None else state.recording.apply(node, grads)
 
 
 def _as_tuple(changed: object) -> tuple:

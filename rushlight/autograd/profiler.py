@@ -1,13 +1,20 @@
-"""`torch.autograd.profiler`: names for stretches of a program."""
+"""`torch.autograd.profiler`: what a thread spends its time on, by operator; names for stretches of a program."""
 
 from __future__ import annotations
 
 import functools
+import os
+import time
 from collections.abc import Callable
+from typing import Any
 
 from rushlight.core.absent import absent_class
+from rushlight.core.lazy_module import LazyModule, lazy_names
+from rushlight.core.thread_state import state
 
-_HINT = "RUSHLIGHT_LOGS and `rushlight bench` say where time goes"
+_recording = LazyModule("rushlight.autograd.profiler_recording")
+_util = LazyModule("rushlight.autograd.profiler_util")
+_HINT = "it marks a program for NVIDIA's and Intel's own profilers"
 
 
 class record_function:  # noqa: N801  (torch's name)
@@ -16,12 +23,17 @@ class record_function:  # noqa: N801  (torch's name)
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
+        self._open: list[tuple[Any, Any]] = []
 
     def __enter__(self) -> record_function:
+        recording = state.recording
+        self._open.append((recording, None if recording is None else recording.begin(self.name, annotation=True)))
         return self
 
     def __exit__(self, *error: object) -> None:
-        return None
+        recording, span = self._open.pop()
+        if recording is not None:
+            recording.finish(span)
 
     def __call__(self, function: Callable) -> Callable:
         """The function, each call of which is a stretch of this name."""
@@ -34,8 +46,81 @@ class record_function:  # noqa: N801  (torch's name)
         return named
 
 
-profile = absent_class("torch.autograd.profiler.profile", _HINT)
+class profile:  # noqa: N801  (torch's name)
+    """Records, as a context, every operator that this thread calls, those of the backward pass too.
+
+    Afterwards it has `function_events`, `key_averages()`, `table()`, `total_average()` and `export_chrome_trace(path)`. With
+    `record_shapes`, `with_stack`, `profile_memory` and `with_flops` events have their inputs' shapes, the program's frames, the
+    bytes of new memory among results, and the floating-point operations of products. `use_cpu=False` is a ValueError, and so is
+    a `use_device` that is not there.
+    """
+
+    def __init__(
+        self, enabled: bool = True, *, use_device: str | None = None, record_shapes: bool = False, with_flops: bool = False,
+        profile_memory: bool = False, with_stack: bool = False, use_cpu: bool = True,
+    ) -> None:  # fmt: skip
+        if not use_cpu:
+            raise ValueError("profile: only the CPU is there to be watched, got use_cpu=False")
+        if use_device not in (None, "cpu"):
+            raise ValueError(f"profile: only the CPU is there to be watched, got use_device={use_device!r}")
+        self.enabled = enabled
+        self.function_events: Any = None
+        self._wish = (record_shapes, profile_memory, with_stack, with_flops)
+        self._active: Any = None
+
+    def __enter__(self) -> profile:
+        if self.enabled:
+            self._active = _recording.Recording(_recording.Wish(*self._wish))
+            self._origin = time.perf_counter_ns()
+            self._active.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._active is not None:
+            self._active.stop()
+            self.function_events = _util.events_of([self._active], self._origin)
+            self._active = None
+
+    def _finished(self) -> Any:
+        if self.function_events is None:
+            raise RuntimeError("Profiler didn't finish running")
+        return self.function_events
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Any:
+        """The events added up by name; RuntimeError before the end."""
+        return self._finished().key_averages(group_by_input_shape, group_by_stack_n)
+
+    def total_average(self) -> Any:
+        """All events added up; RuntimeError before the end."""
+        return self._finished().total_average()
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        """The events as text, as `EventList.table` makes it; RuntimeError before the end."""
+        return self._finished().table(*args, **kwargs)
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """The microseconds of all events; RuntimeError before the end."""
+        return self._finished().self_cpu_time_total
+
+    def export_chrome_trace(self, path: str | os.PathLike) -> None:
+        """Write the events as JSON that chrome://tracing and Perfetto show; RuntimeError before the end."""
+        self._finished().export_chrome_trace(path)
+
+    def export_stacks(self, path: str | os.PathLike, metric: str = "self_cpu_time_total") -> None:
+        """Write each event's stack with its microseconds; RuntimeError before the end and without `with_stack`."""
+        if not self._wish[2]:
+            raise RuntimeError("export_stacks() requires with_stack=True")
+        self._finished().export_stacks(path, metric)
+
+    def __repr__(self) -> str:
+        return "<unfinished torch.autograd.profile>" if self.function_events is None else str(self.function_events)
+
+    __str__ = __repr__
+
+
 emit_nvtx = absent_class("torch.autograd.profiler.emit_nvtx", _HINT)
 emit_itt = absent_class("torch.autograd.profiler.emit_itt", _HINT)
-EventList = absent_class("torch.autograd.profiler.EventList", _HINT, list)
-FunctionEvent = absent_class("torch.autograd.profiler.FunctionEvent", _HINT)
+__getattr__, __dir__ = lazy_names(
+    globals(), {"rushlight.autograd.profiler_util": ("EventList", "FunctionEvent", "FunctionEventAvg")}
+)

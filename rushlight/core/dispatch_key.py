@@ -23,6 +23,7 @@ class DispatchKey(IntEnum):
     Batched = 12
     VmapMode = 13
     Narrow = 14
+    Profiler = 15
     # PyTorch's names by device for what is one functionality here.
     AutogradCPU = 8
     AutogradCUDA = 8

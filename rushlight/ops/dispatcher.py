@@ -122,6 +122,8 @@ class OpOverload(_C.OperatorBase):
         return chain
 
     def _find(self, key_set: int) -> Callable:
+        if key_set >> DispatchKey.Profiler & 1:
+            return _fallbacks[DispatchKey.Profiler][-1].bind(self, key_set & ~(1 << DispatchKey.Profiler))
         for key in _BEFORE_COMPOSITES:
             if key_set >> key & 1 and key in self.kernels:
                 return self.kernels[key].bind(self, key_set & ~(1 << key))

@@ -149,6 +149,29 @@ def test_a_write_by_strides_reaches_an_input_wherever_it_lies(part):
     assert ("keep_eager" in module.meta) == (part(torch.zeros(8, 3)).stride() == (3, 1) and ours.shape[1] == 2)
 
 
+def test_overlapping_views_by_absolute_place_are_read_after_writes():
+    def chunks(a):
+        b = a * 2
+        b.view(4, 6)[1:].div_(3)
+        return b.view(4, 6)[1:].t().as_strided((3, 8), (4, 1), 2) * 1
+
+    names = check(chunks, x(24))
+    assert "as_strided" in names and "div_" not in names
+
+
+@pytest.mark.parametrize("part", [lambda whole: whole[:6], lambda whole: whole[2:], lambda whole: whole[1:5]])
+def test_places_outside_of_an_input_are_left_alone(part):
+    def function(a):
+        a.add_(1)
+        return a.as_strided((2, 2), (1, 1), 0) * 1
+
+    module = capture(function, (part(torch.zeros(8)),)).module
+    functionalize(module)
+    ours, theirs = part(x(8)), part(x(8))
+    assert Interpreter(module).run(ours)[0].tolist() == function(theirs).tolist()
+    assert ("keep_eager" in module.meta) == (theirs.storage_offset() > 0)
+
+
 def test_views_by_absolute_place_view_the_owner_of_the_memory():
     module, names = passed(lambda a: (a * 2)[1:].diagonal(), x(4, 3))
     *_, strided = (node for node in module.graph.nodes if node.op == "call_function")

@@ -206,6 +206,31 @@ class NoGrad(nn.Module):
         return y * 2, torch.is_grad_enabled()
 
 
+class Chunks(nn.Module):
+    """Overlapping windows, by places in memory that was divided before."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        y = self.linear(x)
+        y /= 2.0
+        windows = y.view(4, 2, 4).transpose(0, 1).as_strided([2, 3, 2, 4], [4, 8, 8, 1])
+        return torch.einsum("bcxd,bcyd->bcxy", windows, windows)
+
+
+class Places(nn.Module):
+    """Places in the memory of an argument, wherever it begins there."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.linear(x.as_strided([2, 4], [2, 1], 1)).relu() + x.mean()
+
+
 def _structured(call: int) -> tuple:
     mask = None if call % 2 else torch.ones(3)
     return [torch.randn(3)], (torch.randn(3), 2), {"a": torch.randn(3)}, mask
@@ -221,4 +246,5 @@ CASES = {
     Beams: lambda call: (torch.randn(2, 6), 4 + call % 3),
     Chosen: lambda call: (torch.randn(2, 3),),
     NoGrad: lambda call: (torch.randn(2, 3),),
+    Chunks: lambda call: (torch.randn(8, 4),),
 }

@@ -365,3 +365,12 @@ def test_gradients(asks):
         torch.testing.assert_close(total[1], total[0])
         torch.testing.assert_close(scripted.norm.running_var, eager.norm.running_var)
     assert natives(scripted)
+
+
+def test_places_in_the_memory_of_an_argument():
+    eager, scripted = both(modules.Places)
+    memory = torch.randn(20)
+    with torch.no_grad():
+        for call in range(8):
+            given = memory[call : call + 4]
+            assert_same(scripted(given), eager(given))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -82,6 +84,24 @@ def test_dicts_of_handlers_find_what_is_passed():
         x.size(), x.shape, x + x, x.add(x), x[0]
         assert mode.seen[0] == rl.Tensor.size and rl.Tensor.size in handlers
     assert [handlers.get(func) for func in mode.seen] == ["size", "shape", None, "add", "item"]
+
+
+def test_properties_stay_the_same_objects_when_vmap_is_loaded():
+    program = """
+import rushlight as torch
+from rushlight.overrides import TorchFunctionMode
+handlers = {torch.Tensor.requires_grad.__set__: 1, torch.Tensor.grad.__get__: 2, torch.Tensor.data.__get__: 3}
+class Watching(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        print(handlers.get(func))
+        return func(*args, **(kwargs or {}))
+x = torch.ones(2)
+torch.vmap(torch.sin)(x)
+with Watching():
+    x.requires_grad = True
+    x.grad, x.data
+"""
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "1\n2\n3\n"
 
 
 def test_calls_go_from_the_innermost_mode_outwards():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rushlight.aot.memory import root_of
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.passes import for_fusion
@@ -186,13 +187,14 @@ def _described(module: GraphModule, options: Options) -> tuple[str | None, dict[
 
 
 def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:
-    """What a graph writes to, by place among its inputs and then the constants. Unsupported for views by absolute places."""
+    """What a graph writes to, by place among its inputs and then the constants. Unsupported for views of those by absolute
+    places: where a tensor begins in its memory may differ from call to call."""
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
     found: set[int] = set()
     for node in module.graph.nodes:
         if node.op != "call_function" or not isinstance(node.target, OpOverload):
             continue
-        if node.target is aten("as_strided"):
+        if node.target is aten("as_strided") and root_of(node).op != "call_function":
             raise Unsupported("views of tensors by absolute places")
         for target in _written_by(node):
             if target.op == "placeholder":

@@ -10,11 +10,16 @@ from rushlight.ops.batching.kernel import is_nonzero
 from rushlight.ops.batching.layout import is_batched, levels_of, make_batched, value_of
 
 
-def _of_value(name: str) -> property:
-    """A property that a batched tensor has from its value."""
+def _replace(name: str, *accessors: Callable | None) -> None:
+    """Give a property of Tensor other accessors. It stays the same object: programs keep `Tensor.grad.__get__` as a key."""
     plain: property = vars(Tensor)[name]
-    accessors = plain.fget, plain.fset, plain.fdel
-    return property(*(None if function is None else _on_value(function) for function in accessors), doc=plain.__doc__)
+    plain.__init__(*accessors, doc=plain.__doc__)  # type: ignore[misc]
+
+
+def _take_from_value(name: str) -> None:
+    """Let a batched tensor answer a property with its value's."""
+    plain: property = vars(Tensor)[name]
+    _replace(name, *(function and _on_value(function) for function in (plain.fget, plain.fset, plain.fdel)))
 
 
 def _on_value(function: Callable) -> Callable:
@@ -39,7 +44,7 @@ def _no_storage(name: str) -> Callable:
 
 def _install() -> None:
     plain_repr, plain_bool, plain_requires_grad = Tensor.__repr__, Tensor.__bool__, Tensor.requires_grad_
-    plain_data = vars(Tensor)["data"]
+    plain_data, set_data = vars(Tensor)["data"].fget, vars(Tensor)["data"].fset
 
     @functools.wraps(plain_repr)
     def shown(self: Tensor, *, tensor_contents: object = None) -> str:
@@ -59,14 +64,14 @@ def _install() -> None:
         plain_requires_grad(value_of(self), requires_grad)
         return self
 
-    @functools.wraps(plain_data.fget)
+    @functools.wraps(plain_data)
     def data(self: Tensor) -> Tensor:
-        return make_batched(plain_data.fget(value_of(self)), levels_of(self))
+        return make_batched(plain_data(value_of(self)), levels_of(self))
 
     Tensor.__repr__, Tensor.__bool__, Tensor.requires_grad_ = shown, truth, requires_grad_
-    Tensor.data = property(data, plain_data.fset, doc=plain_data.__doc__)
+    _replace("data", data, set_data)
     for name in ("requires_grad", "grad_fn", "grad", "is_leaf"):
-        setattr(Tensor, name, _of_value(name))
+        _take_from_value(name)
     for name in ("numpy", "tolist", "data_ptr", "untyped_storage", "storage"):
         setattr(Tensor, name, _no_storage(name))
 

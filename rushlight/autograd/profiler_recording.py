@@ -1,0 +1,205 @@
+"""What a profiler sees of a thread: every operator call, nodes of the backward pass, and stretches that the program names.
+
+While a recording is active the key Profiler is in every dispatch of its thread; its kernel notes when each call begins and
+ends. Calls that an operator makes are spans within its span. Out: `Recording.spans`, in the order in which they began.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rushlight.core.dispatch_key import DispatchKey
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
+from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+
+_PROFILER = 1 << DispatchKey.Profiler
+_PACKAGE = str(Path(__file__).resolve().parents[1])
+
+
+@dataclass(slots=True)
+class Span:
+    """A stretch of time of one thread, in nanoseconds of `time.perf_counter_ns`."""
+
+    name: str
+    start: int
+    end: int = 0
+    depth: int = 0
+    shapes: list = field(default_factory=list)
+    inputs: list = field(default_factory=list)  # numbers among the arguments, in their places
+    stack: list[str] = field(default_factory=list)
+    flops: int = 0
+    memory: int = 0  # bytes of new storages among the results
+    annotation: bool = False
+    is_call: bool = False  # of an operator
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is noted of each call, beside its time."""
+
+    shapes: bool = False
+    memory: bool = False
+    stack: bool = False
+    flops: bool = False
+
+
+class Recording:
+    """The spans of one thread between `start` and `stop`."""
+
+    def __init__(self, wish: Wish):
+        self.wish = wish
+        self.spans: list[Span] = []
+        self.depth = 0
+        self.paused = False
+        self.thread = threading.get_native_id()
+
+    def start(self) -> None:
+        """Begin; RuntimeError where the thread is being recorded already."""
+        if state.recording is not None:
+            raise RuntimeError("Can't start the profiler: it runs in this thread already. Leave the other `with` block first.")
+        state.recording, self.thread = self, threading.get_native_id()
+        state.include |= _PROFILER
+
+    def stop(self) -> None:
+        """End. RuntimeError in another thread than the one that began."""
+        if state.recording is not self:
+            raise RuntimeError("Can't stop the profiler: it was not started in this thread.")
+        state.recording = None
+        state.include &= ~_PROFILER
+
+    def pause(self, paused: bool) -> None:
+        """Whether operators go unrecorded for now."""
+        self.paused = paused
+
+    def begin(self, name: str, annotation: bool = False) -> Span:
+        """A span that begins now."""
+        span = Span(name, time.perf_counter_ns(), depth=self.depth, annotation=annotation)
+        self.spans.append(span)
+        self.depth += 1
+        if self.wish.stack:
+            span.stack = _stack()
+        return span
+
+    def finish(self, span: Span) -> None:
+        """End a span now, and those within it that an error left open."""
+        span.end = time.perf_counter_ns()
+        self.depth = span.depth
+
+    @contextmanager
+    def span(self, name: str, annotation: bool = False) -> Iterator[Span]:
+        """A block as a span."""
+        span = self.begin(name, annotation)
+        try:
+            yield span
+        finally:
+            self.finish(span)
+
+    def call(self, op: OpOverload, function: Callable, args: tuple, kwargs: dict) -> Any:
+        """Call an operator's kernel within a span."""
+        if self.paused:
+            return function(*args, **kwargs)
+        wish, span = self.wish, self.begin(f"{op.namespace}::{op._opname}")
+        span.is_call = True
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            self.finish(span)
+        if wish.shapes:
+            span.shapes, span.inputs = _shapes(args), _numbers_of(args)
+        if wish.memory:
+            span.memory = _new_bytes(args, kwargs, result)
+        if wish.flops:
+            formula = _FLOPS.get(span.name)
+            span.flops = int(formula(args, result)) if formula is not None else 0
+        return result
+
+    def apply(self, node: Any, grads: tuple) -> Any:
+        """Run a node of the backward pass within spans as torch's engine names them."""
+        name = node.name()
+        name = "torch::autograd::AccumulateGrad" if name == "AccumulateGrad" else name
+        with self.span(f"autograd::engine::evaluate_function: {name}"), self.span(name):
+            return node.apply(grads)
+
+
+def _stack() -> list[str]:
+    """The program's own frames, the innermost first."""
+    frames = traceback.StackSummary.extract(traceback.walk_stack(sys._getframe(2)), lookup_lines=False)
+    return [f"{each.filename}({each.lineno}): {each.name}" for each in frames if not each.filename.startswith(_PACKAGE)]
+
+
+def _shapes(args: Iterable[object]) -> list:
+    return [_shape(value) for value in args]
+
+
+def _shape(value: object) -> list:
+    if isinstance(value, Tensor):
+        return list(value.shape)
+    if isinstance(value, list | tuple) and value and all(isinstance(each, Tensor) for each in value):
+        return [list(each.shape) for each in value]
+    return []
+
+
+def _numbers_of(args: Iterable[object]) -> list:
+    return [value if isinstance(value, bool | int | float) else "" for value in args]
+
+
+def _tensors(value: object) -> Iterator[Tensor]:
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _tensors(each)
+    elif isinstance(value, dict):
+        yield from _tensors(list(value.values()))
+
+
+def _new_bytes(args: tuple, kwargs: dict, result: object) -> int:
+    known = {id(tensor._impl.storage) for tensor in _tensors([args, kwargs])}
+    found = {id(tensor._impl.storage): tensor._impl.storage for tensor in _tensors(result)}
+    return sum(storage.nbytes for key, storage in found.items() if key not in known and storage is not None)
+
+
+def _product(first: int, second: int) -> Callable[[tuple, Any], int]:
+    def count(args: tuple, result: Any) -> int:
+        return 2 * math.prod(args[first].shape) * args[second].shape[-1]
+
+    return count
+
+
+def _convolution(args: tuple, result: Any) -> int:
+    weight, transposed = args[1], len(args) > 6 and args[6]
+    return 2 * math.prod((args[0] if transposed else result).shape) * math.prod(weight.shape[1:])
+
+
+def _elements(args: tuple, result: Any) -> int:
+    return math.prod(result.shape)
+
+
+# The operators for which torch's profiler counts floating-point operations; a product and a sum are two.
+_FLOPS: dict[str, Callable[[tuple, Any], int]] = {
+    "aten::mm": _product(0, 1), "aten::bmm": _product(0, 1), "aten::addmm": _product(1, 2), "aten::baddbmm": _product(1, 2),
+    "aten::convolution": _convolution, "aten::mul": _elements, "aten::add": _elements,
+}  # fmt: skip
+
+
+def _recording_kernel(op: OpOverload, below: int) -> Callable:
+    function = op.resolve(below)
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        recording = state.recording
+        return function(*args, **kwargs) if recording is None else recording.call(op, function, args, kwargs)
+
+    return run
+
+
+register_fallback(DispatchKey.Profiler, Kernel(_recording_kernel, linked=True))

@@ -1,0 +1,114 @@
+"""`Timer`: runs a piece of code until its time is known."""
+
+from __future__ import annotations
+
+import enum
+import textwrap
+import timeit
+from collections.abc import Callable
+from typing import Any
+
+from rushlight.utils.benchmark.measurement import Measurement, TaskSpec, set_torch_threads
+
+timer = timeit.default_timer
+_SHARE = 100  # a block takes so many times what reading the clock takes
+_MOST_CALLS = 10**9  # of a block
+_LONGEST = 10.0  # seconds that `adaptive_autorange` stops at by default
+
+
+class Language(enum.Enum):
+    """What statements are written in."""
+
+    PYTHON = 0
+    CPP = 1
+
+
+class Timer:
+    """Times the statement `stmt`, which `globals` and the statements of `setup` give names to.
+
+    It runs with `num_threads` threads, one by default. `label`, `sub_label`, `description` and `env` say what it is in tables.
+    NotImplementedError for statements in C++.
+    """
+
+    def __init__(
+        self, stmt: str = "pass", setup: str = "pass", global_setup: str = "", timer: Callable[[], float] = timer,
+        globals: dict[str, Any] | None = None, label: str | None = None, sub_label: str | None = None,
+        description: str | None = None, env: str | None = None, num_threads: int = 1,
+        language: Language | str = Language.PYTHON,
+    ) -> None:  # fmt: skip
+        if language not in (Language.PYTHON, "py", "python"):
+            raise NotImplementedError(f"Timer: statements are in Python, got language={language!r}")
+        if global_setup:
+            raise ValueError(f"Timer: global_setup is for statements in C++, got {global_setup!r}")
+        if not isinstance(stmt, str):
+            raise ValueError(f"Timer: stmt must be a string, got {type(stmt).__name__}")
+        stmt, setup = textwrap.dedent(stmt).strip(), textwrap.dedent(setup).strip()
+        self._globals = dict(globals or {})
+        self._timer = timeit.Timer(stmt, setup, timer, globals=self._globals)
+        self._clock = timer
+        self._task_spec = TaskSpec(stmt, setup, "", label, sub_label, description, env, num_threads)
+
+    def _time(self, number: int) -> float:
+        # A clock that did not move has less than its step to tell.
+        return max(self._timer.timeit(number), 1e-9)
+
+    def _measurement(self, number: int, times: list[float]) -> Measurement:
+        return Measurement(number, times, self._task_spec)
+
+    def timeit(self, number: int = 1000000) -> Measurement:
+        """One repetition of `number` calls, after a warm-up of a hundredth of them."""
+        with set_torch_threads(self._task_spec.num_threads):
+            self._time(max(number // 100, 2))
+            return self._measurement(number, [self._time(number)])
+
+    def repeat(self, repeat: int = -1, number: int = -1) -> None:
+        """Not here, as in torch: `blocked_autorange` and `adaptive_autorange` choose numbers that make sense."""
+        raise NotImplementedError("See `Timer.blocked_autorange.`")
+
+    def autorange(self, callback: Callable[[int, float], None] | None = None) -> None:
+        """Not here, as in torch: see `repeat`."""
+        raise NotImplementedError("See `Timer.blocked_autorange.`")
+
+    def blocked_autorange(
+        self, callback: Callable[[int, float], None] | None = None, min_run_time: float = 0.2
+    ) -> Measurement:  # fmt: skip
+        """Repetitions for `min_run_time` seconds in all, each long enough that reading the clock is a small part of it."""
+        with set_torch_threads(self._task_spec.num_threads):
+            number = self._block_size(min_run_time)
+            times: list[float] = []
+            while sum(times) < min_run_time:
+                times.append(self._time(number))
+                if callback is not None:
+                    callback(number, times[-1])
+            return self._measurement(number, times)
+
+    def adaptive_autorange(
+        self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = _LONGEST,
+        callback: Callable[[int, float], None] | None = None,
+    ) -> Measurement:  # fmt: skip
+        """Repetitions until the quartiles are nearer to each other than `threshold` of the median, for at most `max_run_time`."""
+        with set_torch_threads(self._task_spec.num_threads):
+            number = self._block_size(min_run_time)
+            times: list[float] = []
+            while True:
+                times.append(self._time(number))
+                if callback is not None:
+                    callback(number, times[-1])
+                spent, found = sum(times), self._measurement(number, times)
+                enough = spent >= min_run_time and len(times) > 3
+                if spent >= max_run_time or enough and found.meets_confidence(threshold):
+                    return found
+
+    def _block_size(self, min_run_time: float) -> int:
+        overhead = min(timeit.Timer("pass", timer=self._clock).timeit(0) for _ in range(5))
+        number = 1
+        while number < _MOST_CALLS:
+            taken = self._time(number)
+            if taken >= max(overhead * _SHARE, min_run_time / 1000) or taken >= min_run_time:
+                break
+            number *= 10
+        return number
+
+    def collect_callgrind(self, number: int = 100, **settings: Any) -> None:
+        """Not here: it needs Valgrind and libtorch's bindings to it."""
+        raise NotImplementedError("Timer.collect_callgrind: instructions are not counted here; use blocked_autorange")

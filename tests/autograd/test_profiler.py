@@ -1,0 +1,224 @@
+"""`torch.autograd.profiler` and `torch.profiler`: which events there are, how they nest, and what is made of them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+import warnings
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.profiler import (
+    ProfilerAction,
+    ProfilerActivity,
+    profile,
+    record_function,
+    schedule,
+    tensorboard_trace_handler,
+)
+
+
+def step(library=torch):
+    """A step of training, the same in both libraries."""
+    library.manual_seed(0)
+    x = library.randn(4, 8, requires_grad=True)
+    model = library.nn.Sequential(library.nn.Linear(8, 3), library.nn.ReLU())
+    return lambda: model(x).sum().backward()
+
+
+def names(profiled):
+    return [event.name for event in profiled.events()]
+
+
+def test_calls_nest_and_add_up():
+    run = step()
+    with profile(record_shapes=True, profile_memory=True, with_flops=True) as profiled, record_function("mine"):
+        run()
+    events = profiled.events()
+    mine, linear, addmm = events[:3]
+    assert [event.name for event in events[:4]] == ["mine", "aten::linear", "aten::permute", "aten::addmm"]
+    addmm = events[3]
+    assert linear.cpu_parent is mine and addmm.cpu_parent is linear and addmm in linear.cpu_children
+    assert mine.is_user_annotation and not addmm.is_user_annotation
+    assert addmm.input_shapes[:3] == [[3], [4, 8], [8, 3]] and addmm.flops == 2 * 4 * 8 * 3
+    assert addmm.cpu_memory_usage == addmm.self_cpu_memory_usage == 4 * 3 * 4 and linear.self_cpu_memory_usage == 0
+    assert "autograd::engine::evaluate_function: AddmmBackward0" in names(profiled)
+    for event in events:
+        assert event.time_range.start <= event.time_range.end
+        for child in event.cpu_children:
+            assert event.time_range.start <= child.time_range.start <= child.time_range.end <= event.time_range.end
+    assert events.self_cpu_time_total == pytest.approx(mine.cpu_time_total)
+    averages = profiled.key_averages()
+    assert {average.key: average.count for average in averages}["torch::autograd::AccumulateGrad"] == 3
+    assert sum(average.count for average in averages) == averages.total_average().count == len(events)
+
+
+def test_shapes_group_calls():
+    with profile(record_shapes=True) as profiled:
+        for size in (2, 3, 3):
+            torch.ones(size).sin()
+    sines = [each for each in profiled.key_averages(group_by_input_shape=True) if each.key == "aten::sin"]
+    assert sorted((each.count, each.input_shapes) for each in sines) == [(1, [[2]]), (2, [[3]])]
+    assert [each.count for each in profiled.key_averages() if each.key == "aten::sin"] == [3]
+
+
+def test_tables():
+    run = step()
+    with profile(profile_memory=True, with_stack=True) as profiled:
+        run()
+    table = profiled.key_averages(group_by_stack_n=2).table(sort_by="cpu_time_total", row_limit=2, header="a step")
+    lines = table.splitlines()
+    assert lines[1] == "a step" and "CPU Mem" in lines[3] and "Source Location" in lines[3] and len(lines) == 9
+    assert lines[-1].startswith("Self CPU time total: ")
+    assert "test_profiler.py" in profiled.key_averages(group_by_stack_n=1).table()
+    times = [each.self_cpu_time_total for each in profiled.key_averages()]
+    assert sum(times) == pytest.approx(profiled.events().self_cpu_time_total)
+    with pytest.raises(ValueError, match="sort_by should be one of"):
+        profiled.key_averages().table(sort_by="speed")
+    assert "ms" in profiled.key_averages().table(time_unit="ms", row_limit=1).splitlines()[3]
+
+
+def test_nothing_is_recorded_outside():
+    with profile() as profiled:
+        torch.ones(2)
+    torch.ones(2).exp()
+    assert "aten::exp" not in names(profiled)
+    assert torch.ones(2).exp().tolist() == torch.ones(2).exp().tolist()
+    with pytest.raises(ZeroDivisionError), profile() as failed:
+        torch.ones(2).exp()
+        _ = 1 / 0
+    assert "aten::exp" in names(failed)
+    with profile(), pytest.raises(RuntimeError, match="runs in this thread already"), profile():
+        pass
+
+
+def test_threads_are_apart():
+    seen = []
+
+    def other():
+        with profile() as profiled:
+            torch.ones(3).cos()
+        seen.extend(names(profiled))
+
+    with profile() as profiled:
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        torch.ones(3).sin()
+    assert "aten::cos" in seen and "aten::sin" not in seen
+    assert "aten::sin" in names(profiled) and "aten::cos" not in names(profiled)
+
+
+def test_schedules():
+    actions = [schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)(number) for number in range(11)]
+    once = [ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE]
+    assert actions == [ProfilerAction.NONE, *once, *once, ProfilerAction.NONE, ProfilerAction.NONE]
+    with pytest.raises(ValueError, match="active must be positive"):
+        schedule(wait=1, warmup=1, active=0)
+    with pytest.warns(UserWarning, match="warmup"):
+        schedule(wait=0, warmup=0, active=1)
+
+
+def test_steps(tmp_path):
+    ready = []
+    with profile(schedule=schedule(wait=1, warmup=1, active=2), on_trace_ready=lambda each: ready.append(names(each))) as profiled:
+        for number in range(9):
+            getattr(torch.ones(1), ("sin", "cos", "exp", "log")[number % 4])()
+            profiled.step()
+    expected = [
+        "ProfilerStep#2", "aten::ones", "aten::full", "aten::exp", "ProfilerStep#3", "aten::ones", "aten::full", "aten::log",
+    ]  # fmt: skip
+    assert [[name for name in each if name != "aten::full"] for each in ready] == [
+        [name for name in expected if name != "aten::full"],
+        ["ProfilerStep#6", "aten::ones", "aten::exp", "ProfilerStep#7", "aten::ones", "aten::log"],
+    ]
+    with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path), "worker", use_gzip=True)):
+        torch.ones(1)
+    (written,) = tmp_path.iterdir()
+    assert written.name.startswith("worker.") and json.loads(gzip.open(written).read())["traceEvents"]
+
+
+def test_traces(tmp_path):
+    with profile(with_stack=True) as profiled:
+        torch.ones(2).sin()
+        profiled.add_metadata("who", "me")
+        profiled.add_metadata_json("what", '{"a": 1}')
+    profiled.export_chrome_trace(tmp_path / "trace.json")
+    content = json.loads((tmp_path / "trace.json").read_text())
+    assert content["who"] == "me" and content["what"] == {"a": 1}
+    sine = next(event for event in content["traceEvents"] if event["name"] == "aten::sin")
+    assert sine["ph"] == "X" and sine["dur"] > 0
+    profiled.export_stacks(tmp_path / "stacks")
+    assert all(line.rsplit(" ", 1)[1].isdigit() for line in (tmp_path / "stacks").read_text().splitlines())
+    with pytest.raises(ValueError, match="metric should be one of"):
+        profiled.export_stacks(tmp_path / "stacks", "speed")
+
+
+def test_compiled_graphs_are_events():
+    model = torch.compile(nn.Linear(4, 4))
+    x = torch.ones(2, 4)
+    with torch.no_grad():
+        expected = model(x)
+        with profile() as profiled:
+            assert torch.equal(model(x), expected)
+    assert [name for name in names(profiled) if name.startswith("CompiledGraph ")] and "aten::addmm" not in names(profiled)
+
+
+def test_modes_of_the_thread_stay():
+    with profile() as profiled, torch.autocast("cpu", dtype=torch.bfloat16):
+        found = torch.ones(2, 2) @ torch.ones(2, 2)
+    assert found.dtype is torch.bfloat16 and "aten::_to_copy" in names(profiled)
+    with profile():
+        assert torch.vmap(torch.dot)(torch.ones(3, 2), torch.ones(3, 2)).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_pausing():
+    with profile() as profiled:
+        profiled.toggle_collection_dynamic(False, [ProfilerActivity.CPU])
+        torch.ones(2).sin()
+        profiled.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
+        torch.ones(2).cos()
+    assert "aten::sin" not in names(profiled) and "aten::cos" in names(profiled)
+
+
+def test_what_is_not_there():
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    with pytest.warns(UserWarning, match="with_modules has no effect"):
+        profile(with_modules=True)
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="no valid activities"):
+        warnings.simplefilter("ignore")
+        profile(activities=[ProfilerActivity.CUDA])
+    with pytest.raises(ValueError, match="only the CPU"):
+        torch.autograd.profiler.profile(use_device="cuda")
+    with pytest.raises(RuntimeError, match="didn't finish"):
+        profile().events()
+
+
+def test_the_older_profiler():
+    with torch.autograd.profiler.profile(record_shapes=True) as profiled:
+        torch.ones(2).sin()
+    assert "aten::sin" in [event.name for event in profiled.function_events] and "aten::sin" in str(profiled)
+    assert profiled.total_average().count == len(profiled.function_events)
+    assert isinstance(profiled.function_events, torch.autograd.profiler.EventList)
+    with torch.autograd.profiler.profile(enabled=False) as nothing:
+        torch.ones(2)
+    assert nothing.function_events is None
+
+
+@pytest.mark.oracle
+def test_counts_are_those_of_torch():
+    theirs = pytest.importorskip("torch")
+    found = []
+    for library in (torch, theirs):
+        run = step(library)
+        with library.profiler.profile(activities=[library.profiler.ProfilerActivity.CPU], with_flops=True) as profiled:
+            run()
+        compared = ("aten::linear", "aten::addmm", "aten::relu", "aten::mm", "AddmmBackward0", "ReluBackward0", "SumBackward0",
+                    "torch::autograd::AccumulateGrad", "autograd::engine::evaluate_function: AddmmBackward0")  # fmt: skip
+        averages = {each.key: each for each in profiled.key_averages()}
+        found.append([(name, averages[name].count, averages[name].flops) for name in compared])
+    assert found[0] == found[1]
