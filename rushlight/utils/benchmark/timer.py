@@ -86,7 +86,7 @@ class Timer:
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = _LONGEST,
         callback: Callable[[int, float], None] | None = None,
     ) -> Measurement:  # fmt: skip
-        """Repetitions until the quartiles are nearer to each other than `threshold` of the median, for at most `max_run_time`."""
+        """Repetitions until the quartiles are nearer than `threshold` of the median, for at most `max_run_time` seconds."""
         with set_torch_threads(self._task_spec.num_threads):
             number = self._block_size(min_run_time)
             times: list[float] = []
