@@ -22,7 +22,7 @@ EXTRAS ?= test,demo
 SOURCES := $(wildcard rushlight/csrc/*.[ch] rushlight/csrc/kernels/* rushlight/csrc/prebuilt/* rushlight/inductor/include/rushlight/*.h)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint stubs compatibility wheel oracle bench peers fuzz test-pythons clean
+.PHONY: help setup demo test lint stubs compatibility wheel oracle bench peers clients clients-quick fuzz test-pythons clean
 
 help:
 	@echo "setup         make $(VENV), build the extension module, install what demo and test need"
@@ -35,6 +35,8 @@ help:
 	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
 	@echo "fuzz          random programs compiled, chains of views against PyTorch, random arguments, hostile archives"
+	@echo "clients       install packages that require PyTorch without it, run them; writes docs/clients.md"
+	@echo "clients-quick the part of it that make test runs"
 	@echo "peers         install ONNX Runtime, OpenVINO and JAX, for bench only"
 	@echo "test-pythons  the capture's tests under each of: $(TEST_PYTHONS)"
 	@echo "clean         remove $(VENV), builds and caches"
@@ -55,6 +57,24 @@ $(VENV)/.weights: | $(BIN)/python
 # One command for all, so that none can bring another version of PyTorch.
 $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
 	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers
+	@touch $@
+
+# An environment without PyTorch. The editable install in $(VENV) is a line in a .pth file: copied, nothing is built again.
+CLIENTS := $(VENV)-clients
+CLIENTS_PIP := $(CLIENTS)/bin/python -m pip install --quiet --disable-pip-version-check
+$(CLIENTS)/.torch: packaging/rushlight-torch/pyproject.toml | $(VENV)/.installed
+	rm -rf $(CLIENTS)
+	tools/make-venv $(CLIENTS) $(BIN)/python
+	cp -r $(VENV)/lib/python3*/site-packages/*rushlight-0* $(CLIENTS)/lib/python3*/site-packages/
+	$(CLIENTS_PIP) --no-build-isolation packaging/rushlight-torch
+	@touch $@
+
+$(CLIENTS)/.quick: $(CLIENTS)/.torch tests/clients/requirements-quick.txt
+	$(CLIENTS_PIP) -r tests/clients/requirements-quick.txt
+	@touch $@
+
+$(CLIENTS)/.all: $(CLIENTS)/.quick tests/clients/requirements.txt
+	$(CLIENTS_PIP) -r tests/clients/requirements.txt
 	@touch $@
 
 $(VENV)/.peers: | $(VENV)/.installed
@@ -89,7 +109,18 @@ compatibility: setup
 wheel:
 	tools/build-wheels dist $(shell tools/find-pythons 3.11 3.12 3.13)
 
-test: lint
+# Where the packages can't be installed, tests/clients/test_quick.py is skipped.
+.PHONY: clients-environment
+clients-environment: setup
+	-@$(MAKE) --no-print-directory $(CLIENTS)/.quick
+
+clients-quick: setup $(CLIENTS)/.quick
+	$(CLIENTS)/bin/python -m tests.clients --quick
+
+clients: setup $(CLIENTS)/.all
+	$(CLIENTS)/bin/python -m tests.clients --write
+
+test: lint clients-environment
 	$(BIN)/python -m pytest -n auto $(PYTEST_FLAGS)
 
 bench: setup

@@ -72,6 +72,7 @@ from rushlight.ops.bindings import is_function as _is_function
 from rushlight.ops.construct import as_tensor, asarray, frombuffer, tensor
 from rushlight.ops.functional import (
     _assert,
+    _assert_async,
     broadcast_shapes,
     broadcast_tensors,
     einsum,

@@ -1,6 +1,6 @@
 """Autograd: the tape, its engine, the derivative table, grad modes, Function and gradcheck."""
 
-from rushlight.autograd import derivatives, functional, geometry, graph, tensor_methods, variable
+from rushlight.autograd import derivatives, forward_ad, functional, geometry, graph, tensor_methods, variable
 from rushlight.autograd.anomaly import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,
@@ -21,8 +21,8 @@ from rushlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradchec
 from rushlight.autograd.node import Node
 
 __all__ = [
-    "Function", "GradcheckError", "Node", "backward", "derivatives", "detect_anomaly", "enable_grad", "functional",
-    "geometry", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled",
+    "Function", "GradcheckError", "Node", "backward", "derivatives", "detect_anomaly", "enable_grad", "forward_ad",
+    "functional", "geometry", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable",
     "set_detect_anomaly", "set_grad_enabled", "tensor_methods", "variable",
 ]  # fmt: skip

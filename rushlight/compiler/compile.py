@@ -130,6 +130,11 @@ class OptimizedModule(Module):
         """The original module's result."""
         return self._compiled(*args, **kwargs)
 
+    @property
+    def dynamo_ctx(self) -> Callable:
+        """What compiles another module or function with this one's backend and settings; Lightning compiles steps by it."""
+        return self._again
+
     def __len__(self) -> int:
         return len(self._orig_mod)
 

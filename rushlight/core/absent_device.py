@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 def raising(name: str, error: type[Exception], message: str) -> Callable:
@@ -25,6 +25,15 @@ def answering(name: str, answer: object, text: str) -> Callable:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text
     return function
+
+
+def _set_rng_state_all(set_rng_state: Callable) -> Callable:
+    def set_rng_state_all(new_states: Iterable) -> None:
+        """Set the generators of all devices. There are none, so that the states of `get_rng_state_all`, also none, fit."""
+        for index, state in enumerate(new_states):
+            set_rng_state(state, index)
+
+    return set_rng_state_all
 
 
 class NoDevice:
@@ -72,7 +81,7 @@ def device_names(kind: str, message: str, error: type[Exception] = AssertionErro
     """The names that modules of all kinds of devices have, for `torch.<kind>`."""
     needing = (
         "init", "current_device", "set_device", "synchronize", "current_stream", "default_stream", "set_stream", "seed",
-        "seed_all", "initial_seed", "get_rng_state", "set_rng_state", "set_rng_state_all", "get_device_name",
+        "seed_all", "initial_seed", "get_rng_state", "set_rng_state", "get_device_name",
         "get_device_capability", "get_device_properties", "mem_get_info", "utilization", "temperature", "power_draw",
         "clock_rate", "memory_usage", "can_device_access_peer", "ipc_collect", "set_per_process_memory_fraction",
     )  # fmt: skip
@@ -86,6 +95,7 @@ def device_names(kind: str, message: str, error: type[Exception] = AssertionErro
     for name in ("reset_peak_memory_stats", "reset_accumulated_memory_stats"):
         names[name] = raising(name, error, message)
     names["get_rng_state_all"] = answering("get_rng_state_all", [], "An empty list, as there is no device.")
+    names["set_rng_state_all"] = _set_rng_state_all(names["set_rng_state"])
     names["get_arch_list"] = answering("get_arch_list", [], "An empty list, as there is no device.")
     for name in ("memory_stats", "memory_stats_as_nested_dict"):
         names[name] = answering(name, {}, "An empty dict, as there is no device.")

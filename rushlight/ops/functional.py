@@ -148,4 +148,11 @@ def _assert_is_none(value: object, message: str) -> None:
     assert value is None, message
 
 
-_assert._is_impure = _assert_is_none._is_impure = True
+@overridable
+def _assert_async(input: Tensor, assert_msg: str = "") -> None:
+    """RuntimeError with the message where the only element of `input` is zero or False."""
+    if not bool(input):
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
+_assert._is_impure = _assert_is_none._is_impure = _assert_async._is_impure = True

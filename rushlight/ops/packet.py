@@ -44,6 +44,8 @@ def fits(value: object, kind: Type) -> bool:
         return isinstance(value, _NUMBERS) or (isinstance(value, Tensor) and value.dim() == 0 and not value.requires_grad)
     if kind.base == "int" and isinstance(value, Tensor):
         return value.dim() == 0 and value.dtype.is_integral
+    if kind.base == "float" and isinstance(value, Tensor):
+        return value.dim() == 0 and not value.requires_grad and not value.dtype.is_complex
     accepted = _SIMPLE.get(kind.base)
     if accepted is None:
         return True
@@ -198,8 +200,9 @@ class OpOverloadPacket(_C.PacketBase):
 
 
 def _specificity(op: OpOverload) -> tuple:
-    # Tensor overloads before Scalar ones, those without `out` first; otherwise in the order of declaration (sort is stable).
-    scalars = sum(argument.type.base == "Scalar" and not argument.has_default for argument in op._schema.arguments)
+    # Tensor overloads before those that take numbers, those without `out` first; otherwise in the order of declaration (sort
+    # is stable).
+    scalars = sum(argument.type.base in ("Scalar", "float") and not argument.has_default for argument in op._schema.arguments)
     return ("out" in op._schema.positions, scalars)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any
 
+from rushlight.core.device import device as torch_device
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor import from_dlpack as _from_dlpack
 from rushlight.legacy import to_dlpack
@@ -33,6 +34,11 @@ class DLDeviceType(IntEnum):
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor that shares the memory of an object with `__dlpack__`, or of a capsule; a copy of it where `copy`."""
+    """A tensor that shares the memory of an object with `__dlpack__`, or of a capsule; a copy of it where `copy`.
+
+    ValueError for a `device` other than the CPU, from where memory cannot be shared.
+    """
+    if device is not None and torch_device(device).type != "cpu":
+        raise ValueError(f"from_dlpack: the memory lies on the CPU, got device={device!r}")
     made = _from_dlpack(ext_tensor)
     return made.clone() if copy else made

@@ -494,3 +494,15 @@ def test_the_length_of_a_compiled_module_is_the_original_s():
 
     x = torch.randn(2, 3)
     torch.testing.assert_close(torch.compile(called)(x), single(x))
+
+
+def test_functions_compile_as_a_module_did():
+    seen = []
+
+    def backend(graph, inputs):
+        seen.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(nn.Linear(2, 2), backend=backend)
+    assert compiled.dynamo_ctx(lambda x: x + 1)(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert len(seen) == 1

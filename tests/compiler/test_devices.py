@@ -50,3 +50,9 @@ def test_absent_devices_in_a_scripted_function():
 
     with pytest.raises(RuntimeError, match=ABSENT):
         function(torch.ones(2))
+
+
+def test_the_states_of_no_devices_can_be_put_back():
+    torch.cuda.set_rng_state_all(torch.cuda.get_rng_state_all())
+    with pytest.raises(AssertionError, match=ABSENT):
+        torch.cuda.set_rng_state_all([torch.zeros(16, dtype=torch.uint8)])

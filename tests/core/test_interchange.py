@@ -142,3 +142,15 @@ def test_as_tensor_copies_only_to_convert():
     x = rl.ones(2)
     assert rl.as_tensor(x) is x and rl.as_tensor(x, dtype=rl.float64) is not x
     assert rl.as_tensor([1, 2]).tolist() == [1, 2] and rl.asarray(3).item() == 3
+
+
+@pytest.mark.filterwarnings("error")
+def test_memory_of_a_capsule_may_be_written_to():
+    x = rl.arange(3.0)
+    shared = rl.utils.dlpack.from_dlpack(rl.utils.dlpack.to_dlpack(x))
+    shared[0] = 9
+    assert x.tolist() == [9.0, 1.0, 2.0]
+    del x
+    assert shared.tolist() == [9.0, 1.0, 2.0]
+    with pytest.raises(ValueError, match="lies on the CPU"):
+        rl.utils.dlpack.from_dlpack(shared, device="cuda")

@@ -245,3 +245,13 @@ def test_same_as_torch():
         assert [n for n, _ in getattr(ours, listing)()] == [n for n, _ in getattr(theirs, listing)()]
     assert list(ours.state_dict()) == list(theirs.state_dict())
     assert ours.state_dict()._metadata == theirs.state_dict()._metadata
+
+
+def test_train_calls_what_children_override():
+    class Frozen(Module):
+        def train(self, mode=True):
+            return super().train(False)
+
+    model = Sequential(torch.nn.Linear(2, 2), Sequential(Frozen()))
+    assert model.train() is model and model[0].training and model[1].training
+    assert not model[1][0].training

@@ -29,6 +29,27 @@ def test_the_choice_does_not_depend_on_earlier_calls():
     assert rl.zeros([2, 3]).shape == rl.zeros(2, 3).shape == rl.zeros((2, 3)).shape == rl.zeros(size=(2, 3)).shape
 
 
+def test_zero_dim_tensors_stand_for_floats():
+    low, high = rl.tensor(2.0), rl.tensor(3)
+    assert 2 <= rl.empty(1).uniform_(low, high).item() <= 3
+    assert rl.empty(1).normal_(rl.tensor(5), rl.tensor(0.0)).item() == 5
+    for wrong in (rl.tensor([2.0]), rl.tensor(2.0, requires_grad=True), rl.tensor(1j)):
+        with pytest.raises(TypeError, match="must be float, not Tensor"):
+            rl.empty(1).uniform_(wrong, 3.0)
+    rl.manual_seed(0)
+    drawn = rl.normal(rl.zeros(2), rl.tensor(1.0))  # a tensor of deviations rather than a number
+    rl.manual_seed(0)
+    assert drawn.tolist() == rl.normal(rl.zeros(2), rl.ones(2)).tolist()
+
+
+def test_an_asserted_tensor():
+    rl._assert_async(rl.tensor(True))
+    with pytest.raises(RuntimeError, match="told"):
+        rl._assert_async(rl.tensor(0), "told")
+    with pytest.raises(RuntimeError, match="nonzero value, but got zero"):
+        rl._assert_async(rl.tensor([False]))
+
+
 def test_zero_dim_tensors_stand_for_numbers():
     x = rl.arange(6)
     assert x[rl.tensor(2) :].tolist() == [2, 3, 4, 5]

@@ -226,11 +226,12 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     # Modes and conversions
 
     def train(self, mode: bool = True) -> Module:
-        """Set training mode here and in all submodules; ValueError if `mode` is no bool."""
+        """Set training mode here, and call `train` of each child, which may be overridden; ValueError if `mode` is no bool."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
-        for module in self.modules():
-            module.training = mode
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
         return self
 
     def eval(self) -> Module:
