@@ -148,7 +148,7 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 _PACKAGES = (
     "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal", "_logging",
     "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "compiler", "cpu", "cuda",
-    "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "inductor", "jit", "library",
+    "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub", "inductor", "jit", "library",
     "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "serialization",
     "signal", "special", "storage", "testing", "torch_version", "types", "utils", "version", "xpu",
 )  # fmt: skip

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class UserError(Exception):
+class UserError(RuntimeError):
     """The arguments of `export`, or what the program does with open sizes, are not what can be exported."""

@@ -6,6 +6,7 @@ user's inputs. The graph may write to its inputs; `decompositions.py` makes outp
 
 from __future__ import annotations
 
+import linecache
 import re
 import warnings
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError, TensorImpl
 from rushlight.core.thread_state import state
+from rushlight.export.errors import UserError
 from rushlight.export.graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -32,7 +34,7 @@ from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.proxy_tensor import ProxyMode
+from rushlight.fx.proxy_tensor import ProxyMode, is_library
 from rushlight.fx.symbolic_sizes import Geometry
 from rushlight.nn.modules.module import Module
 from rushlight.ops.dispatcher import OpOverload
@@ -41,7 +43,7 @@ from rushlight.ops.registry import aten
 from rushlight.utils._pytree import tree_flatten_with_path
 from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
 
-_COPY, _LIFT = aten("copy_"), aten("lift_fresh_copy")
+_COPY, _CLONE = aten("copy_"), aten("clone")
 
 
 @dataclass
@@ -65,7 +67,7 @@ class _Recorder(ProxyMode):
     def record(self, op: OpOverload, key_set: int, args: tuple, kwargs: dict) -> object:
         """Record a call; the operator itself runs on fake tensors, unrecorded."""
         if op._opname == "lift_fresh":
-            op = _LIFT
+            op = _CLONE  # a tensor literal is made anew by every call of the program
         with suspended(), self.fakes:
             result = self.call(op, args, kwargs)
         return _faked(result, self)
@@ -119,10 +121,24 @@ def _run(recorder: _Recorder, module: Module, args: tuple, kwargs: dict) -> obje
         try:
             return module(*args, **kwargs)
         except DataDependentError as error:
-            raise RuntimeError(
+            raise UserError(
                 f"Could not export a part of the program that depends on the values of a tensor: {error}\n"
-                "Use torch.where or torch.cond for such a branch."
+                f"{_user_line(error)}\nUse torch.where in the place of such a branch."
             ) from error
+
+
+def _user_line(error: Exception) -> str:
+    """The innermost line of the user's that an error came through, as a line of a traceback and its code."""
+    frames, trace = [], error.__traceback__
+    while trace is not None:
+        frames.append((trace.tb_frame.f_code, trace.tb_lineno))
+        trace = trace.tb_next
+    lines = (
+        f'  File "{code.co_filename}", line {number}, in {code.co_name}\n'
+        f"    {linecache.getline(code.co_filename, number).strip()}"
+        for code, number in reversed(frames) if not is_library(code)
+    )  # fmt: skip
+    return next(lines, "")
 
 
 @contextmanager
@@ -175,7 +191,7 @@ def _lift_constants(recorder: _Recorder, module: Module, inputs: list[InputSpec]
     named = {node.name: node for node in recorder.graph.nodes if node.op == "placeholder"}
     recorder.last_input = named[states[-1].arg.name] if states else None
     for target, tensor in recorder.constants.items():
-        name = known.get(tensor._impl) or f"lifted_tensor_{len(constants)}"
+        name = known.get(tensor._impl) or f"lifted_tensor_{sum(other.startswith('lifted_tensor_') for other in constants)}"
         node = recorder.add_input(f"c_{_identifier(name)}", recorder.fakes.from_tensor(tensor))
         for read in [other for other in recorder.graph.nodes if other.op == "get_attr" and other.target == target]:
             read.replace_all_uses_with(node)
