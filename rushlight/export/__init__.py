@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from rushlight.export import dynamic_shapes, exporting, graph_signature, program
+from rushlight.export import dynamic_shapes, graph_signature, program
+from rushlight.export.archive import load, save
 from rushlight.export.dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from rushlight.export.errors import UserError
 from rushlight.export.exporting import export
@@ -19,6 +20,6 @@ exported_program = program
 __all__ = [
     "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
     "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "UserError", "default_decompositions", "dims",
-    "dynamic_shapes", "export", "export_for_training", "exported_program", "exporting", "graph_signature", "program",
-    "register_dataclass",
+    "dynamic_shapes", "export", "export_for_training", "exported_program", "graph_signature", "load", "program",
+    "register_dataclass", "save",
 ]  # fmt: skip

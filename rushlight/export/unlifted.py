@@ -86,9 +86,16 @@ def _write_back(graph: Graph, program: ExportedProgram, results: tuple, known: d
     for spec, value in zip(specs.output_specs, values, strict=True):
         if spec.kind is not OutputKind.USER_OUTPUT:
             target = by_name[targets.get(spec.target, spec.target)]
-            graph.call_function(aten("copy_"), (target, value))
+            _write(graph, target, value, spec.kind)
             returned = [target if other is value else other for other in returned]
     graph.output(tuple(returned))
+
+
+def _write(graph: Graph, target: Node, value: Node, kind: OutputKind) -> None:
+    """Copy new contents to an input. State has no history: statistics of a batch depend on parameters."""
+    if kind is not OutputKind.USER_INPUT_MUTATION:
+        target, value = (graph.call_function(aten("detach"), (node,)) for node in (target, value))
+    graph.call_function(aten("copy_"), (target, value))
 
 
 # Inputs
