@@ -23,6 +23,7 @@ from rushlight.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
+from rushlight.export.names import add_placeholder
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -76,10 +77,12 @@ def _input(mode: ProxyMode, node: Node) -> object:
     if isinstance(value, Tensor):
         impl = value._impl
         value = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))  # tied parameters get nodes of their own
-    elif type(value) is not SymInt:
-        mode.graph.placeholder(node.name).meta["val"] = value
-        return value
-    return mode.new_input(value, None, node.name)
+    made = add_placeholder(mode.graph, node.name)
+    made.meta["val"] = value
+    if isinstance(value, Tensor):
+        mode.track(value, made)
+    mode.symbols.bind(value, made)
+    return value
 
 
 def _take_out_writes(graph: Graph) -> dict[str, Node]:

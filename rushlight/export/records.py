@@ -30,6 +30,7 @@ from rushlight.export.encoding import (
     encode_tree,
 )
 from rushlight.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
+from rushlight.export.names import add_placeholder
 from rushlight.export.program import CallSpec, ExportedProgram
 from rushlight.export.ranges import ValueRanges
 from rushlight.fx.fake_tensor import FakeTensorMode
@@ -154,7 +155,7 @@ def _read_graph(records: list[dict], environment: ShapeEnv, symbols: dict[str, V
     nodes: dict[str, Node] = {}
     for record in records:
         if record["op"] == "placeholder":
-            node = graph.placeholder(record["name"])
+            node = add_placeholder(graph, record["name"])
             node.meta["val"] = _read_value(record["value"], environment, symbols, fakes)
         elif record["op"] == "output":
             node = graph.output(decode(record["args"], nodes)[0])

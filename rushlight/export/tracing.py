@@ -7,7 +7,6 @@ user's inputs. The graph may write to its inputs; `decompositions.py` makes outp
 from __future__ import annotations
 
 import linecache
-import re
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +28,7 @@ from rushlight.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
+from rushlight.export.names import add_placeholder, identifier
 from rushlight.export.ranges import OpenInputs
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
@@ -76,7 +76,7 @@ class _Recorder(ProxyMode):
         """A placeholder behind the ones that are there."""
         first = self.last_input.next if self.last_input is not None else next(iter(self.graph.nodes), None)
         with self.graph.inserting_before(first) if first is not None else ExitStack():
-            node = self.last_input = self.graph.placeholder(name)
+            node = self.last_input = add_placeholder(self.graph, name)
         node.meta["val"] = value
         if isinstance(value, Tensor):
             fake = self.fakes.from_tensor(value, self.geometry.get(value._impl))
@@ -159,28 +159,28 @@ def _fake_leaf(recorder: _Recorder, leaf: object) -> object:
 
 def _add_state(recorder: _Recorder, module: Module) -> Iterator[InputSpec]:
     for name, parameter in module.named_parameters(remove_duplicate=False):
-        node = recorder.add_input(f"p_{_identifier(name)}", parameter)
+        node = recorder.add_input(f"p_{_state_name(name)}", parameter)
         yield InputSpec(InputKind.PARAMETER, TensorArgument(node.name), name)
     persistent = module.state_dict(keep_vars=True)
     for name, buffer in module.named_buffers(remove_duplicate=False):
-        node = recorder.add_input(f"b_{_identifier(name)}", buffer)
+        node = recorder.add_input(f"b_{_state_name(name)}", buffer)
         yield InputSpec(InputKind.BUFFER, TensorArgument(node.name), name, name in persistent)
 
 
 def _add_arguments(recorder: _Recorder, named: dict[str, Any]) -> Iterator[InputSpec]:
     for name, value in named.items():
         for path, leaf in tree_flatten_with_path(value)[0]:
-            node = recorder.add_input(_identifier("_".join([name, *map(_key, path)])), leaf)
+            node = recorder.add_input(identifier("_".join([name, *map(_key, path)])), leaf)
             argument = TensorArgument(node.name) if isinstance(leaf, Tensor) else ConstantArgument(node.name, leaf)
             yield InputSpec(InputKind.USER_INPUT, argument, None)
 
 
+def _state_name(name: str) -> str:
+    return identifier(name).removeprefix("self_")  # PyTorch takes it for the name of the module
+
+
 def _key(entry: Any) -> str:
     return str(next(getattr(entry, name) for name in ("idx", "key", "name") if hasattr(entry, name)))
-
-
-def _identifier(name: str) -> str:
-    return re.sub(r"\W", "_", name)
 
 
 def _lift_constants(recorder: _Recorder, module: Module, inputs: list[InputSpec]) -> dict[str, Tensor]:
@@ -192,7 +192,7 @@ def _lift_constants(recorder: _Recorder, module: Module, inputs: list[InputSpec]
     recorder.last_input = named[states[-1].arg.name] if states else None
     for target, tensor in recorder.constants.items():
         name = known.get(tensor._impl) or f"lifted_tensor_{sum(other.startswith('lifted_tensor_') for other in constants)}"
-        node = recorder.add_input(f"c_{_identifier(name)}", recorder.fakes.from_tensor(tensor))
+        node = recorder.add_input(f"c_{_state_name(name)}", recorder.fakes.from_tensor(tensor))
         for read in [other for other in recorder.graph.nodes if other.op == "get_attr" and other.target == target]:
             read.replace_all_uses_with(node)
             recorder.graph.erase_node(read)
