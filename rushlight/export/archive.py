@@ -18,7 +18,7 @@ from rushlight.core.dtype import complex128
 from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
 from rushlight.export.encoding import FormatError
-from rushlight.export.program import ExportedProgram
+from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.records import read_program, tensors_of, write_program
 from rushlight.ops.registry import aten
 from rushlight.serialization.errors import CheckpointError
@@ -111,8 +111,9 @@ def _content(path: str | os.PathLike) -> bytes:
 def _read(archive: zipfile.ZipFile, extra: dict[str, Any] | None) -> ExportedProgram:
     names = archive.namelist()
     if "format" not in names or _record(archive, "format").decode() != FORMAT:
-        hint = "it was written by PyTorch, whose layout is another one" if any("archive_format" in name for name in names) else ""
-        raise FormatError(f"no file of torch.export.save's{'; ' + hint if hint else ''}")
+        of_torch = any("archive_format" in name for name in names)
+        hint = "; PyTorch wrote it, whose layout is another one" if of_torch else ""
+        raise FormatError(f"no file of torch.export.save's{hint}")
     version = int(_record(archive, "version"))
     if version != VERSION:
         raise FormatError(f"version {version} of the format, while this library reads version {VERSION}")

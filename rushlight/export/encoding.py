@@ -14,7 +14,7 @@ from typing import Any
 
 from rushlight.core import dtype as dtypes
 from rushlight.core import layout as layouts
-from rushlight.core.algebra import Const, Expr, FloorDiv, Mod, Product, Sum, Var, as_expr
+from rushlight.core.algebra import Const, Expr, FloorDiv, Product, Sum, Var, as_expr
 from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.device import device
 from rushlight.core.symbolic import SymInt
@@ -179,7 +179,7 @@ def encode_tree(spec: TreeSpec) -> Any:
     if spec.kind in _CONTAINERS.values():
         return [spec.kind.__name__, None if spec.keys is None else [encode(key) for key in spec.keys], children]
     if spec.kind not in SUPPORTED_SERIALIZED_TYPES:
-        raise TypeError(f"a {spec.kind.__name__} among the inputs or outputs cannot be saved; register it by register_dataclass")
+        raise TypeError(f"a {spec.kind.__name__} among the inputs or outputs cannot be saved; use register_dataclass")
     return [SUPPORTED_SERIALIZED_TYPES[spec.kind], encode(spec.context), children]
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from rushlight.dynamo.frames import FrameCallback
 from rushlight.dynamo.regions import optimize
 from rushlight.export.dynamic_shapes import AdditionalInputs, ShapesCollection, named_arguments
+from rushlight.export.exported_program import CallSpec, ExportedProgram
 from rushlight.export.graph_signature import InputKind
-from rushlight.export.program import CallSpec, ExportedProgram
 from rushlight.export.ranges import OpenInputs
 from rushlight.export.tracing import Traced, trace
 from rushlight.nn.modules.module import Module
@@ -21,8 +21,8 @@ def export(
 ) -> ExportedProgram:  # fmt: skip
     """Record what a module does with example arguments, as a graph that runs without its Python.
 
-    Sizes are fixed to the example's but where `dynamic_shapes` opens them: a tree like the arguments, by name or in order, with a
-    `Dim`, a hint (`Dim.AUTO`), or None for each size. With `strict`, dynamo must be able to capture the whole call. The last
+    Sizes are fixed to the example's but where `dynamic_shapes` opens them: a tree like the arguments, by name or in order, with
+    a `Dim`, a hint (`Dim.AUTO`), or None for each size. With `strict`, dynamo must be able to capture the whole call. The last
     two arguments have no effect.
 
     ValueError: not a module, or a compiled or scripted one. TypeError: args is no tuple. UserError: the program depends on the

@@ -12,7 +12,7 @@ from typing import Any
 from rushlight.core.algebra import Const, Expr, Var
 from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.symbolic import ShapeEnv, SymInt
-from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE, Relation
+from rushlight.core.symbolic.relations import EQUAL, NOT_NEGATIVE, Relation
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.dynamo.dynamic import ConstraintViolationError
 from rushlight.export.dynamic_shapes import INFINITY, DerivedDim, Dim, DimHint, OpenSizes, open_leaves
@@ -108,9 +108,9 @@ class OpenInputs:
     # After the trace
 
     def settle(self) -> tuple[dict[Expr, ValueRanges], list[Relation]]:
-        """The range of each open size, and what must hold besides. UserError where the program needs more than the user said."""
+        """The range of each open size, and what must hold besides. UserError: the program needs more than the user said."""
         ranges = {
-            symbol.value.expr: ValueRanges(symbol.entry.min or (0 if isinstance(symbol.entry, Dim) else 2), symbol.entry.max or INFINITY)
+            symbol.value.expr: ValueRanges(_least(symbol.entry), symbol.entry.max or INFINITY)
             for symbol in self._symbols.values() if type(symbol.value.expr) is Var
         }  # fmt: skip
         problems, fixes = self._specialized()
@@ -157,11 +157,16 @@ class OpenInputs:
         symbol = next(each for each in self._symbols.values() if each.value.expr is variable)
         if narrowed != known and isinstance(symbol.entry, Dim):
             problems[symbol.name] = (
-                f"Not all values of {symbol.name} = {symbol.source} in the specified range satisfy the generated guard {relation}"
+                f"Not all values of {symbol.name} = {symbol.source} in the specified range satisfy the generated guard "
+                f"{relation}"
             )
             upper = "" if narrowed.upper == INFINITY else f", max={narrowed.upper}"
             fixes.append(f"{symbol.name} = Dim('{symbol.name}', min={narrowed.lower}{upper})")
         return narrowed
+
+
+def _least(entry: Dim | DimHint) -> int:
+    return entry.min or (0 if isinstance(entry, Dim) else 2)
 
 
 def _is_auto(entry: Dim | DimHint) -> bool:

@@ -29,9 +29,9 @@ from rushlight.export.encoding import (
     encode_target,
     encode_tree,
 )
+from rushlight.export.exported_program import CallSpec, ExportedProgram
 from rushlight.export.graph_signature import ExportGraphSignature, InputKind, InputSpec, OutputKind, OutputSpec
 from rushlight.export.names import add_placeholder
-from rushlight.export.program import CallSpec, ExportedProgram
 from rushlight.export.ranges import ValueRanges
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
@@ -69,7 +69,9 @@ def write_program(program: ExportedProgram) -> dict[str, Any]:
         "nodes": [_write_node(node) for node in program.graph.nodes],
         "inputs": [_write_spec(spec) for spec in program.graph_signature.input_specs],
         "outputs": [_write_spec(spec) for spec in program.graph_signature.output_specs],
-        "ranges": [[encode_size(size), _end(bounds.lower), _end(bounds.upper)] for size, bounds in program.range_constraints.items()],
+        "ranges": [
+            [encode_size(size), _end(bounds.lower), _end(bounds.upper)] for size, bounds in program.range_constraints.items()
+        ],
         "relations": [encode_relation(relation) for relation in program._relations],
         "in_spec": encode_tree(program.call_spec.in_spec),
         "out_spec": encode_tree(program.call_spec.out_spec),
@@ -244,4 +246,4 @@ def _check_tensors(program: ExportedProgram, held: dict[str, Tensor]) -> None:
             continue
         wanted, found = values[spec.arg.name], held[spec.target]
         if wanted.dtype is not found.dtype or tuple(wanted.shape) != tuple(found.shape):
-            raise FormatError(f"{spec.target} is a {found.dtype} of shape {tuple(found.shape)}, which the graph does not expect")
+            raise FormatError(f"{spec.target} is a {found.dtype} of {tuple(found.shape)}, which the graph does not expect")

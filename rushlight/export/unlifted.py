@@ -19,7 +19,7 @@ from rushlight.ops.registry import aten
 from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
 
 if TYPE_CHECKING:
-    from rushlight.export.program import ExportedProgram
+    from rushlight.export.exported_program import ExportedProgram
 
 
 class ExportedModule(GraphModule):
@@ -140,7 +140,8 @@ class InputChecks:
         values = {symbol: value for symbol, (value, _) in symbols.items()}
         for relation in self.relations:
             if relation.expression.free_variables() <= values.keys() and not relation.holds(values):
-                shown = ", ".join(f"{symbols[symbol][1]} = {symbol} = {values[symbol]}" for symbol in _sorted(relation.expression))
+                free = _sorted(relation.expression)
+                shown = ", ".join(f"{symbols[symbol][1]} = {symbol} = {values[symbol]}" for symbol in free)
                 raise AssertionError(f"Guard failed: {relation}, where {shown}")
 
     def _check_tensor(self, name: str, wanted: Tensor, given: Any, symbols: dict, later: list) -> None:
