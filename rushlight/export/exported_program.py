@@ -65,6 +65,7 @@ class ExportedProgram:
     example_inputs: tuple[tuple, dict] | None = None
     dialect: str = "TRAINING"
     _relations: list[Relation] = field(default_factory=list)
+    _size_names: dict[str, str] = field(default_factory=dict)  # what the user calls symbols
 
     @property
     def graph(self) -> Graph:

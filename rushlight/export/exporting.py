@@ -85,4 +85,5 @@ def _program(mod: Module, args: tuple, kwargs: dict, opened: OpenInputs, traced:
         call_spec=CallSpec(tree_flatten((args, kwargs))[1], traced.out_spec),
         example_inputs=(args, kwargs),
         _relations=relations,
+        _size_names=opened.names(),
     )

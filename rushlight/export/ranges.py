@@ -130,6 +130,11 @@ class OpenInputs:
                 ranges[size.expr] = _range_of(size.expr, ranges)
         return ranges, guards
 
+    def names(self) -> dict[str, str]:
+        """What the user calls the symbols."""
+        named = (symbol for symbol in self._symbols.values() if isinstance(symbol.entry, Dim))
+        return {str(symbol.value.expr): symbol.name for symbol in named}
+
     def _specialized(self) -> tuple[dict[str, str], list[str]]:
         """Symbols that the program fixed, or found equal to others though the user gave them names of their own."""
         problems, fixes = {}, []

@@ -73,6 +73,7 @@ def write_program(program: ExportedProgram) -> dict[str, Any]:
             [encode_size(size), _end(bounds.lower), _end(bounds.upper)] for size, bounds in program.range_constraints.items()
         ],
         "relations": [encode_relation(relation) for relation in program._relations],
+        "size_names": program._size_names,
         "in_spec": encode_tree(program.call_spec.in_spec),
         "out_spec": encode_tree(program.call_spec.out_spec),
         "examples": None if examples is None else [None if isinstance(leaf, Tensor) else encode(leaf) for leaf in examples],
@@ -140,6 +141,7 @@ def read_program(found: dict[str, Any], tensors: dict[str, Tensor]) -> ExportedP
         GraphModule({}, graph), signature, _state(tensors, signature), _group(tensors, "constant/"), ranges,
         CallSpec(in_spec, decode_tree(found["out_spec"])), _examples(found["examples"], tensors, in_spec), found["dialect"],
         [decode_relation(relation, symbols) for relation in found["relations"]],
+        {str(symbol): str(name) for symbol, name in found["size_names"].items()},
     )  # fmt: skip
     _check(program)
     return program

@@ -57,7 +57,8 @@ class GraphBuilder:
         self.opset = opset
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
-        self.output: Value | None = None  # what the operator at hand gives
+        self.output: Value | None = None  # what the operator at hand gives, the first of several
+        self.output_op = ""  # the operator's name
         self._constants: dict[tuple, str] = {}
         self._taken: set[str] = set()
 

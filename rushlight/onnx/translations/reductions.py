@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.core.dtype import bool_, int64, uint8
-from rushlight.onnx.builder import GraphBuilder, Value
+from rushlight.onnx.builder import GraphBuilder, Value, element_type
 from rushlight.onnx.translations.table import translation
 
 
@@ -62,14 +62,8 @@ def variance(g: GraphBuilder, x: Value, dim: Any = None, correction: float | Non
     dims, kind = dims_of(x, dim), x.dtype
     centred = g.op("Sub", x, g.reduce("ReduceMean", x, dims, True))
     total = g.reduce("ReduceSum", g.op("Mul", centred, centred), dims, keepdim)
-    count = g.op("Cast", g.op("ReduceProd", g.op("Gather", g.op("Shape", x), g.ints(dims)), keepdims=0), to=_number(kind))
+    count = g.op("Cast", g.op("ReduceProd", g.op("Gather", g.op("Shape", x), g.ints(dims)), keepdims=0), to=element_type(kind))
     return g.op("Div", total, g.op("Sub", count, g.scalar(1 if correction is None else correction, kind)))
-
-
-def _number(kind: Any) -> int:
-    from rushlight.onnx.builder import element_type
-
-    return element_type(kind)
 
 
 @translation("_softmax", "_log_softmax")
