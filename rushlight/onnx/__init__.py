@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from rushlight.core.lazy_module import lazy_names
 from rushlight.onnx import errors
 from rushlight.onnx.errors import OnnxExporterError
-from rushlight.onnx.exporting import export, is_in_onnx_export
 from rushlight.onnx.modes import OperatorExportTypes, TensorProtoDataType, TrainingMode
-from rushlight.onnx.program import ONNXProgram
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "errors", "export",
@@ -41,3 +40,10 @@ def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
     """Forget what `register_custom_op_symbolic` was told, if anything."""
     _symbolics.pop((symbolic_name, opset_version), None)
+
+
+# Libraries import this package for the names above alone.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.onnx.exporting": ("export", "is_in_onnx_export"),
+    "rushlight.onnx.program": ("ONNXProgram",),
+})  # fmt: skip

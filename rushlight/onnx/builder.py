@@ -76,7 +76,7 @@ class GraphBuilder:
         names = ["" if each is None else each.name if isinstance(each, Value) else each for each in inputs]
         while names and not names[-1]:
             names.pop()
-        outputs = [self.new_name(f"{kind.lower()}_{len(self.nodes)}" + (f"_{index}" if index else "")) for index in range(count)]
+        outputs = [self.new_name(f"{kind.lower()}_{len(self.nodes)}") for _ in range(count)]
         attributes = {name: value for name, value in attributes.items() if value is not None}
         self.nodes.append(self.onnx.helper.make_node(kind, names, outputs, name=f"{kind}_{len(self.nodes)}", **attributes))
         return outputs[0] if count == 1 else outputs

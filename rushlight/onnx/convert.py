@@ -90,8 +90,10 @@ class _Converter:
                 outputs = self._outputs(node.args[0])
             else:
                 self.values[node] = self._call(node)
-        builder = self.builder
-        return self.helper.make_graph(builder.nodes, "main_graph", self.inputs, outputs, list(builder.initializers.values()))
+        nodes = self.builder.nodes
+        used = {name for node in nodes for name in node.input}
+        constants = [tensor for name, tensor in self.builder.initializers.items() if name in used]
+        return self.helper.make_graph(nodes, "main_graph", self.inputs, outputs, constants)
 
     def _input(self, node: Node, spec: InputSpec) -> None:
         value = node.meta["val"]

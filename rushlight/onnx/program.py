@@ -41,8 +41,8 @@ class ONNXProgram:
         outside = weights > _LARGEST if external_data is None else external_data
         if outside and os.path.exists(f"{path}.data"):
             os.remove(f"{path}.data")  # the package would append to it
-        beside = {"save_as_external_data": True, "location": f"{os.path.basename(path)}.data"} if outside else {}
-        onnx.save_model(model, path, **beside)
+        place = {"save_as_external_data": True, "location": f"{os.path.basename(path)}.data", "size_threshold": 0}
+        onnx.save_model(model, path, **(place if outside else {}))
 
     def _copy(self, include_initializers: bool, as_inputs: bool) -> Any:
         model = type(self.model_proto)()
@@ -75,4 +75,5 @@ class ONNXProgram:
         self._session = None
 
     def __repr__(self) -> str:
-        return f"ONNXProgram(inputs={[each.name for each in self.model_proto.graph.input]}, exported_program={self.exported_program})"
+        inputs = [each.name for each in self.model_proto.graph.input]
+        return f"ONNXProgram(inputs={inputs}, exported_program={self.exported_program})"

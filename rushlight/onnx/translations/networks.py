@@ -152,7 +152,10 @@ def attention(
         scores = g.op("Add", scores, g.tensor(attn_mask, kind))
     if is_causal:
         scores = g.op("Where", _causal(g, query, key), scores, g.scalar(-math.inf, kind))
-    return [g.op("MatMul", g.op("Softmax", scores, axis=-1), value)]
+    shares = g.op("Softmax", scores, axis=-1)
+    if attn_mask is not None:  # a query that sees no key takes nothing
+        shares = g.op("Where", g.op("IsNaN", shares), g.scalar(0, kind), shares)
+    return [g.op("MatMul", shares, value)]
 
 
 def _causal(g: GraphBuilder, query: Value, key: Value) -> str:

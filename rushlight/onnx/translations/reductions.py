@@ -13,8 +13,8 @@ from rushlight.onnx.translations.table import translation
 def dims_of(x: Value, dims: int | Sequence[int] | None) -> list[int]:
     """The dimensions of a reduction, counted from the front; all of them where none is named."""
     rank = len(x.shape)
-    chosen = range(rank) if dims is None or (not isinstance(dims, int) and not dims) else [dims] if isinstance(dims, int) else dims
-    return sorted(dim % max(rank, 1) for dim in chosen)
+    chosen = [dims] if isinstance(dims, int) else dims or range(rank)
+    return sorted(dim % max(rank, 1) for dim in chosen) if rank else []
 
 
 def reduced(g: GraphBuilder, kind: str, x: str, dims: list[int], keepdim: bool) -> str:

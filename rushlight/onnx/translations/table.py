@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 TRANSLATIONS: dict[str, Callable] = {}
-"""By an operator's name without its overload: `function(builder, *args, **kwargs)`, which returns a value's name, or several."""
+"""By an operator's name without its overload: `function(builder, *args, **kwargs)`, which returns a value's name, or a list."""
 
 
 def translation(*names: str) -> Callable[[Callable], Callable]:
