@@ -149,10 +149,10 @@ from rushlight.sparse import sparse_coo_tensor  # noqa: E402
 _PACKAGES = (
     "__config__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal",
     "_logging", "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "classes",
-    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "inductor",
-    "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler",
-    "quasirandom", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils", "version",
-    "xpu",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub",
+    "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides",
+    "profiler", "quasirandom", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
+    "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
