@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from rushlight.dynamo.frames import FrameCallback
@@ -10,7 +11,7 @@ from rushlight.export.dynamic_shapes import AdditionalInputs, ShapesCollection, 
 from rushlight.export.exported_program import CallSpec, ExportedProgram
 from rushlight.export.graph_signature import InputKind
 from rushlight.export.ranges import OpenInputs
-from rushlight.export.tracing import Traced, trace
+from rushlight.export.tracing import Traced, exporting, trace
 from rushlight.nn.modules.module import Module
 from rushlight.utils.pytree import tree_flatten
 
@@ -23,13 +24,15 @@ def export(
 
     Sizes are fixed to the example's but where `dynamic_shapes` opens them: a tree like the arguments, by name or in order, with
     a `Dim`, a hint (`Dim.AUTO`), or None for each size. With `strict`, dynamo must be able to capture the whole call. The last
-    two arguments have no effect.
+    two arguments have no effect, and warn.
 
     ValueError: not a module, or a compiled or scripted one. TypeError: args is no tuple. UserError: the program depends on the
     values of tensors (the error names the line), or needs more of open sizes than was said (it suggests fixes).
     """
     kwargs = kwargs or {}
     _check_arguments(mod, args)
+    if preserve_module_call_signature or prefer_deferred_runtime_asserts_over_guards:
+        warnings.warn("export: preserve_module_call_signature and prefer_deferred_... have no effect here", stacklevel=2)
     if isinstance(dynamic_shapes, ShapesCollection | AdditionalInputs):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     if strict:
@@ -64,7 +67,8 @@ def _check_capturable(mod: Module, args: tuple, kwargs: dict) -> None:
 
     callback = FrameCallback(backend, fullgraph=True)
     try:
-        optimize(callback)(mod)(*args, **kwargs)
+        with exporting():
+            optimize(callback)(mod)(*args, **kwargs)
     except _Captured:
         return
     finally:

@@ -117,7 +117,7 @@ def trace(module: Module, args: tuple, kwargs: dict, opened: OpenInputs, names: 
 
 
 def _run(recorder: _Recorder, module: Module, args: tuple, kwargs: dict) -> object:
-    with _exporting(), recording(recorder.record):
+    with exporting(), recording(recorder.record):
         try:
             return module(*args, **kwargs)
         except DataDependentError as error:
@@ -142,7 +142,8 @@ def _user_line(error: Exception) -> str:
 
 
 @contextmanager
-def _exporting() -> Iterator[None]:
+def exporting() -> Iterator[None]:
+    """A block in which `torch.compiler.is_exporting()` holds."""
     before, state.exporting = state.exporting, True
     try:
         yield

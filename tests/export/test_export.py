@@ -208,3 +208,18 @@ def test_the_functional_signature_is_pytorchs(name):
     assert [(spec.kind.name, spec.target) for spec in ours.output_specs if spec.target] == [
         (spec.kind.name, spec.target) for spec in theirs.output_specs if spec.target
     ]
+
+
+def test_captures_ask_whether_a_program_is_exported():
+    class Asking(nn.Module):
+        def forward(self, x):
+            return x * 2 if rushlight.compiler.is_exporting() else x * 3
+
+    x = rushlight.ones(2)
+    assert rushlight.compile(Asking(), fullgraph=True)(x).tolist() == [3.0, 3.0]
+    assert export(Asking(), (x,), strict=True).module()(x).tolist() == [2.0, 2.0]
+
+
+def test_arguments_without_effect_warn():
+    with pytest.warns(UserWarning, match="have no effect"):
+        export(nn.Linear(1, 1), (rushlight.ones(1, 1),), preserve_module_call_signature=("",))
