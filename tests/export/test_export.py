@@ -211,7 +211,7 @@ def test_the_functional_signature_is_pytorchs(name):
 
 
 def test_captures_ask_whether_a_program_is_exported():
-    class Asking(nn.Module):
+    class Asking(rushlight.nn.Module):
         def forward(self, x):
             return x * 2 if rushlight.compiler.is_exporting() else x * 3
 
@@ -222,4 +222,4 @@ def test_captures_ask_whether_a_program_is_exported():
 
 def test_arguments_without_effect_warn():
     with pytest.warns(UserWarning, match="have no effect"):
-        export(nn.Linear(1, 1), (rushlight.ones(1, 1),), preserve_module_call_signature=("",))
+        export(rushlight.nn.Linear(1, 1), (rushlight.ones(1, 1),), preserve_module_call_signature=("",))
