@@ -50,13 +50,19 @@ from rushlight.core.dtype import (
 from rushlight.core.dtype import bool_ as bool
 from rushlight.core.generator import Generator
 from rushlight.core.layout import (
+    _mkldnn,
     channels_last,
     channels_last_3d,
     contiguous_format,
+    jagged,
     layout,
     memory_format,
     preserve_format,
+    sparse_bsc,
+    sparse_bsr,
     sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from rushlight.core.lazy_module import fetch as _fetch
@@ -143,15 +149,24 @@ from rushlight.autograd import is_anomaly_check_nan_enabled, is_anomaly_enabled 
 from rushlight.autograd.geometry import resize_as_  # noqa: E402
 from rushlight.core.printing import set_printoptions  # noqa: E402
 from rushlight.ops import return_types  # noqa: E402
-from rushlight.sparse import sparse_coo_tensor  # noqa: E402
+from rushlight.sparse import (  # noqa: E402
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
+from rushlight.sparse.compressed import (  # noqa: E402
+    _convert_indices_from_coo_to_csr,
+    _convert_indices_from_csr_to_coo,
+)
 
 # Imported when first asked for, which keeps `import rushlight` short: packages, and functions by the module they are in.
 _PACKAGES = (
     "__config__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal",
     "_logging", "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "classes",
     "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub",
-    "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nn", "onnx", "optim", "overrides",
-    "profiler", "quasirandom", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
+    "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim",
+    "overrides", "profiler", "quasirandom", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
     "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {

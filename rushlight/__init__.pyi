@@ -52,10 +52,15 @@ from rushlight.core.generator import Generator as Generator
 from rushlight.core.layout import channels_last as channels_last
 from rushlight.core.layout import channels_last_3d as channels_last_3d
 from rushlight.core.layout import contiguous_format as contiguous_format
+from rushlight.core.layout import jagged as jagged
 from rushlight.core.layout import layout as layout
 from rushlight.core.layout import memory_format as memory_format
 from rushlight.core.layout import preserve_format as preserve_format
+from rushlight.core.layout import sparse_bsc as sparse_bsc
+from rushlight.core.layout import sparse_bsr as sparse_bsr
 from rushlight.core.layout import sparse_coo as sparse_coo
+from rushlight.core.layout import sparse_csc as sparse_csc
+from rushlight.core.layout import sparse_csr as sparse_csr
 from rushlight.core.layout import strided as strided
 from rushlight.core.parallel import get_num_threads as get_num_threads
 from rushlight.core.parallel import set_num_threads as set_num_threads
@@ -141,7 +146,10 @@ from rushlight.autograd import is_anomaly_enabled as is_anomaly_enabled
 from rushlight.autograd.geometry import resize_as_ as resize_as_
 from rushlight.core.printing import set_printoptions as set_printoptions
 from rushlight.ops import return_types as return_types
+from rushlight.sparse import sparse_compressed_tensor as sparse_compressed_tensor
 from rushlight.sparse import sparse_coo_tensor as sparse_coo_tensor
+from rushlight.sparse import sparse_csc_tensor as sparse_csc_tensor
+from rushlight.sparse import sparse_csr_tensor as sparse_csr_tensor
 from rushlight import __config__ as __config__
 from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
@@ -180,6 +188,7 @@ from rushlight import masked as masked
 from rushlight import mps as mps
 from rushlight import mtia as mtia
 from rushlight import multiprocessing as multiprocessing
+from rushlight import nested as nested
 from rushlight import nn as nn
 from rushlight import onnx as onnx
 from rushlight import optim as optim

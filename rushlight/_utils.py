@@ -11,12 +11,14 @@ from typing import Any
 
 from rushlight.core.device import as_device, device
 from rushlight.core.dtype import dtype
+from rushlight.core.layout import layout
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.tensor import Tensor, tensor_from_storage
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.packet import namespaces
 from rushlight.serialization.rebuild import make_meta_tensor
+from rushlight.serialization.sparse import rebuild_sparse
 
 aten = namespaces.namespace("aten")
 
@@ -44,6 +46,11 @@ def _rebuild_tensor_v3(
     """The same, of a dtype that has no class of storages."""
     made = tensor_from_storage(storage.untyped(), dtype, tuple(size), tuple(stride), storage_offset)
     return made.requires_grad_(requires_grad)
+
+
+def _rebuild_sparse_tensor(layout: layout, data: tuple) -> Tensor:
+    """A sparse tensor of its parts; UnpicklingError where they do not fit one another."""
+    return rebuild_sparse(layout, data)
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:

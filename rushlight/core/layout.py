@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class layout:
-    """How a tensor's elements are kept: `strided` or `sparse_coo`."""
+    """How a tensor's elements are kept: `strided`, `sparse_coo`, `sparse_csr` or `sparse_csc`; the others are names only."""
 
     __slots__ = ("name",)
 
@@ -35,6 +35,9 @@ class memory_format:
 
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
+sparse_csr, sparse_csc = layout("sparse_csr"), layout("sparse_csc")
+sparse_bsr, sparse_bsc = layout("sparse_bsr"), layout("sparse_bsc")
+jagged, _mkldnn = layout("jagged"), layout("_mkldnn")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
@@ -42,9 +45,10 @@ channels_last_3d = memory_format("channels_last_3d")
 CHANNELS_LAST_RANKS = {channels_last: 4, channels_last_3d: 5}
 """The formats that put channels innermost, with the number of dimensions that each is for."""
 
+LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc, jagged, _mkldnn)
+"""All layouts that have a name."""
 _ALL = {
-    value.name: value
-    for value in (strided, sparse_coo, contiguous_format, preserve_format, channels_last, channels_last_3d)
+    value.name: value for value in (*LAYOUTS, contiguous_format, preserve_format, channels_last, channels_last_3d)
 }
 
 

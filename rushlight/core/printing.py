@@ -135,11 +135,7 @@ def format_sparse(
 ) -> str:
     """The text of a sparse COO tensor: its indices and values as tensors of their own, and its size below them."""
     options, margin = _current[0], " " * len("tensor(")
-    bodies = []
-    for label, array, style in (("indices=tensor(", indices, _Integers), ("values=tensor(", values, dtype)):
-        missing = f"[], {_size_suffix(array.shape)}"
-        text = _format_elements(array, style, len(margin + label), options) if array.size else missing
-        bodies.append(f"{label}{text})")
+    bodies = _bodies((("indices", indices, _Integers), ("values", values, dtype)))
     suffixes = [_size_suffix(shape), f"nnz={indices.shape[1]}"]
     if not _is_understood(dtype, default_dtype, bool(values.size)):
         suffixes.append(f"dtype={dtype}")
@@ -147,6 +143,40 @@ def format_sparse(
     first, *rest = suffixes
     text = f"tensor({bodies[0]},\n{margin}{bodies[1]},\n{margin}{first}"
     return _append_suffixes(text, rest, len(margin), options)
+
+
+def _bodies(parts: Sequence[tuple[str, np.ndarray, Any]]) -> list[str]:
+    """The texts of a sparse tensor's parts, as `indices=tensor(...)`."""
+    options, indent, bodies = _current[0], len("tensor("), []
+    for name, array, style in parts:
+        label = f"{name}=tensor("
+        missing = f"[], {_size_suffix(array.shape)}"
+        text = _format_elements(array, style, indent + len(label), options) if array.size else missing
+        bodies.append(f"{label}{text})")
+    return bodies
+
+
+def format_compressed(
+    compressed: np.ndarray,
+    plain: np.ndarray,
+    values: np.ndarray,
+    dtype: Any,
+    shape: Sequence[int],
+    default_dtype: Any = None,
+    *,
+    layout: Any,
+    requires_grad: bool = False,
+    grad_fn_name: str | None = None,
+) -> str:
+    """The text of a CSR or CSC tensor: its two tensors of indices, its values, and its size after them."""
+    names = ("crow_indices", "col_indices") if layout.name == "sparse_csr" else ("ccol_indices", "row_indices")
+    bodies = _bodies(((names[0], compressed, _Integers), (names[1], plain, _Integers), ("values", values, dtype)))
+    suffixes = [_size_suffix(shape), f"nnz={len(plain)}"]
+    if not _is_understood(dtype, default_dtype, True):
+        suffixes.append(f"dtype={dtype}")
+    suffixes += [f"layout={layout}", *_gradient_suffixes(requires_grad, grad_fn_name)]
+    indent = len("tensor(")
+    return _append_suffixes("tensor(" + f",\n{' ' * indent}".join(bodies), suffixes, indent, _current[0])
 
 
 def format_quantized(values: np.ndarray, dtype: Any, scheme: Any, settings: Sequence[str]) -> str:

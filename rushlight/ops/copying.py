@@ -37,10 +37,10 @@ def _copied_storage(storage: StorageImpl, memo: dict) -> StorageImpl:
     if found is None:
         if storage.buffer is None:
             found = without_data(storage.nbytes)
+        elif type(storage) is not StorageImpl:
+            found = storage.copied()
         else:
             found = UntypedStorage.from_buffer(storage.bytes())._impl
-            if type(storage) is not StorageImpl:
-                found = storage.with_memory_of(found)
         memo[id(storage)] = found
     return found
 

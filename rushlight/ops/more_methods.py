@@ -102,5 +102,5 @@ def install() -> None:
     """Attach the methods to Tensor."""
     for method in (as_subclass, apply_, map_, is_nonzero, is_same_size, dim_order, is_pinned, pin_memory, cuda, xpu, mtia, ipu):
         setattr(Tensor, method.__name__, method)
-    for absent in ("is_mps", "is_xpu", "is_xla", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_mkldnn", "is_sparse_csr"):
+    for absent in ("is_mps", "is_xpu", "is_xla", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_mkldnn"):
         setattr(Tensor, absent, False)

@@ -11,7 +11,7 @@ import numpy as np
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS, DispatchKey, bit
 from rushlight.core.dtype import dtype, from_numpy_dtype
-from rushlight.core.storage import StorageImpl
+from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.quantized.loading import ensure_operators
@@ -33,9 +33,10 @@ class QuantizedStorage(StorageImpl):
         """How Python's pickle makes a tensor over this storage again."""
         return (_unpickled, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
 
-    def with_memory_of(self, other: StorageImpl) -> QuantizedStorage:
-        """The same quantizer over the memory of another storage."""
-        return QuantizedStorage(other.buffer, other.nbytes, self.quantizer)
+    def copied(self) -> QuantizedStorage:
+        """The same quantizer over a copy of the memory."""
+        memory = UntypedStorage.from_buffer(self.bytes())._impl
+        return QuantizedStorage(memory.buffer, memory.nbytes, self.quantizer)
 
 
 def _unpickled(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 
 from rushlight.core.device import device
 from rushlight.core.dtype import ALL, BITS_TYPES, QUANTIZED_TYPES, STORED_TYPES, dtype
-from rushlight.core.layout import strided
+from rushlight.core.layout import LAYOUTS, layout
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.qscheme import SCHEMES
 from rushlight.core.size import Size
@@ -24,6 +24,7 @@ from rushlight.serialization.errors import UnpicklingError
 from rushlight.serialization.unpickler import Constructor, Unpickler
 
 quantized = LazyModule("rushlight.serialization.quantized")
+sparse = LazyModule("rushlight.serialization.sparse")
 
 
 class StorageKind:
@@ -42,8 +43,6 @@ class StorageKind:
 _MODULE_ALIASES = {"__builtin__": "builtins", "torch.nn.parameter": "torch.nn"}
 _LATIN1 = ("latin1", "latin-1", "iso-8859-1")
 _UNSUPPORTED = {
-    "torch._utils._rebuild_sparse_tensor": "sparse tensors",
-    "torch._utils._rebuild_sparse_csr_tensor": "sparse tensors",
     "torch._utils._rebuild_nested_tensor": "nested tensors",
     "torch._utils._rebuild_wrapper_subclass": "tensor subclasses",
     "torch._utils._rebuild_device_tensor_from_numpy": "tensors of other devices",
@@ -162,9 +161,10 @@ def _device(machine: Unpickler, args: tuple) -> device:
 
 def _layout(machine: Unpickler, args: tuple) -> Any:
     _expect("torch.serialization._get_layout", args, str)
-    if args[0] != "torch.strided":
-        raise UnpicklingError(f"the checkpoint holds the layout {args[0][:50]!r}, and rushlight has only torch.strided")
-    return strided
+    for known in LAYOUTS:
+        if str(known) == args[0]:
+            return known
+    raise UnpicklingError(f"the checkpoint holds the layout {args[0][:50]!r}, and rushlight has none of that name")
 
 
 def _typed(storage: TypedStorage | UntypedStorage) -> tuple[UntypedStorage, dtype]:
@@ -225,6 +225,11 @@ def _quantized_tensor(machine: Unpickler, args: tuple) -> Tensor:
     return quantized.rebuild_quantized(*args[:5])
 
 
+def _sparse_tensor(machine: Unpickler, args: tuple) -> Tensor:
+    _expect("_rebuild_sparse_tensor", args, layout, tuple)
+    return sparse.rebuild_sparse(*args)
+
+
 def _parameter(machine: Unpickler, args: tuple) -> Tensor:
     _expect("_rebuild_parameter", args, Tensor, bool, _HOOKS)
     _no_hooks(args[2])
@@ -272,6 +277,7 @@ _CONSTRUCTORS = {
     "torch._utils._rebuild_tensor_v3": _tensor_v3,
     "torch._utils._rebuild_meta_tensor_no_storage": _meta_tensor,
     "torch._utils._rebuild_qtensor": _quantized_tensor,
+    "torch._utils._rebuild_sparse_tensor": _sparse_tensor,
     "torch._utils._rebuild_parameter": _parameter,
     "torch._utils._rebuild_parameter_with_state": _parameter_with_state,
     "torch._tensor._rebuild_from_type_v2": _tensor_with_state,

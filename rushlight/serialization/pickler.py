@@ -16,7 +16,7 @@ from typing import Any
 
 from rushlight.core.device import device
 from rushlight.core.dtype import QUANTIZED, dtype
-from rushlight.core.layout import layout
+from rushlight.core.layout import layout, strided
 from rushlight.core.size import Size
 from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.tensor import Tensor
@@ -26,6 +26,7 @@ from rushlight.serialization.dtypes import STORAGE_NAMES
 from rushlight.serialization.errors import PicklingError
 from rushlight.serialization.objects import save_object
 from rushlight.serialization.quantized import quantized_arguments
+from rushlight.serialization.sparse import sparse_arguments
 
 
 class Pickler:
@@ -257,7 +258,7 @@ def _save_layout(machine: Pickler, value: layout) -> None:
 
 def _save_tensor(machine: Pickler, value: Tensor) -> None:
     attributes = dict(value.__dict__)
-    if not attributes:
+    if not attributes or value.layout is not strided:
         _write_tensor(machine, value)
     else:
         name = _rebuilder(value)
@@ -279,7 +280,14 @@ def _write_tensor(machine: Pickler, value: Tensor, requires_grad: bool | None = 
         arguments = quantized_arguments(value, machine, partial(_write_storage, machine))
         machine.write_call("torch._utils", "_rebuild_qtensor", arguments)
         return
+    if value.layout is not strided:
+        _save_sparse(machine, value)
+        return
     machine.write_call("torch._utils", _rebuilder(value), _tensor_arguments(machine, value, requires_grad))
+
+
+def _save_sparse(machine: Pickler, value: Tensor) -> None:
+    machine.write_call("torch._utils", "_rebuild_sparse_tensor", sparse_arguments(value))
 
 
 def _rebuilder(value: Tensor) -> str:

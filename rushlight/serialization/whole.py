@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, BinaryIO
 
-from rushlight.core.layout import layout, sparse_coo, strided
+from rushlight.core.layout import LAYOUTS, layout
 from rushlight.serialization.allowlist import StorageKind, find_inert
 from rushlight.serialization.trust import OWN, TORCH
 
@@ -59,4 +59,4 @@ def find_own(module: str, name: str) -> Any:
 
 def _get_layout(name: str) -> layout:
     """The layout that pickles call `name`: "torch.strided"."""
-    return {str(each): each for each in (strided, sparse_coo)}[name]
+    return {str(each): each for each in LAYOUTS}[name]

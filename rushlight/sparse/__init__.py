@@ -1,8 +1,26 @@
-"""Sparse COO tensors: `sparse_coo_tensor`, conversions, products, and what gradients of embeddings need."""
+"""Sparse tensors, COO, CSR and CSC: making them, conversions, products, and what gradients of embeddings need."""
 
-from rushlight.sparse import methods, operators
-from rushlight.sparse.functions import addmm, mm, softmax, sparse_coo_tensor, sum  # noqa: A004
+from rushlight.sparse import compressed_operators, methods, operators
+from rushlight.sparse.compressed import sparse_compressed_tensor, sparse_csc_tensor, sparse_csr_tensor
+from rushlight.sparse.functions import addmm, log_softmax, mm, softmax, sparse_coo_tensor, spdiags, sum  # noqa: A004
+from rushlight.sparse.invariants import check_sparse_tensor_invariants
+from rushlight.sparse.legacy import (
+    BFloat16Tensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
 
 methods.install()
 
-__all__ = ["addmm", "methods", "mm", "operators", "softmax", "sparse_coo_tensor", "sum"]
+__all__ = [
+    "BFloat16Tensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor",
+    "ShortTensor", "addmm", "check_sparse_tensor_invariants", "compressed_operators", "log_softmax", "methods", "mm",
+    "operators", "softmax", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor",
+    "sparse_csr_tensor", "spdiags", "sum",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Functions on sparse COO tensors: making them, coalescing, to and from dense tensors, products and sums.
+"""Functions on sparse tensors: making COO ones, coalescing, to and from dense tensors, products and sums.
 
 All are written with dense operators on indices and values, and so are differentiable; the gradient of a sparse tensor is
 sparse, with its own indices.
@@ -13,10 +13,12 @@ import numpy as np
 
 from rushlight.core.device import as_device
 from rushlight.core.dtype import dtype, get_default_dtype, int64
+from rushlight.core.layout import layout, sparse_coo, sparse_csr, strided
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.construct import as_tensor, tensor
 from rushlight.ops.packet import namespaces
-from rushlight.sparse.layout import is_sparse, parts
+from rushlight.sparse.compressed import LAYOUT_NAMES, coordinates, to_compressed, to_sparse_coo
+from rushlight.sparse.layout import is_compressed, is_sparse, parts
 
 aten = namespaces.namespace("aten")
 
@@ -126,11 +128,11 @@ def coalesce(self: Tensor) -> Tensor:
 
 def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
     """This tensor with all elements; itself where it is dense."""
-    if not is_sparse(self):
+    if not has_indices(self):
         return self if dtype is None else self.to(dtype)
     if dtype is not None:
         raise RuntimeError("dtype argument is not supported by sparse_to_dense")
-    indices, values = parts(self).indices, aten.values(self)
+    indices, values = coordinates(self), aten.values(self)
     if not indices.size(0):
         return values.sum(0)
     whole = aten.zeros(self.shape, dtype=self.dtype)
@@ -147,12 +149,12 @@ def to_sparse(
 ) -> Tensor:
     """A sparse tensor of the elements that are not 0; with `sparse_dim`, of the slices of the further dimensions.
 
-    RuntimeError for a number of sparse dimensions that there is not, and for layouts other than sparse_coo.
+    RuntimeError for a number of sparse dimensions that there is not; NotImplementedError for blocks.
     """
-    if layout is not None and str(layout) != "torch.sparse_coo":
-        raise RuntimeError(f"to_sparse: conversion to layout {layout} is not supported, only torch.sparse_coo")
-    if is_sparse(self):
-        return self
+    if layout not in (None, sparse_coo, strided):
+        return to_compressed(self, layout, dense_dim)
+    if has_indices(self):
+        return to_sparse_coo(self)
     count = sparse_dim if sparse_dim is not None else self.dim() - (dense_dim or 0)
     if not 0 <= count <= self.dim() or (count == 0 and self.dim()):
         raise RuntimeError(f"sparse_dim argument must be in >0 and <={self.dim()}, but got {count}")
@@ -179,11 +181,12 @@ def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
             f"mm: Argument #2: Expected two matrices whose inner sizes agree, got shapes {list(mat1.shape)} and "
             f"{list(mat2.shape)}"
         )
-    if not is_sparse(mat1):
-        return mm(mat2.t(), mat1.t()).t() if is_sparse(mat2) else aten.mm(mat1, mat2)
-    if is_sparse(mat2):
-        return to_sparse(mm(mat1, to_dense(mat2)))
-    rows, columns = parts(mat1).indices.unbind(0)
+    if not has_indices(mat1):
+        return mm(mat2.t(), mat1.t()).t() if has_indices(mat2) else aten.mm(mat1, mat2)
+    if has_indices(mat2):
+        kind = sparse_coo if is_sparse(mat1) or is_sparse(mat2) else sparse_csr
+        return to_sparse(mm(mat1, to_dense(mat2)), layout=kind)
+    rows, columns = coordinates(mat1).unbind(0)
     products = aten.values(mat1).unsqueeze(1) * aten.index_select(mat2, 0, columns)
     return aten.zeros([mat1.size(0), mat2.size(1)], dtype=products.dtype).index_add(0, rows, products)
 
@@ -228,7 +231,35 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     return _made(indices, powers / total[group], source.shape, True)
 
 
+def has_indices(self: Tensor) -> bool:
+    """Whether a tensor is sparse, of any layout."""
+    return is_sparse(self) or is_compressed(self)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
+    """The logarithm of `softmax`, over the elements that there are."""
+    found = softmax(input, dim, dtype=dtype)
+    return _made(parts(found).indices, aten.values(found).log(), found.shape, True)
+
+
+def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: layout | None = None) -> Tensor:
+    """A sparse matrix with the rows of `diagonals` along the diagonals that `offsets` names: 0 the main one, above it from 1.
+
+    Element j of a row goes to column j. RuntimeError for offsets that are not distinct, or not one for each row.
+    """
+    rows, places = diagonals.reshape(-1, diagonals.size(-1)), offsets.reshape(-1).tolist()
+    if len(places) != rows.size(0) or len(set(places)) != len(places):
+        raise RuntimeError("Number of diagonals (first dim of diagonals) does not match the number of offsets, or they repeat")
+    indices, values = [aten.zeros([2, 0], dtype=int64)], [rows[:0].reshape(-1)]
+    for row, offset in zip(rows.unbind(0), places, strict=True):
+        columns = aten.arange.start(max(offset, 0), max(min(shape[1], row.size(0), shape[0] + offset), offset, 0), dtype=int64)
+        indices.append(aten.stack([columns - offset, columns], 0))
+        values.append(row[columns])
+    made = _made(aten.cat(indices, 1), aten.cat(values, 0), tuple(shape))
+    return made if layout in (None, sparse_coo) else to_sparse(made, layout=layout)
+
+
 def require_sparse(self: Tensor, name: str) -> None:
-    """RuntimeError for a dense tensor."""
+    """RuntimeError for a tensor of another layout than sparse_coo."""
     if not is_sparse(self):
-        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got Strided")
+        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got {LAYOUT_NAMES[self.layout]}")

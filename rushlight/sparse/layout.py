@@ -1,14 +1,18 @@
-"""How a sparse COO tensor is kept: an index matrix and a tensor of values, in the place of a storage's memory.
+"""How a sparse tensor is kept: tensors of indices and a tensor of values, in the place of a storage's memory.
 
 A sparse tensor of shape (s1, ..., sm, d1, ..., dn) has `indices` of shape (m, nnz), int64, and `values` of shape
 (nnz, d1, ..., dn); an index that appears more than once counts as the sum of its values. It is a `Tensor` like any other, whose
 dispatch key is SparseCPU: operators without a kernel for that key refuse it.
+
+A compressed tensor (CSR or CSC) of shape (s1, s2, d1, ..., dn) has the key SparseCPU, too. Its `compressed` indices say for
+each row (of CSR; column of CSC) where its elements begin in `plain`, the column (or row) of each, and in `values`.
 """
 
 from __future__ import annotations
 
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey, bit
+from rushlight.core.layout import layout, sparse_csr
 from rushlight.core.storage import StorageImpl
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor, wrap
@@ -25,24 +29,102 @@ class SparseParts:
     def __init__(self, indices: Tensor, values: Tensor, coalesced: bool):
         self.indices, self.values, self.coalesced = indices, values, coalesced
 
+    def arguments(self) -> tuple:
+        """What such parts are made of."""
+        return self.indices, self.values, self.coalesced
+
+    def copied(self) -> SparseParts:
+        """The same parts in memory of their own."""
+        return SparseParts(self.indices.clone(), self.values.clone(), self.coalesced)
+
     def replace(self, other: SparseParts) -> None:
         """Take over what another tensor holds (a write in place)."""
         self.indices, self.values, self.coalesced = other.indices, other.values, other.coalesced
 
 
+class SparseStorage(StorageImpl):
+    """The place of the memory, which holds the parts; it knows how to copy and pickle them."""
+
+    __slots__ = ()
+
+    def bytes(self) -> None:
+        """RuntimeError: there is no memory that is the tensor's."""
+        raise NotImplementedError("Cannot access storage of SparseTensorImpl: a sparse tensor has none, but values()")
+
+    def copied(self) -> SparseStorage:
+        """A storage of copies of the parts."""
+        return SparseStorage(self.buffer.copied(), 0, CPU, 0)
+
+    def reduced(self, tensor: Tensor) -> tuple:
+        """How Python's pickle makes a tensor over this storage again."""
+        return (_unpickled, (self.buffer.arguments(), tuple(tensor.shape), tensor.requires_grad))
+
+
+def _unpickled(arguments: tuple, size: tuple[int, ...], requires_grad: bool) -> Tensor:
+    held = SparseParts(*arguments) if len(arguments) == 3 else CompressedParts(*arguments)
+    return _holding(held, size, held.values).requires_grad_(requires_grad)
+
+
+class CompressedParts:
+    """What a compressed tensor and its aliases share: its two tensors of indices, its values, and its layout."""
+
+    __slots__ = ("compressed", "plain", "values", "layout")
+
+    def __init__(self, compressed: Tensor, plain: Tensor, values: Tensor, layout: layout):
+        self.compressed, self.plain, self.values, self.layout = compressed, plain, values, layout
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether it is rows that are compressed."""
+        return self.layout is sparse_csr
+
+    def arguments(self) -> tuple:
+        """What such parts are made of."""
+        return self.compressed, self.plain, self.values, self.layout
+
+    def copied(self) -> CompressedParts:
+        """The same parts in memory of their own."""
+        return CompressedParts(self.compressed.clone(), self.plain.clone(), self.values.clone(), self.layout)
+
+    def replace(self, other: CompressedParts) -> None:
+        """Take over what another tensor holds (a write in place)."""
+        self.compressed, self.plain, self.values = other.compressed, other.plain, other.values
+
+
 def make_sparse(indices: Tensor, values: Tensor, size: tuple[int, ...], coalesced: bool = False) -> Tensor:
     """A sparse tensor of the given parts, which it shares."""
     held = SparseParts(indices.detach(), values.detach(), coalesced or indices.size(1) < 2)
-    storage = StorageImpl(held, 0, CPU, 0)
+    return _holding(held, tuple(size), values)
+
+
+def make_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: tuple[int, ...], kind: layout) -> Tensor:
+    """A compressed tensor of layout `kind`, sparse_csr or sparse_csc, of the given parts, which it shares."""
+    return _holding(CompressedParts(compressed.detach(), plain.detach(), values.detach(), kind), tuple(size), values)
+
+
+def _holding(held: SparseParts | CompressedParts, size: tuple[int, ...], values: Tensor) -> Tensor:
+    storage = SparseStorage(held, 0, CPU, 0)
     key_set = SPARSE_BIT | AUTOGRAD_BITS
-    return wrap(TensorImpl(storage, tuple(size), contiguous_strides(tuple(size)), 0, values.dtype, CPU, key_set))
+    return wrap(TensorImpl(storage, size, contiguous_strides(size), 0, values.dtype, CPU, key_set))
 
 
 def is_sparse(tensor: Tensor) -> bool:
-    """Whether a tensor is sparse."""
-    return bool(tensor._impl.key_set & SPARSE_BIT)
+    """Whether a tensor's layout is sparse_coo."""
+    impl = tensor._impl
+    return bool(impl.key_set & SPARSE_BIT) and isinstance(impl.storage.buffer, SparseParts)
+
+
+def is_compressed(tensor: Tensor) -> bool:
+    """Whether a tensor's layout is sparse_csr or sparse_csc."""
+    impl = tensor._impl
+    return bool(impl.key_set & SPARSE_BIT) and isinstance(impl.storage.buffer, CompressedParts)
 
 
 def parts(tensor: Tensor) -> SparseParts:
-    """The indices and values of a sparse tensor."""
+    """The indices and values of a sparse COO tensor."""
+    return tensor._impl.storage.buffer
+
+
+def compressed_parts(tensor: Tensor) -> CompressedParts:
+    """The indices and values of a compressed tensor."""
     return tensor._impl.storage.buffer

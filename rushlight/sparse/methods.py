@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from rushlight.core import tensor as core
 from rushlight.core.layout import layout, sparse_coo, strided
-from rushlight.core.printing import format_sparse
+from rushlight.core.printing import format_compressed, format_sparse
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
-from rushlight.sparse.functions import coalesce, require_sparse, sparse_mask, to_dense, to_sparse
-from rushlight.sparse.layout import is_sparse, parts
+from rushlight.sparse.compressed import (
+    LAYOUT_NAMES,
+    ccol_indices,
+    col_indices,
+    crow_indices,
+    row_indices,
+    to_sparse_coo,
+    to_sparse_csc,
+    to_sparse_csr,
+)
+from rushlight.sparse.functions import coalesce, has_indices, require_sparse, sparse_mask, to_dense, to_sparse
+from rushlight.sparse.layout import compressed_parts, is_compressed, is_sparse, parts
 
 aten = namespaces.namespace("aten")
 _dense_repr, _dense_numpy = core.Tensor.__repr__, core.Tensor.numpy
@@ -31,6 +41,8 @@ def _values(self: Tensor) -> Tensor:
 
 
 def _nnz(self: Tensor) -> int:
+    if is_compressed(self):
+        return compressed_parts(self).plain.size(0)
     require_sparse(self, "_nnz")
     return parts(self).indices.size(1)
 
@@ -43,7 +55,10 @@ def indices(self: Tensor) -> Tensor:
 
 def values(self: Tensor) -> Tensor:
     """The values, (nnz, ...), a view that shares memory; RuntimeError unless the tensor is coalesced."""
-    _require_coalesced(self, "values")
+    if not has_indices(self):
+        raise RuntimeError(f"values expected sparse tensor layout but got {LAYOUT_NAMES[self.layout]}")
+    if is_sparse(self):
+        _require_coalesced(self, "values")
     return aten.values.default(self)
 
 
@@ -55,6 +70,8 @@ def _require_coalesced(self: Tensor, name: str) -> None:
 
 def sparse_dim(self: Tensor) -> int:
     """The number of sparse dimensions; 0 for a dense tensor."""
+    if is_compressed(self):
+        return 2
     return parts(self).indices.size(0) if is_sparse(self) else 0
 
 
@@ -64,23 +81,34 @@ def dense_dim(self: Tensor) -> int:
 
 
 def _layout(self: Tensor) -> layout:
-    """`sparse_coo` or `strided`."""
+    """`sparse_coo`, `sparse_csr`, `sparse_csc` or `strided`."""
+    if is_compressed(self):
+        return compressed_parts(self).layout
     return sparse_coo if is_sparse(self) else strided
 
 
+def _is_sparse_csr(self: Tensor) -> bool:
+    """Whether the layout is sparse_csr."""
+    return is_compressed(self) and compressed_parts(self).by_rows
+
+
 def _repr(self: Tensor, *, tensor_contents: object = None) -> str:
-    if not is_sparse(self):
+    if not has_indices(self):
         return _dense_repr(self, tensor_contents=tensor_contents)
-    own, node = parts(self), self.grad_fn
-    return format_sparse(
-        own.indices._impl.array, own.values._impl.array, self.dtype, tuple(self.shape), core.get_default_dtype(),
-        requires_grad=self.requires_grad, grad_fn_name=None if node is None else node.name(),
-    )  # fmt: skip
+    node = self.grad_fn
+    about = (self.dtype, tuple(self.shape), core.get_default_dtype())
+    gradient = {"requires_grad": self.requires_grad, "grad_fn_name": None if node is None else node.name()}
+    if is_sparse(self):
+        own = parts(self)
+        return format_sparse(own.indices._impl.array, own.values._impl.array, *about, **gradient)
+    own = compressed_parts(self)
+    arrays = (own.compressed._impl.array, own.plain._impl.array, own.values._impl.array)
+    return format_compressed(*arrays, *about, layout=own.layout, **gradient)
 
 
 def _numpy(self: Tensor, *, force: bool = False):
-    if is_sparse(self):
-        raise TypeError("can't convert Sparse layout tensor to numpy. Use Tensor.to_dense() first.")
+    if has_indices(self):
+        raise TypeError(f"can't convert {LAYOUT_NAMES[self.layout]} layout tensor to numpy. Use Tensor.to_dense() first.")
     return _dense_numpy(self, force=force)
 
 
@@ -88,10 +116,11 @@ def install() -> None:
     """Attach the methods to Tensor."""
     for method in (
         is_coalesced, coalesce, _indices, _values, _nnz, indices, values, sparse_dim, dense_dim, to_dense, to_sparse,
-        sparse_mask,
+        sparse_mask, to_sparse_coo, to_sparse_csr, to_sparse_csc, crow_indices, col_indices, ccol_indices, row_indices,
     ):  # fmt: skip
         setattr(Tensor, method.__name__, method)
     _numpy.__doc__ = _dense_numpy.__doc__
     Tensor.numpy, Tensor.__repr__ = _numpy, _repr
     Tensor.is_sparse = property(is_sparse, doc="Whether the layout is sparse_coo.")
+    Tensor.is_sparse_csr = property(_is_sparse_csr, doc=_is_sparse_csr.__doc__)
     Tensor.layout = property(_layout, doc=_layout.__doc__)

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.autograd.derivative_table import derivative
-from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor, wrap
-from rushlight.ops.dispatcher import Kernel, define
+from rushlight.ops.dispatcher import define
 from rushlight.ops.packet import namespaces
-from rushlight.ops.registry import aten as find
 from rushlight.ops.registry import cpu
 from rushlight.sparse.functions import coalesce, mm, to_dense
-from rushlight.sparse.layout import is_sparse, make_sparse, parts
+from rushlight.sparse.kernels import sparse
+from rushlight.sparse.layout import compressed_parts, is_sparse, make_sparse, parts
 
 aten = namespaces.namespace("aten")
+
+REFUSED = ("as_strided", "view", "expand", "slice.Tensor", "unsqueeze", "squeeze.dims", "view.dtype")
+"""Views of dense tensors that sparse ones do not have."""
 
 for _schema in (
     "_sparse_coo_tensor_unsafe(Tensor indices, Tensor values, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
@@ -25,17 +27,6 @@ for _schema in (
     "values(Tensor(a) self) -> Tensor(a)",
 ):
     namespaces.add(define("aten", _schema))
-
-
-def sparse(*names: str) -> Callable:
-    """Register a function as the kernel of operators for sparse tensors."""
-
-    def decorate(function: Callable) -> Callable:
-        for name in names:
-            find(name).register(DispatchKey.SparseCPU, Kernel(function))
-        return function
-
-    return decorate
 
 
 @cpu("_sparse_coo_tensor_unsafe")
@@ -59,8 +50,16 @@ def _values_gradient(grad: Tensor, indices: Tensor) -> Tensor:
 
 derivative("_sparse_coo_tensor_unsafe", values=_values_gradient)
 derivative(
-    "values", self=lambda grad, self: aten._sparse_coo_tensor_unsafe(parts(self).indices, grad, self.shape)
+    "values", self=lambda grad, self: _of_values(grad, self)
 )
+
+
+def _of_values(grad: Tensor, like: Tensor) -> Tensor:
+    """A tensor with the indices of `like`."""
+    if is_sparse(like):
+        return aten._sparse_coo_tensor_unsafe(parts(like).indices, grad, like.shape)
+    own = compressed_parts(like)
+    return aten._sparse_compressed_tensor_unsafe(own.compressed, own.plain, grad, like.shape, layout=own.layout)
 
 
 @sparse("clone")
@@ -204,10 +203,10 @@ def sum_kernel(self, dim, keepdim=False, *, dtype=None):
     return aten.sum.dim_IntList(to_dense(self), dim, keepdim, dtype=dtype)
 
 
-@sparse("as_strided", "view", "expand", "slice.Tensor", "unsqueeze", "squeeze.dims", "view.dtype")
+@sparse(*REFUSED)
 def refuse(self, *args, **kwargs):
     raise NotImplementedError(
-        f"this view is not available for tensors of layout torch.sparse_coo (shape {list(self.shape)}); use to_dense() first"
+        f"this view is not available for tensors of layout {self.layout} (shape {list(self.shape)}); use to_dense() first"
     )
 
 

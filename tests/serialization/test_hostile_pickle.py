@@ -88,7 +88,6 @@ def test_globals_outside_the_list(module, name):
 
 
 def test_unsupported_tensors_are_named():
-    refuses(named("torch._utils", "_rebuild_sparse_tensor"), "sparse tensors")
     refuses(named("torch._utils", "_rebuild_nested_tensor"), "nested tensors")
 
 

@@ -92,7 +92,7 @@ class MultiheadAttention(Module):
         key_padding_mask: (batch, source). attn_mask: (target, source) or (batch * heads, target, source). True forbids;
         floats are added to the scores.
         """
-        swap = self.batch_first and query.dim() == 3
+        swap = self.batch_first and query.dim() == 3 and not query.is_nested
         if swap:
             query, key, value = _swapped(query, key, value)
         output, weights = F.multi_head_attention_forward(

@@ -1,0 +1,49 @@
+"""Sparse tensors in checkpoints: `torch._utils._rebuild_sparse_tensor`, both ways.
+
+In: a layout and the parts of a tensor. Out: the tensor, after every claim was checked; and the arguments to write one with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight.core.layout import layout, sparse_coo, sparse_csc, sparse_csr
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.size import Size
+from rushlight.core.tensor import Tensor
+from rushlight.serialization.errors import UnpicklingError
+
+sparse = LazyModule("rushlight.sparse")
+_COUNTS = {sparse_coo: (2, (3, 4)), sparse_csr: (3, (4,)), sparse_csc: (3, (4,))}
+
+
+def rebuild_sparse(kind: layout, parts: tuple) -> Tensor:
+    """The tensor of a file's claims; UnpicklingError where they don't fit one another."""
+    if kind not in _COUNTS:
+        raise UnpicklingError(f"sparse tensors of the layout {kind} are not supported")
+    tensors, lengths = _COUNTS[kind]
+    if len(parts) not in lengths or not all(_is_plain(each) for each in parts[:tensors]):
+        raise UnpicklingError(f"a tensor of layout {kind} has parts of an unknown form")
+    if not isinstance(parts[tensors], tuple) or not all(type(each) is int and 0 <= each < 1 << 62 for each in parts[tensors]):
+        raise UnpicklingError(f"a tensor of layout {kind} has a size that is no tuple of lengths")
+    try:
+        if kind is not sparse_coo:
+            return sparse.sparse_compressed_tensor(*parts[:4], layout=kind)
+        made = sparse.sparse_coo_tensor(*parts[:3])
+        return made.coalesce() if len(parts) == 4 and parts[3] is True else made
+    except (RuntimeError, ValueError, OverflowError, IndexError, TypeError) as error:
+        raise UnpicklingError(f"the parts of a tensor of layout {kind} do not fit one another: {error}") from None
+
+
+def _is_plain(part: Any) -> bool:
+    return isinstance(part, Tensor) and str(part.layout) == "torch.strided" and part.device.type == "cpu"
+
+
+def sparse_arguments(tensor: Tensor) -> tuple:
+    """What `_rebuild_sparse_tensor` is called with."""
+    kind, size = tensor.layout, Size(tensor.shape)
+    if kind is sparse_coo:
+        return kind, (tensor._indices(), tensor._values(), size, tensor.is_coalesced())
+    by_rows = kind is sparse_csr
+    compressed, plain = (tensor.crow_indices, tensor.col_indices) if by_rows else (tensor.ccol_indices, tensor.row_indices)
+    return kind, (compressed(), plain(), tensor.detach().values(), size)
