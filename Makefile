@@ -56,7 +56,7 @@ $(VENV)/.weights: | $(BIN)/python
 
 # One command for all, so that none can bring another version of PyTorch.
 $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
-	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers
+	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard
 	@touch $@
 
 # An environment without PyTorch. The editable install in $(VENV) is a line in a .pth file: copied, nothing is built again.

@@ -135,6 +135,7 @@ from rushlight.amp.autocast_mode import (  # noqa: E402
     clear_autocast_cache,
     get_autocast_cpu_dtype,
     get_autocast_dtype,
+    get_autocast_gpu_dtype,
     is_autocast_cache_enabled,
     is_autocast_cpu_enabled,
     is_autocast_enabled,
@@ -164,10 +165,10 @@ from rushlight.sparse.products import dsmm, hsmm, hspmm, smm, spmm, sspaddmm  # 
 _PACKAGES = (
     "__config__", "_custom_ops", "_dynamo", "_functorch", "_guards", "_higher_order_ops", "_inductor", "_jit_internal",
     "_logging", "_subclasses", "_tensor", "_tensor_str", "_utils", "accelerator", "ao", "aot", "backends", "classes",
-    "compiler", "cpu", "cuda", "distributed", "distributions", "fft", "func", "functional", "futures", "fx", "hub", "inductor",
-    "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim", "overrides",
-    "profiler", "quasirandom", "serialization", "signal", "special", "storage", "testing", "torch_version", "types", "utils",
-    "version", "xpu",
+    "compiler", "cpu", "cuda", "distributed", "distributions", "export", "fft", "func", "functional", "futures", "fx", "hub",
+    "inductor", "jit", "library", "linalg", "masked", "mps", "mtia", "multiprocessing", "nested", "nn", "onnx", "optim",
+    "overrides", "profiler", "quasirandom", "serialization", "signal", "special", "storage", "testing", "torch_version",
+    "types", "utils", "version", "xpu",
 )  # fmt: skip
 _FUNCTIONS = {
     **dict.fromkeys(
@@ -176,7 +177,8 @@ _FUNCTIONS = {
          "from_file", "range", "_shape_as_tensor", "set_default_tensor_type", "to_dlpack", "unravel_index"), "rushlight.legacy",
     ),
     **dict.fromkeys(
-        ("SymBool", "SymInt", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+        ("SymBool", "SymFloat", "SymInt", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+         "_check_tensor_all",
          "_check_type", "_check_value", "_check_with", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
          "sym_sqrt", "sym_sum"), "rushlight.sizes",
     ),

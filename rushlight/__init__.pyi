@@ -132,6 +132,7 @@ from rushlight.amp.autocast_mode import autocast_increment_nesting as autocast_i
 from rushlight.amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from rushlight.amp.autocast_mode import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from rushlight.amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
+from rushlight.amp.autocast_mode import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from rushlight.amp.autocast_mode import is_autocast_cache_enabled as is_autocast_cache_enabled
 from rushlight.amp.autocast_mode import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from rushlight.amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
@@ -178,6 +179,7 @@ from rushlight import cpu as cpu
 from rushlight import cuda as cuda
 from rushlight import distributed as distributed
 from rushlight import distributions as distributions
+from rushlight import export as export
 from rushlight import fft as fft
 from rushlight import func as func
 from rushlight import functional as functional
@@ -232,6 +234,7 @@ from rushlight.legacy import set_default_tensor_type as set_default_tensor_type
 from rushlight.legacy import to_dlpack as to_dlpack
 from rushlight.legacy import unravel_index as unravel_index
 from rushlight.sizes import SymBool as SymBool
+from rushlight.sizes import SymFloat as SymFloat
 from rushlight.sizes import SymInt as SymInt
 from rushlight.sizes import _check as _check
 from rushlight.sizes import _check_index as _check_index

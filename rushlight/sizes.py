@@ -8,10 +8,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+from rushlight.core.absent import absent_class
 from rushlight.core.symbolic import SymBool, SymInt
 from rushlight.core.tensor import Tensor
 
-__all__ = ["SymBool", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum"]
+__all__ = [
+    "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
+]  # fmt: skip
+
+
+SymFloat = absent_class("torch.SymFloat", "open sizes give floats that are known at each call")
 
 
 def _check_with(error: type[Exception], cond: bool, message: Callable[[], object] | None) -> None:

@@ -163,6 +163,11 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
     set_autocast_enabled("cpu", enabled)
 
 
+def get_autocast_gpu_dtype() -> dtype:
+    """The lower precision of a GPU."""
+    return get_autocast_dtype("cuda")
+
+
 def get_autocast_cpu_dtype() -> dtype:
     """The lower precision of the CPU."""
     return settings().dtype

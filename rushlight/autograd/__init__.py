@@ -19,6 +19,7 @@ from rushlight.autograd.grad_mode import (
 )
 from rushlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from rushlight.autograd.node import Node
+from rushlight.autograd.profiler import _is_profiler_enabled as _profiler_enabled
 from rushlight.autograd.tensor_alias import Variable
 
 __all__ = [

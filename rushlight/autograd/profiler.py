@@ -119,6 +119,11 @@ class profile:  # noqa: N801  (torch's name)
     __str__ = __repr__
 
 
+def _is_profiler_enabled() -> bool:
+    """Whether a profiler records this thread."""
+    return state.recording is not None
+
+
 emit_nvtx = absent_class("torch.autograd.profiler.emit_nvtx", _HINT)
 emit_itt = absent_class("torch.autograd.profiler.emit_itt", _HINT)
 __getattr__, __dir__ = lazy_names(

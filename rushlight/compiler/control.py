@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.compiler.compile import OptimizedModule, innermost
 from rushlight.core.following import is_compiling
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.thread_state import state
 from rushlight.dynamo import frames, regions
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH, HANDLERS, SUBSTITUTED
@@ -93,8 +94,8 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def is_exporting() -> bool:
-    """False: nothing is exported here."""
-    return False
+    """Whether `torch.export` runs this program."""
+    return state.exporting
 
 
 def graph_break(msg: str = "") -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from rushlight.func.control_flow import cond, while_loop
 from rushlight.func.ensembles import functional_call, stack_module_state
+from rushlight.func.linearize import linearize
 from rushlight.func.transforms import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, vjp
 from rushlight.func.vmap import vmap
 
 __all__ = [
-    "cond", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "stack_module_state", "vjp",
-    "vmap",
-    "while_loop",
+    "cond", "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+    "stack_module_state", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

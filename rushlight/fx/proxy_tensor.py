@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType
 
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.symbolic import ShapeEnv, SymInt
@@ -80,6 +80,10 @@ class ProxyMode(DispatchMode):
                 result = self.decompositions[op](*args, **kwargs)
             if result is not NotImplemented:
                 return result
+        return self.call(op, args, kwargs)
+
+    def call(self, op: OpOverload, args: tuple, kwargs: dict) -> object:
+        """Call an operator with autograd off, and add the node of the call."""
         node_args = _map(self.argument, args)
         node_kwargs = {name: _map(self.argument, value) for name, value in kwargs.items()}
         with ExcludeKeys(AUTOGRAD_BITS):
@@ -173,9 +177,14 @@ def _map(function: Callable, value: object) -> object:
     return function(value)
 
 
+def is_library(code: CodeType) -> bool:
+    """Whether code belongs to this package."""
+    return code.co_filename.startswith(_PACKAGE)
+
+
 def user_frame(frame: FrameType | None) -> str:
     """The innermost frame outside the package, as a line of a traceback and its code."""
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and is_library(frame.f_code):
         frame = frame.f_back
     if frame is None:
         return ""
@@ -183,7 +192,7 @@ def user_frame(frame: FrameType | None) -> str:
     return f'File "{path}", line {line}, in {name}\n    {linecache.getline(path, line).strip()}'
 
 
-class _ModuleRunner(Interpreter):
+class ModuleRunner(Interpreter):
     """Runs a GraphModule's nodes, and says which line of the user's program each comes from."""
 
     def __init__(self, module: GraphModule, mode: ProxyMode):
@@ -245,7 +254,7 @@ def capture(
     replaced = [_input(mode, leaf, opened, name) for leaf, opened, name in given]
     fake_args, fake_kwargs = tree_unflatten(replaced, spec)
     if isinstance(function, GraphModule):
-        function = _ModuleRunner(function, mode).run
+        function = ModuleRunner(function, mode).run
     with ExitStack() as stack:
         stack.enter_context(fakes)
         stack.enter_context(mode)

@@ -1,17 +1,17 @@
-"""`torch.onnx`: the names that programs import to say how their models are exported.
+"""`torch.onnx`: models in ONNX's format, for other runtimes. `export` needs the package `onnx`.
 
-No exporter runs yet: `export` raises. Functions that translate operators can be registered, as libraries do on import.
+Functions that translate operators can be registered, as libraries do on import; `export` does not use them.
 """
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Callable
 
-from rushlight.core.absent import absent_class, absent_function
+from rushlight.core.lazy_module import lazy_names
 from rushlight.onnx import errors
 from rushlight.onnx.errors import OnnxExporterError
+from rushlight.onnx.modes import OperatorExportTypes, TensorProtoDataType, TrainingMode
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TensorProtoDataType", "TrainingMode", "errors", "export",
@@ -19,40 +19,9 @@ __all__ = [
 ]  # fmt: skip
 
 
-class TrainingMode(enum.IntEnum):
-    """The mode in which a model is exported."""
-
-    EVAL = 0
-    PRESERVE = 1
-    TRAINING = 2
-
-
-class OperatorExportTypes(enum.IntEnum):
-    """What becomes of operators that ONNX does not have."""
-
-    ONNX = 0
-    ONNX_ATEN = 1
-    ONNX_ATEN_FALLBACK = 2
-    ONNX_FALLTHROUGH = 3
-
-
-TensorProtoDataType = enum.IntEnum(
-    "TensorProtoDataType",
-    "UNDEFINED FLOAT UINT8 INT8 UINT16 INT16 INT32 INT64 STRING BOOL FLOAT16 DOUBLE UINT32 UINT64 COMPLEX64 COMPLEX128 "
-    "BFLOAT16 FLOAT8E4M3FN FLOAT8E4M3FNUZ FLOAT8E5M2 FLOAT8E5M2FNUZ",
-    start=0,
-    module=__name__,
-)
-"""Types of elements, by their numbers in ONNX files."""
-
 _SYMBOLIC_NAME = re.compile(r"[a-zA-Z][\w]*::[a-zA-Z_][\w]*")
 _symbolics: dict[tuple[str, int], Callable] = {}
 """Functions that translate an operator, by its name and the version of ONNX's operators."""
-
-
-def is_in_onnx_export() -> bool:
-    """Whether a model is being exported now: never yet."""
-    return False
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset_version: int) -> None:
@@ -73,5 +42,8 @@ def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> Non
     _symbolics.pop((symbolic_name, opset_version), None)
 
 
-export = absent_function("torch.onnx.export")
-ONNXProgram = absent_class("torch.onnx.ONNXProgram")
+# Libraries import this package for the names above alone.
+__getattr__, __dir__ = lazy_names(globals(), {
+    "rushlight.onnx.exporting": ("export", "is_in_onnx_export"),
+    "rushlight.onnx.program": ("ONNXProgram",),
+})  # fmt: skip

@@ -42,7 +42,9 @@ def einsum(*args: str | Tensor | Sequence) -> Tensor:
         )
     if isinstance(args[0], Tensor):
         return aten.einsum.default(_equation_of(args), list(args[: len(args) // 2 * 2 : 2]))
-    return aten.einsum.default(args[0], list(_spread(args[1:])))
+    if len(args) == 2 and isinstance(args[1], list | tuple):
+        return einsum(args[0], *args[1])  # which asks the types of the operands
+    return aten.einsum.default(args[0], list(args[1:]))
 
 
 def _equation_of(args: tuple) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.layout import memory_format
 from rushlight.core.overrides import call_override, is_overriding
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.construct import PYTHON_TYPES, tensor
 from rushlight.ops.packet import namespaces
@@ -145,9 +147,29 @@ def new_tensor(
     return tensor(data, dtype=dtype or self.dtype, device=where, requires_grad=requires_grad)
 
 
+def new(self: Tensor, *arguments: Any, device: object = None) -> Tensor:
+    """A tensor of this one's dtype and device: of some sizes, uninitialised, or with the elements of a sequence, or one that
+    shares the memory of a tensor of the same dtype.
+
+    `new_empty` and `new_tensor` say which. TypeError for anything else.
+    """
+    where = self.device if device is None else device
+    given = arguments[0] if len(arguments) == 1 else None
+    if isinstance(given, Tensor):
+        if given.dtype is not self.dtype:
+            raise TypeError(f"new(): expected a tensor of {self.dtype}, got one of {given.dtype}")
+        return given.detach()
+    sizes = given if isinstance(given, Size) else arguments
+    if all(isinstance(size, int) for size in sizes):
+        return aten.empty(list(sizes) or [0], dtype=self.dtype, device=where)
+    if isinstance(given, Sequence) or hasattr(given, "__array__"):
+        return tensor(given, dtype=self.dtype, device=where)
+    raise TypeError(f"new(): data must be a sequence (got {', '.join(type(each).__name__ for each in arguments)})")
+
+
 def install() -> None:
     """Attach the methods to Tensor."""
-    for method in (item, to, where, cpu, new_tensor):
+    for method in (item, to, where, cpu, new, new_tensor):
         setattr(Tensor, method.__name__, method)
     for name, kind in _CONVERSIONS.items():
         setattr(Tensor, name, _converter(name, kind))

@@ -94,11 +94,16 @@ def save_safetensors(
     Raises TypeError for names or metadata that are not strings and values that are not tensors; ValueError for tensors
     that share a storage, which the format cannot express, and for complex128, which it lacks.
     """
+    content = to_safetensors(tensors, metadata)
+    replace_file(path, lambda stream: stream.write(content))
+
+
+def to_safetensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
+    """The content of a safetensors file. Raises as `save_safetensors` does."""
     _check_arguments(tensors, metadata)
     _check_sharing(tensors)
     arrays = {name: np.ascontiguousarray(tensor.detach().numpy()).reshape(tensor.shape) for name, tensor in tensors.items()}
-    content = safetensors.numpy.save(arrays, None if metadata is None else dict(metadata))
-    replace_file(path, lambda stream: stream.write(content))
+    return safetensors.numpy.save(arrays, None if metadata is None else dict(metadata))
 
 
 def _check_arguments(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) -> None:

@@ -8,7 +8,7 @@ from importlib import import_module
 _LATER = (
     "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "benchmark", "checkpoint", "cpp_extension", "data",
     "deterministic", "dlpack", "flop_counter", "model_zoo",
-    "module_tracker", "pytree", "weak",
+    "module_tracker", "pytree", "tensorboard", "weak",
 )  # fmt: skip
 
 

@@ -285,8 +285,21 @@ is_namedtuple = is_namedtuple_instance
 _is_namedtuple_instance = is_namedtuple_instance
 
 
+def is_structseq_instance(tree: object) -> bool:
+    """Whether an object is of a class such as `time.struct_time`: a tuple made in C, whose fields have names."""
+    return isinstance(tree, tuple) and all(isinstance(getattr(type(tree), name, None), int) for name in _COUNTS)
+
+
+_COUNTS = ("n_fields", "n_sequence_fields", "n_unnamed_fields")
+
+
 def _is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
     return (is_leaf is not None and is_leaf(tree)) or _one_level(tree) is None
+
+
+def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
+    """Whether a tree is a leaf: nothing that is taken apart, or what `is_leaf` says is one."""
+    return _is_leaf(tree, is_leaf)
 
 
 def _get_node_type(tree: Any) -> Any:

@@ -245,3 +245,21 @@ def test_the_module_is_named_torch(tmp_path):
     done = subprocess.run([sys.executable, "-m", "rushlight", "exec", str(script)], capture_output=True, text=True)
     assert done.stdout == "torch torch.nn.modules.linear\n"
     assert "cannot import name 'banana' from 'torch'" in done.stderr and "docs/compatibility.md" in done.stderr
+
+
+def test_packages_that_can_do_without_their_extension_do(tmp_path):
+    package = tmp_path / "torchaudio" / "_extension"
+    package.mkdir(parents=True)
+    (tmp_path / "torchaudio" / "__init__.py").write_text("from torchaudio._extension.utils import _load_lib\n")
+    (package / "__init__.py").write_text("")
+    (package / "utils.py").write_text("def _load_lib(lib):\n    raise OSError('it lies there, and cannot be loaded')\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import warnings, torch, torchaudio, inspect\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    print(torchaudio._load_lib('_torchaudio'), 'without it' in str(seen[0].message))\n"
+        "print(torchaudio._extension.utils.__file__.endswith('utils.py'))\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "rushlight", "exec", str(script)], capture_output=True, text=True)
+    assert done.stdout == "False True\nTrue\n", done.stderr

@@ -344,3 +344,10 @@ def test_unused_modules_go_even_where_a_used_one_is_gone():
     traced.delete_submodule("1")
     traced.delete_all_unused_submodules()
     assert [name for name, _ in traced.named_modules()] == ["", "0"]
+
+
+def test_operands_of_einsum_in_a_sequence_are_traced():
+    for call in (lambda a, b: rl.einsum("ij,jk->ik", [a, b]), lambda a, b: rl.einsum("ij,jk->ik", (a, b))):
+        traced = fx.symbolic_trace(call)
+        a, b = rl.randn(2, 3), rl.randn(3, 2)
+        assert rl.allclose(traced(a, b), a @ b) and "einsum" in traced.code

@@ -1,5 +1,7 @@
 """The names of torch.onnx that libraries use when they are imported."""
 
+import sys
+
 import pytest
 
 import rushlight
@@ -8,9 +10,13 @@ from rushlight.onnx import operators, symbolic_opset11
 from rushlight.onnx.symbolic_helper import parse_args
 
 
-def test_export_says_that_it_is_not_here():
-    with pytest.raises(NotImplementedError, match="torch.onnx.export is not here yet"):
+def test_export_says_which_package_it_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ModuleNotFoundError, match="pip install onnx"):
         onnx.export(rushlight.nn.Linear(2, 2), (rushlight.ones(1, 2),), "model.onnx")
+
+
+def test_older_translations_are_not_here():
     with pytest.raises(NotImplementedError, match="torch.onnx.symbolic_opset11.select"):
         symbolic_opset11.select(None, None, 0, 0)
     assert not onnx.is_in_onnx_export()

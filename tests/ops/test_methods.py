@@ -144,3 +144,16 @@ def test_transposes():
     with pytest.raises(RuntimeError, match="only supported on matrices"):
         x.H  # noqa: B018
     np.testing.assert_array_equal(x.mT.numpy(), x.numpy().transpose(0, 2, 1))
+
+
+def test_new():
+    x = rl.ones(2, dtype=rl.float64)
+    assert [x.new(*sizes).shape for sizes in ((2, 3), (), (rl.Size([4]),))] == [(2, 3), (0,), (4,)]
+    assert x.new([1, 2]).tolist() == [1.0, 2.0] and x.new([1]).dtype is rl.float64
+    shared = x.new(x)
+    shared[0] = 5
+    assert x.tolist() == [5.0, 1.0]
+    with pytest.raises(TypeError, match="data must be a sequence"):
+        x.new(2.5)
+    with pytest.raises(TypeError, match="expected a tensor of torch.float64"):
+        x.new(rl.ones(1))

@@ -47,6 +47,8 @@ class ThreadStateValue(Value):
             return tx.wrap_constant(state.autocast) if state.autocast and state.autocast.enabled else ConstantValue(None)
         if name == "default_device":
             return NONE  # nothing is captured under another one than the CPU
+        if name == "exporting":
+            return ConstantValue(state.exporting)  # a capture for an exported program is never kept for calls
         if name in ("grad_enabled", "inference"):
             tx.session.asked_grad_mode = True
             return ConstantValue(getattr(state, name))

@@ -20,7 +20,8 @@ from rushlight.jit.runtime.native import Native
 from rushlight.jit.runtime.objects import set_runner
 from rushlight.jit.runtime.restarts import may_restart
 from rushlight.jit.runtime.specialized import Kind, Specialized
-from rushlight.jit.tracing.state import TracingState, suspended, tracing_state
+from rushlight.jit.tracing.state import TracingState, tracing_state
+from rushlight.ops.recording import suspended
 
 profiling = LazyModule("rushlight.jit.runtime.profiling")  # it imports the passes of profiled graphs
 numbers, scripted_calls = map(LazyModule, ("rushlight.jit.tracing.numbers", "rushlight.jit.tracing.scripted_calls"))

@@ -8,10 +8,11 @@ from __future__ import annotations
 from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import insert_constant
 from rushlight.jit.ir.graph import Value
-from rushlight.jit.tracing.state import TracingState, complete_type, suspended
+from rushlight.jit.tracing.state import TracingState, complete_type
 from rushlight.jit.tracing.warning import CONTAINER, warn
 from rushlight.jit.types.kinds import BOOL, FLOAT, INT, STRING, TENSOR, DictType, ListType, TupleType, Type
 from rushlight.jit.types.relations import unshaped
+from rushlight.ops.recording import suspended
 
 _NO_TENSORS = (
     "cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"

@@ -16,11 +16,12 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.tracing.calls import LAST
 from rushlight.jit.tracing.frames import is_library
 from rushlight.jit.tracing.numbers import number_to_tensor, traced_item, traced_size
-from rushlight.jit.tracing.state import suspended, tracing_state
+from rushlight.jit.tracing.state import tracing_state
 from rushlight.jit.tracing.warning import ITERATION, LENGTH, warn, warn_constant
 from rushlight.jit.types.kinds import INT
 from rushlight.nn.modules.module_hooks import ModuleHooks
 from rushlight.ops.packet import find_packet
+from rushlight.ops.recording import suspended
 
 _lock = threading.Lock()
 _users = 0

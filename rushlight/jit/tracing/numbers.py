@@ -14,10 +14,11 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import insert_constant
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.tracing.frames import is_library
-from rushlight.jit.tracing.state import complete_type, suspended, tracing_state
+from rushlight.jit.tracing.state import complete_type, tracing_state
 from rushlight.jit.tracing.warning import warn_constant
 from rushlight.jit.types.kinds import FLOAT, INT, NUMBER, TensorType, Type
 from rushlight.ops.construct import tensor
+from rushlight.ops.recording import suspended
 
 _BOOLEAN = "Python boolean"
 

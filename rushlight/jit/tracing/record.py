@@ -6,22 +6,22 @@ In: an operator call. Out: its results, and a node in the graph of the trace tha
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.dtype import float64
 from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import insert_constant
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.tracing.calls import OfKind, call_of
 from rushlight.jit.tracing.numbers import TracedFloat, TracedInt, as_number, plain, traced_item
-from rushlight.jit.tracing.state import TracingState, complete_type, suspended, tracing_state
+from rushlight.jit.tracing.state import TracingState, complete_type
 from rushlight.jit.tracing.warning import warn_literal
 from rushlight.jit.types.kinds import BOOL, FLOAT, INT, NUMBER, STRING, TENSOR, ListType
 from rushlight.jit.types.kinds import Type as JitType
 from rushlight.jit.types.relations import optional
 from rushlight.ops.construct import tensor
-from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.recording import suspended
 from rushlight.ops.schema import Type
 
 _KINDS: dict[str, JitType] = {
@@ -133,14 +133,4 @@ def add_result(tracing: TracingState, node: Node, value: object) -> object:
     return value
 
 
-def _kernel(op: OpOverload, key_set: int) -> Callable:
-    def run(*args: object, **kwargs: object) -> object:
-        tracing = tracing_state()
-        if tracing is None:
-            return op.redispatch(key_set, *args, **kwargs)
-        return record(tracing, op, key_set, args, kwargs)
-
-    return run
-
-
-register_fallback(DispatchKey.Tracer, Kernel(_kernel, linked=True))
+TracingState.record = record

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rushlight.core.dispatch_key import DispatchKey, bit
 from rushlight.core.following import answers_when_followed
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
@@ -18,8 +17,8 @@ from rushlight.core.thread_state import state
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.tracing.frames import calling_frame, name_in, range_of
 from rushlight.jit.types.kinds import TensorType
+from rushlight.ops.recording import TRACER, recording, suspended
 
-TRACER = bit(DispatchKey.Tracer)
 _NEEDS_GRAD = (
     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching the "
     "gradient\nTensor:\n"
@@ -44,17 +43,6 @@ def is_tracing() -> bool:
     return _current.tracing is not None
 
 
-@contextmanager
-def suspended() -> Iterator[None]:
-    """What is done in this context is not recorded."""
-    include = state.include
-    state.include = include & ~TRACER
-    try:
-        yield
-    finally:
-        state.include = include
-
-
 def complete_type(tensor: Tensor) -> TensorType:
     """A tensor's type with all that is known of it."""
     impl = tensor._impl
@@ -64,7 +52,12 @@ def complete_type(tensor: Tensor) -> TensorType:
 
 
 class TracingState:
-    """The graph of a trace, and the values of tensors. `strict`: containers among the outputs are refused or warned of."""
+    """The graph of a trace, and the values of tensors. `strict`: containers among the outputs are refused or warned of.
+
+    `record` is set by `record.py`, which knows how each call is recorded.
+    """
+
+    record: Callable[..., object]
 
     def __init__(self, strict: bool = True):
         self.graph = Graph()
@@ -78,14 +71,12 @@ class TracingState:
         """Calls of this thread are recorded in this context. RuntimeError inside another trace."""
         if _current.tracing is not None:
             raise RuntimeError("Tracing can't be nested: a trace is going on in this thread already")
-        include = state.include
         _current.tracing = self
-        state.include = include | TRACER
         try:
-            yield self
+            with recording(self.record):
+                yield self
         finally:
             _current.tracing = None
-            state.include = include
 
     def locate(self) -> None:
         """New nodes come from the line that runs."""

@@ -24,8 +24,9 @@ from rushlight.jit.tracing.check import cloned, compare_graphs, compare_results
 from rushlight.jit.tracing.containers import add_input, check_inputs, output_value
 from rushlight.jit.tracing.hooks import tracing_hooks
 from rushlight.jit.tracing.modules import make_methods, register_modules, traced_module
-from rushlight.jit.tracing.state import TracingState, suspended
+from rushlight.jit.tracing.state import TracingState
 from rushlight.nn import Module
+from rushlight.ops.recording import suspended
 
 
 def trace(

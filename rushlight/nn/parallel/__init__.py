@@ -13,5 +13,9 @@ DistributedDataParallel = absent_class(
 parallel_apply = absent_function("torch.nn.parallel.parallel_apply", "there are no several devices")
 replicate = absent_function("torch.nn.parallel.replicate", "there are no several devices")
 data_parallel = absent_function("torch.nn.parallel.data_parallel", "DataParallel wraps a module")
+from rushlight.nn.parallel import distributed  # noqa: E402 (it gives the class above the name of its module)
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
+__all__ = [
+    "DataParallel", "DistributedDataParallel", "data_parallel", "distributed", "gather", "parallel_apply", "replicate",
+    "scatter",
+]  # fmt: skip

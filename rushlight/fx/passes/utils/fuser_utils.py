@@ -65,7 +65,7 @@ def fuse_as_graphmodule(
     for used in (each for node in nodes for each in node.all_input_nodes):
         if used not in inside and used not in made:
             made[used] = graph.create_node("placeholder", used.name, (), {}, used.name, used.type)
-            made[node].meta = dict(node.meta)
+            made[used].meta = dict(used.meta)
     inputs = tuple(made)
     for node in nodes:
         made[node] = graph.node_copy(node, made.__getitem__)

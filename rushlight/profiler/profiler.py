@@ -1,4 +1,4 @@
-"""`torch.profiler`: what a program spends its time on, step by step, as tables and traces.
+"""`profile`, `schedule` and what they need.
 
 Operators of the thread are recorded by `rushlight.autograd.profiler_recording`; a call of a compiled graph is one event.
 """
@@ -25,10 +25,6 @@ from rushlight.core.thread_state import state
 _recording = LazyModule("rushlight.autograd.profiler_recording")
 _util = LazyModule("rushlight.autograd.profiler_util")
 _observed = LazyModule("rushlight.inductor.observed")
-__all__ = [
-    "ExecutionTraceObserver", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function",
-    "schedule", "supported_activities", "tensorboard_trace_handler",
-]  # fmt: skip
 
 
 class ProfilerActivity(enum.Enum):

@@ -1,0 +1,130 @@
+"""The functional form of an exported graph: what `run_decompositions` makes.
+
+In: a graph that may write to its inputs, with its signature. Out: a graph of primitive operators that writes to nothing; new
+contents of buffers and inputs are outputs in front of the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from rushlight.aot.decompositions import TRAINING
+from rushlight.aot.functionalize import functionalize
+from rushlight.core.symbolic import SymInt
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.export.errors import UserError
+from rushlight.export.graph_signature import (
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    SymIntArgument,
+    TensorArgument,
+)
+from rushlight.export.names import add_placeholder
+from rushlight.fx.fake_tensor import FakeTensorMode
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.fx.proxy_tensor import ModuleRunner, ProxyMode
+from rushlight.fx.symbolic_sizes import name_symbols
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.registry import aten
+
+_BATCH_NORM = aten("native_batch_norm")  # it writes to running statistics, and has no functional form
+_MUTATIONS = {
+    InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
+    InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
+    InputKind.USER_INPUT: OutputKind.USER_INPUT_MUTATION,
+}
+
+
+def to_functional(
+    module: GraphModule, signature: ExportGraphSignature, table: Mapping[OpOverload, Callable]
+) -> tuple[GraphModule, ExportGraphSignature]:
+    """The functional form of a graph and its signature. `table` has functions to put in the place of operators.
+
+    UserError where a write cannot be taken out of the graph.
+    """
+    made = _decomposed(module, {_BATCH_NORM: TRAINING[_BATCH_NORM], **table})
+    functionalize(made)
+    if "keep_eager" in made.meta:
+        raise UserError(f"The program cannot be made functional: {made.meta['keep_eager']}")
+    written = _take_out_writes(made.graph)
+    name_symbols(made.graph)
+    specs = _signature(made.graph, signature, written)
+    made.graph.eliminate_dead_code()
+    made.graph.lint()
+    return GraphModule({}, made.graph), specs
+
+
+def _decomposed(module: GraphModule, table: Mapping[OpOverload, Callable]) -> GraphModule:
+    """The graph recorded again, below autograd: composite operators are taken apart."""
+    fakes = FakeTensorMode()
+    mode = ProxyMode(Graph(), fakes, {}, table)
+    values = [_input(mode, node) for node in module.graph.nodes if node.op == "placeholder"]
+    with fakes, mode:
+        results = ModuleRunner(module, mode).run(*values)
+    mode.graph.output(tuple(mode.argument(value) for value in results))
+    mode.graph.eliminate_dead_code()
+    return GraphModule({}, mode.graph)
+
+
+def _input(mode: ProxyMode, node: Node) -> object:
+    value = node.meta["val"]
+    if isinstance(value, Tensor):
+        impl = value._impl
+        value = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))  # tied parameters get nodes of their own
+    made = add_placeholder(mode.graph, node.name)
+    made.meta["val"] = value
+    if isinstance(value, Tensor):
+        mode.track(value, made)
+    mode.symbols.bind(value, made)
+    return value
+
+
+def _take_out_writes(graph: Graph) -> dict[str, Node]:
+    """Erase the write-backs at the end of a functional graph. Their new contents, by the name of the input."""
+    written: dict[str, Node] = {}
+    for node in list(graph.nodes):
+        if node.op == "call_function" and node.target is aten("copy_") and node.args[0].op == "placeholder":
+            root, new = node.args
+            _read_instead(graph, root, new, behind=node)
+            written[root.name] = new
+            node.replace_all_uses_with(new)
+            graph.erase_node(node)
+    return written
+
+
+def _read_instead(graph: Graph, root: Node, new: Node, behind: Node) -> None:
+    """Let the nodes behind one read the new contents of an input."""
+    seen = False
+    for node in graph.nodes:
+        if seen:
+            node.replace_input_with(root, new)
+        seen |= node is behind
+
+
+def _signature(graph: Graph, old: ExportGraphSignature, written: dict[str, Node]) -> ExportGraphSignature:
+    output = graph.output_node()
+    mutations = [(spec, written[spec.arg.name]) for spec in old.input_specs if getattr(spec.arg, "name", None) in written]
+    results = output.args[0]
+    output.args = ((*(node for _, node in mutations), *results),)
+    specs = [_mutation(spec, node) for spec, node in mutations]
+    specs += [_renamed(spec, result) for spec, result in zip(old.output_specs, results, strict=True)]
+    return ExportGraphSignature([replace(spec) for spec in old.input_specs], specs)
+
+
+def _mutation(spec: InputSpec, node: Node) -> OutputSpec:
+    if spec.kind not in _MUTATIONS:
+        raise UserError(f"The program writes to the constant {spec.target}; register it as a buffer")
+    return OutputSpec(_MUTATIONS[spec.kind], TensorArgument(node.name), spec.target or spec.arg.name)
+
+
+def _renamed(spec: OutputSpec, result: object) -> OutputSpec:
+    if not isinstance(result, Node):
+        return spec
+    kind = SymIntArgument if type(result.meta["val"]) is SymInt else TensorArgument
+    return replace(spec, arg=kind(result.name))

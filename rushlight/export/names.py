@@ -1,0 +1,25 @@
+"""The names of inputs of exported graphs: those of the user's parameters, also where Python has a builtin of that name."""
+
+from __future__ import annotations
+
+import re
+
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import Node
+
+# Builtins that generated code never calls, so that an input may have their name.
+_FREE = frozenset(("filter", "format", "hash", "id", "input", "map", "max", "min", "next", "sum", "vars"))
+
+
+def identifier(name: str) -> str:
+    """`encoder.weight` -> `encoder_weight`."""
+    return re.sub(r"\W", "_", name)
+
+
+def add_placeholder(graph: Graph, name: str) -> Node:
+    """A placeholder that is called `name` if no other node is."""
+    node = graph.placeholder(name)
+    if node.name != name and name in _FREE and all(other.name != name for other in graph.nodes):
+        graph._namespace.reserve(name)
+        node.name = name
+    return node

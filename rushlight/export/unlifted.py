@@ -1,0 +1,183 @@
+"""`ExportedProgram.module()`: an exported graph as a module that is called like the original.
+
+In: a program. Out: a module that holds parameters, buffers and constants, checks its inputs, and writes mutations back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rushlight.core.algebra import Var
+from rushlight.core.symbolic import SymInt
+from rushlight.core.tensor import Tensor
+from rushlight.export.graph_signature import InputKind, OutputKind
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+from rushlight.ops.registry import aten
+from rushlight.utils.pytree import TreeSpec, tree_flatten, tree_unflatten
+
+if TYPE_CHECKING:
+    from rushlight.export.exported_program import ExportedProgram
+
+
+class ExportedModule(GraphModule):
+    """An exported program as a module. Its graph has the user's inputs only; calls take and return the original's trees."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves = flatten_inputs(self._in_spec, args, kwargs)
+        if self._check_guards:
+            self._inputs.check(leaves)
+        return tree_unflatten(list(super().__call__(*leaves)), self._out_spec)
+
+    def train(self, mode: bool = True) -> Any:
+        """NotImplementedError: the graph has the mode that it was exported in."""
+        raise NotImplementedError("Calling train() is not supported: the mode is part of the exported graph.")
+
+    def eval(self) -> Any:
+        """NotImplementedError: the graph has the mode that it was exported in."""
+        raise NotImplementedError("Calling eval() is not supported: the mode is part of the exported graph.")
+
+
+def unlift(program: ExportedProgram, check_guards: bool = True) -> ExportedModule:
+    """The program as a module that shares its parameters, buffers and constants."""
+    tensors = {**program.constants, **program.state_dict}
+    graph = _graph_over_user_inputs(program)
+    made = ExportedModule(tensors, graph)
+    made._in_spec, made._out_spec = program.call_spec.in_spec, program.call_spec.out_spec
+    made._inputs = InputChecks(program)
+    made._check_guards = check_guards
+    _mark_buffers(made, program)
+    made.recompile()
+    return made
+
+
+def _mark_buffers(module: ExportedModule, program: ExportedProgram) -> None:
+    """Keep out of the state dict what the original's leaves out."""
+    signature = program.graph_signature
+    for name in (*signature.non_persistent_buffers, *signature.lifted_tensor_constants):
+        path, _, short = name.rpartition(".")
+        if any(node.op == "get_attr" and node.target == name for node in module.graph.nodes):
+            module.get_submodule(path)._non_persistent_buffers_set.add(short)
+
+
+def _graph_over_user_inputs(program: ExportedProgram) -> Graph:
+    graph, known = Graph(), {}
+    held = {spec.arg.name: spec.target for spec in program.graph_signature.input_specs if spec.kind is not InputKind.USER_INPUT}
+    for node in program.graph.nodes:
+        if node.op == "output":
+            _write_back(graph, program, node.args[0], known)
+        elif node.op == "placeholder" and node.name in held:
+            known[node] = graph.get_attr(held[node.name])
+            known[node].meta = dict(node.meta)
+        else:
+            known[node] = graph.node_copy(node, known.__getitem__)
+    return graph
+
+
+def _write_back(graph: Graph, program: ExportedProgram, results: tuple, known: dict[Node, Node]) -> None:
+    """Copy the new contents of state and inputs to them, and return what is the user's."""
+    specs = program.graph_signature
+    targets = {spec.target: spec.arg.name for spec in specs.input_specs if spec.target is not None}
+    by_name = {node.name: copied for node, copied in known.items()}
+    values = [known.get(result, result) if isinstance(result, Node) else result for result in results]
+    returned = [value for spec, value in zip(specs.output_specs, values, strict=True) if spec.kind is OutputKind.USER_OUTPUT]
+    for spec, value in zip(specs.output_specs, values, strict=True):
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            target = by_name[targets.get(spec.target, spec.target)]
+            _write(graph, target, value, spec.kind)
+            returned = [target if other is value else other for other in returned]
+    graph.output(tuple(returned))
+
+
+def _write(graph: Graph, target: Node, value: Node, kind: OutputKind) -> None:
+    """Copy new contents to an input. State has no history: statistics of a batch depend on parameters."""
+    if kind is not OutputKind.USER_INPUT_MUTATION:
+        target, value = (graph.call_function(aten("detach"), (node,)) for node in (target, value))
+    graph.call_function(aten("copy_"), (target, value))
+
+
+# Inputs
+
+
+def flatten_inputs(spec: TreeSpec, args: tuple, kwargs: dict) -> list:
+    """The leaves of arguments. ValueError where their structure is another one than the example's."""
+    wanted = spec.children[1].keys or ()
+    if set(wanted) == set(kwargs):
+        kwargs = {name: kwargs[name] for name in wanted}
+    leaves, found = tree_flatten((args, kwargs))
+    if found != spec:
+        raise ValueError(
+            f"Trying to flatten user inputs with exported input tree spec:\n{spec}\nbut actually got inputs with tree spec "
+            f"of:\n{found}.\nPlease check that the inputs have the same number and type of args and kwargs as the ones you "
+            "used when tracing."
+        )
+    return leaves
+
+
+class InputChecks:
+    """What must hold of the leaves of a call's arguments."""
+
+    def __init__(self, program: ExportedProgram) -> None:
+        names = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
+        nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+        self.inputs = [(name, nodes[name].meta["val"]) for name in names]
+        self.ranges = program.range_constraints
+        self.relations = program._relations
+
+    def check(self, leaves: list) -> None:
+        """AssertionError that names the input which is not as the program needs it."""
+        symbols: dict[Var, tuple[int, str]] = {}
+        later: list[Callable[[], None]] = []
+        for (name, wanted), given in zip(self.inputs, leaves, strict=True):
+            if isinstance(wanted, Tensor):
+                self._check_tensor(name, wanted, given, symbols, later)
+            elif type(given) is not type(wanted) or given != wanted:
+                raise AssertionError(f"Guard failed: {name} == {wanted!r}, got {given!r}")
+        for check in later:
+            check()
+        values = {symbol: value for symbol, (value, _) in symbols.items()}
+        for relation in self.relations:
+            if relation.expression.free_variables() <= values.keys() and not relation.holds(values):
+                free = _sorted(relation.expression)
+                shown = ", ".join(f"{symbols[symbol][1]} = {symbol} = {values[symbol]}" for symbol in free)
+                raise AssertionError(f"Guard failed: {relation}, where {shown}")
+
+    def _check_tensor(self, name: str, wanted: Tensor, given: Any, symbols: dict, later: list) -> None:
+        if not isinstance(given, Tensor):
+            raise AssertionError(f"Guard failed: isinstance({name}, torch.Tensor), got {type(given).__name__}")
+        if given.dtype is not wanted.dtype:
+            raise AssertionError(f"Guard failed: {name}.dtype == {wanted.dtype}, got {given.dtype}")
+        if given.dim() != wanted.dim():
+            raise AssertionError(f"Guard failed: {name}.dim() == {wanted.dim()}, got {given.dim()}")
+        for dim, (size, found) in enumerate(zip(wanted.shape, given.shape, strict=True)):
+            source = f"{name}.size()[{dim}]"
+            if type(size) is SymInt:
+                self._check_size(source, size, found, symbols, later)
+            elif size != found:
+                raise AssertionError(f"Guard failed: {source} == {size}, got {found}")
+
+    def _check_size(self, source: str, size: SymInt, found: int, symbols: dict, later: list) -> None:
+        expression = size.expr
+        bounds = self.ranges.get(expression)
+        if bounds is not None and not bounds.lower <= found <= bounds.upper:
+            limit = f"{bounds.lower} <= {source}" if found < bounds.lower else f"{source} <= {bounds.upper}"
+            raise AssertionError(f"Guard failed: {limit}, got {found}")
+        if type(expression) is Var and expression not in symbols:
+            symbols[expression] = found, source
+        else:
+            later.append(lambda: _check_equal(source, expression, found, symbols))
+
+
+def _check_equal(source: str, expression: Any, found: int, symbols: dict) -> None:
+    """Whether a size is what its symbols say; symbols that no input has alone are not checked."""
+    if expression.free_variables() <= symbols.keys():
+        value = expression.evaluate({symbol: symbols[symbol][0] for symbol in expression.free_variables()})
+        if value != found:
+            wanted = ", ".join(symbols[symbol][1] for symbol in _sorted(expression))
+            raise AssertionError(f"Guard failed: {source} == {expression} of {wanted}, that is {value}, got {found}")
+
+
+def _sorted(expression: Any) -> list[Var]:
+    return sorted(expression.free_variables(), key=str)

@@ -1,0 +1,51 @@
+"""The key Tracer: what sees every operator call of a thread before autograd, with composites whole.
+
+In: a function `record(op, key_set, args, kwargs)`. Out: inside `recording(record)`, each call of this thread goes through it.
+TorchScript's tracing (`jit.tracing`) and `torch.export` record programs this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rushlight.core.dispatch_key import DispatchKey, bit
+from rushlight.core.thread_state import state
+from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
+
+TRACER = bit(DispatchKey.Tracer)
+
+
+@contextmanager
+def recording(record: Callable[[OpOverload, int, tuple, dict], object]) -> Iterator[None]:
+    """Hand each operator call of this thread to `record`, which returns the call's result."""
+    before, include = state.recorder, state.include
+    state.recorder, state.include = record, include | TRACER
+    try:
+        yield
+    finally:
+        state.recorder, state.include = before, include
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Record nothing in this context."""
+    include = state.include
+    state.include = include & ~TRACER
+    try:
+        yield
+    finally:
+        state.include = include
+
+
+def _kernel(op: OpOverload, key_set: int) -> Callable:
+    def run(*args: object, **kwargs: object) -> object:
+        record = state.recorder
+        if record is None:
+            return op.redispatch(key_set, *args, **kwargs)
+        return record(op, key_set, args, kwargs)
+
+    return run
+
+
+register_fallback(DispatchKey.Tracer, Kernel(_kernel, linked=True))

@@ -1,0 +1,225 @@
+"""`torch.export.export`: programs give eager's values, check their inputs, and have PyTorch's signatures."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight
+from rushlight.export import Dim, UserError, export
+
+sys.path.insert(0, str(Path(__file__).parent))
+from programs import PROGRAMS  # noqa: E402
+
+from rushlight.utils.pytree import tree_flatten, tree_map  # noqa: E402
+
+
+def _copied(value):
+    return tree_map(lambda leaf: leaf.clone() if hasattr(leaf, "clone") else leaf, value)
+
+
+def _exported(name, lib=rushlight, strict=False):
+    lib.manual_seed(0)
+    module, args, kwargs, shapes = PROGRAMS[name](lib)
+    return module, args, kwargs, lib.export.export(module, args, kwargs, dynamic_shapes=shapes, strict=strict)
+
+
+def _assert_equal(found, wanted):
+    found, spec = tree_flatten(found)
+    wanted, wanted_spec = tree_flatten(wanted)
+    assert spec == wanted_spec
+    for one, other in zip(found, wanted, strict=True):
+        if isinstance(one, rushlight.Tensor):
+            rushlight.testing.assert_close(one, other)
+        else:
+            assert one == other
+
+
+@pytest.mark.parametrize("decomposed", [False, True], ids=["as traced", "decomposed"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_computes_and_writes_what_eager_does(name, decomposed):
+    module, args, kwargs, program = _exported(name)
+    before = copy.deepcopy(module.state_dict())
+    program = program.run_decompositions() if decomposed else program
+    eager_args, own_args = _copied(args), _copied(args)
+    wanted = copy.deepcopy(module)(*eager_args, **kwargs)
+    eager_state = copy.deepcopy(module)
+    eager_state(*_copied(args), **kwargs)
+    found = program.module()(*own_args, **kwargs)
+    _assert_equal(found, wanted)
+    _assert_equal(own_args, eager_args)
+    for key, value in eager_state.state_dict().items():
+        rushlight.testing.assert_close(program.state_dict[key], value)
+    assert before.keys() == program.state_dict.keys()
+
+
+@pytest.mark.parametrize("name", ["mlp_open", "convolutions", "encoder", "views_written"])
+def test_open_sizes_serve_other_sizes(name):
+    module, args, kwargs, program = _exported(name)
+    x = rushlight.randn(7, *args[0].shape[1:])
+    for made in (program, program.run_decompositions()):
+        _assert_equal(made.module()(x), module(x))
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_strict_export_gives_the_same_program(name):
+    assert str(_exported(name)[3].graph_signature) == str(_exported(name, strict=True)[3].graph_signature)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_gradients_flow_to_the_parameters(name):
+    module, args, kwargs, program = _exported(name)
+    parameters = list(program.parameters())
+    results = [leaf for leaf in tree_flatten(program.module()(*args, **kwargs))[0] if isinstance(leaf, rushlight.Tensor)]
+    if parameters:
+        found = rushlight.autograd.grad(sum(result.sum() for result in results), parameters)
+        assert all(gradient.shape == parameter.shape for gradient, parameter in zip(found, parameters, strict=True))
+
+
+def test_mutations_are_outputs_of_the_functional_graph():
+    signature = _exported("counter")[3].run_decompositions().graph_signature
+    assert list(signature.buffers_to_mutate.values()) == ["count"]
+    assert list(signature.user_inputs_to_mutate.values()) == ["x"]
+    program = _exported("batch_norm_in_training")[3].run_decompositions()
+    assert not any(node.target.is_mutable for node in program.graph.nodes if hasattr(node.target, "is_mutable"))
+
+
+def test_parameters_buffers_and_constants():
+    module, _, _, program = _exported("counter")
+    assert dict(program.named_parameters()) == {"weight": module.weight}
+    assert [name for name, _ in program.named_buffers()] == ["count", "hidden"]
+    assert [buffer is module.get_buffer(name) for name, buffer in program.named_buffers()] == [True, True]
+    assert sorted(program.constants) == ["constant", "hidden", "lifted_tensor_0"]
+    assert sorted(program.state_dict) == sorted(program.module().state_dict()) == ["count", "weight"]
+    assert program.example_inputs[1] == {"scale": 3}
+
+
+@pytest.mark.parametrize("args, kwargs, text", [
+    ((rushlight.ones(2, 5),), {}, r"input.size\(\)\[1\] == 4, got 5"),
+    ((rushlight.ones(9, 4),), {}, r"input.size\(\)\[0\] <= 8, got 9"),
+    ((rushlight.ones(4),), {}, r"input.dim\(\) == 2, got 1"),
+    ((rushlight.ones(2, 4, dtype=rushlight.float64),), {}, r"input.dtype == torch.float32"),
+    (("no",), {}, r"isinstance\(input, torch.Tensor\), got str"),
+])  # fmt: skip
+def test_a_wrong_input_is_named(args, kwargs, text):
+    module, example, _, _ = PROGRAMS["mlp"](rushlight)
+    program = export(module, example, dynamic_shapes={"input": {0: Dim("batch", max=8)}})
+    with pytest.raises(AssertionError, match=text):
+        program.module()(*args, **kwargs)
+    with pytest.raises(RuntimeError, match="Unable to call ExportedProgram directly"):
+        program(*args)
+
+
+def test_a_wrong_structure_and_a_wrong_constant_are_errors():
+    _, args, kwargs, program = _exported("counter")
+    with pytest.raises(ValueError, match="input tree spec"):
+        program.module()(*args)
+    with pytest.raises(AssertionError, match="scale == 3, got 4"):
+        program.module()(*args, scale=4)
+
+
+class _Branch(rushlight.nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:  # the line to name
+            return x
+        return -x
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_branch_on_values_names_the_line(strict):
+    with pytest.raises(RuntimeError, match="the line to name"):
+        export(_Branch(), (rushlight.ones(2),), strict=strict)
+
+
+class _Fixed(rushlight.nn.Module):
+    def forward(self, x):
+        return x.reshape(2, 6) if x.shape[0] == 4 else x
+
+
+def test_open_sizes_that_the_program_fixes():
+    x = rushlight.ones(4, 3)
+    with pytest.raises(UserError, match=r"Suggested fixes:\n  batch = 4"):
+        export(_Fixed(), (x,), dynamic_shapes={"x": {0: Dim("batch")}})
+    program = export(_Fixed(), (x,), dynamic_shapes={"x": {0: Dim.AUTO}})
+    with pytest.raises(AssertionError, match=r"x.size\(\)\[0\] == 4"):
+        program.module()(rushlight.ones(5, 3))
+    with pytest.raises(UserError):
+        export(_Fixed(), (x,), dynamic_shapes={"x": {0: Dim.DYNAMIC}})
+
+
+class _Equal(rushlight.nn.Module):
+    def forward(self, x, y):
+        return x + y
+
+
+def test_sizes_of_one_name_are_equal():
+    batch = Dim("batch", min=2, max=16)
+    args = rushlight.ones(4), rushlight.ones(4)
+    program = export(_Equal(), args, dynamic_shapes={"x": {0: batch}, "y": {0: batch}})
+    assert str(program.range_constraints) == "{s0: VR[2, 16]}"
+    with pytest.raises(AssertionError, match=r"y.size\(\)\[0\]"):
+        program.module()(rushlight.ones(5), rushlight.ones(6))
+    with pytest.raises(UserError, match="must always be equal"):
+        export(_Equal(), args, dynamic_shapes={"x": {0: Dim("a")}, "y": {0: Dim("b")}})
+
+
+def test_wrong_arguments_of_export():
+    with pytest.raises(ValueError, match="instance of `torch.nn.Module`"):
+        export(lambda x: x, (rushlight.ones(2),))
+    with pytest.raises(TypeError, match="tuple"):
+        export(_Equal(), [rushlight.ones(2)])
+    with pytest.raises(UserError, match="top-level keys"):
+        export(_Equal(), (rushlight.ones(2), rushlight.ones(2)), dynamic_shapes={"z": None})
+
+
+def test_is_exporting():
+    seen = []
+
+    class Asks(rushlight.nn.Module):
+        def forward(self, x):
+            seen.append(rushlight.compiler.is_exporting())
+            return x + 1
+
+    export(Asks(), (rushlight.ones(2),))
+    assert seen == [True]
+    assert not rushlight.compiler.is_exporting()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_signature_is_pytorchs(name):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.export")
+    ours, theirs = (_exported(name, lib)[3].graph_signature for lib in (rushlight, torch))
+    assert [str(spec) for spec in ours.input_specs] == [str(spec) for spec in theirs.input_specs]
+    assert [spec.kind.name for spec in ours.output_specs] == [spec.kind.name for spec in theirs.output_specs]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_functional_signature_is_pytorchs(name):
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch.export")
+    ours, theirs = (_exported(name, lib)[3].run_decompositions().graph_signature for lib in (rushlight, torch))
+    assert sorted(str(spec) for spec in ours.input_specs) == sorted(str(spec) for spec in theirs.input_specs)
+    assert [(spec.kind.name, spec.target) for spec in ours.output_specs if spec.target] == [
+        (spec.kind.name, spec.target) for spec in theirs.output_specs if spec.target
+    ]
+
+
+def test_captures_ask_whether_a_program_is_exported():
+    class Asking(rushlight.nn.Module):
+        def forward(self, x):
+            return x * 2 if rushlight.compiler.is_exporting() else x * 3
+
+    x = rushlight.ones(2)
+    assert rushlight.compile(Asking(), fullgraph=True)(x).tolist() == [3.0, 3.0]
+    assert export(Asking(), (x,), strict=True).module()(x).tolist() == [2.0, 2.0]
+
+
+def test_arguments_without_effect_warn():
+    with pytest.warns(UserWarning, match="have no effect"):
+        export(rushlight.nn.Linear(1, 1), (rushlight.ones(1, 1),), preserve_module_call_signature=("",))
