@@ -10,7 +10,7 @@ import numpy as np
 from rushlight.autograd.inplace import check_inplace
 from rushlight.autograd.node import set_history
 from rushlight.core.dispatch_key import BATCHED_BIT
-from rushlight.core.layout import memory_format, preserve_format
+from rushlight.core.layout import memory_format, preserve_format, strided
 from rushlight.core.storage import StorageImpl, UntypedStorage, allocate
 from rushlight.core.strides import contiguous_strides, storage_extent
 from rushlight.core.tensor import Tensor, check_geometry
@@ -120,7 +120,11 @@ def _define_view_in_place(name: str) -> Callable:
             check_inplace(self)
         made = getattr(aten, name[:-1])(self, *args, **kwargs)
         node, output_nr = made.grad_fn, made.output_nr
-        impl.replace_geometry(impl.storage, made._impl.sizes, made._impl.strides, made._impl.storage_offset)
+        if made.layout is not self.layout:
+            raise RuntimeError(f"{name}: in-place transposition is not supported for the layout {self.layout}")
+        # Sparse tensors have their indices in the place of memory, and a view has others.
+        storage = impl.storage if self.layout is strided else made._impl.storage
+        impl.replace_geometry(storage, made._impl.sizes, made._impl.strides, made._impl.storage_offset)
         impl.version.value += 1
         if recorded:
             set_history(impl, node, output_nr)

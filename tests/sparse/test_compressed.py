@@ -124,6 +124,15 @@ def test_what_a_layout_lacks_is_refused():
         example().numpy()
 
 
+def test_transposition_in_place():
+    whole = rl.sparse_coo_tensor([[0], [2]], [1.0], (2, 3))
+    assert whole.t_().to_dense().tolist() == [[0, 0], [0, 0], [1, 0]]
+    kept = example()
+    with pytest.raises(RuntimeError, match="in-place transposition"):
+        kept.t_()
+    assert kept.to_dense().tolist() == DENSE
+
+
 def test_legacy_constructors():
     made = rl.sparse.FloatTensor(rl.tensor([[0, 1], [1, 0]]), rl.ones(2), rl.Size([2, 2]))
     assert isinstance(made, rl.sparse.FloatTensor) and made.to_dense().tolist() == [[0, 1], [1, 0]]
