@@ -155,7 +155,9 @@ def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> Ma
 
 
 def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
-    """A masked tensor of this data, to which gradients flow."""
+    """A masked tensor of this data, to which gradients flow where the mask is True: elsewhere they are 0, and not NaN."""
+    if data.requires_grad:
+        data = aten.where(mask, data, data.detach())
     return _made(data, mask)
 
 

@@ -70,3 +70,9 @@ class TestOracle:
             mine, its = (call(example(library)) for library in (rl, torch))
             assert mine.get_mask().tolist() == its.get_mask().tolist()
             np.testing.assert_allclose(mine.to_tensor(0).numpy(), its.to_tensor(0).numpy(), atol=1e-6)
+
+
+def test_gradients_of_masked_elements_are_zero():
+    y = rl.tensor([0.0, 4.0], requires_grad=True)
+    rl.masked.as_masked_tensor(y, rl.tensor([False, True])).sqrt().sum().backward()
+    assert y.grad.tolist() == [0.0, 0.25]
