@@ -6,9 +6,8 @@ from importlib import import_module
 
 # They build on modules, which themselves need the helpers here: imported when first used.
 _LATER = (
-    "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "benchmark", "checkpoint", "cpp_extension", "data",
-    "deterministic", "dlpack", "flop_counter", "model_zoo",
-    "module_tracker", "pytree", "tensorboard", "weak",
+    "_contextlib", "_foreach_utils", "_python_dispatch", "_pytree", "benchmark", "checkpoint", "collect_env", "cpp_extension",
+    "data", "deterministic", "dlpack", "flop_counter", "model_zoo", "module_tracker", "pytree", "tensorboard", "weak",
 )  # fmt: skip
 
 

@@ -128,3 +128,11 @@ def test_what_is_built_and_classes_that_are_not_there():
     assert "Rushlight" in torch.__config__.show() and "Threads" in torch.__config__.parallel_info()
     with pytest.raises(RuntimeError, match="'foo.Bar', but it does not exist"):
         torch.classes.foo.Bar  # noqa: B018
+
+
+def test_what_is_known_of_the_machine(capsys):
+    from rushlight.utils import collect_env
+
+    collect_env.main()
+    shown = capsys.readouterr().out
+    assert "(Rushlight)" in shown and "numpy==" in shown and collect_env.get_env_info().cuda_compiled_version == "None"
