@@ -23,8 +23,8 @@ def values_of(iterator: Any) -> Any:
 
 
 def position_of(iterator: Any) -> int:
-    """How many values were taken. Ranges shrink instead."""
-    return (*iterator.__reduce__(), 0)[2]
+    """How many of these values were taken. From Python 3.12 on ranges shrink instead, and the state is None."""
+    return (*iterator.__reduce__(), None)[2] or 0
 
 
 class OutsideIteratorValue(SequenceIteratorValue):
