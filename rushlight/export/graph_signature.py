@@ -140,12 +140,9 @@ class ExportBackwardSignature:
     loss_output: str
 
 
-_VALUES = (ConstantArgument,)
-
-
 def _value(argument: Argument) -> Any:
     """A node's name, or a constant's value."""
-    return argument.value if isinstance(argument, _VALUES) else argument.name
+    return argument.value if isinstance(argument, ConstantArgument) else argument.name
 
 
 @dataclass

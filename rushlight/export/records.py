@@ -11,6 +11,7 @@ from typing import Any
 
 from rushlight.core.algebra import Var
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
+from rushlight.core.layout import strided
 from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
@@ -53,7 +54,7 @@ def tensors_of(program: ExportedProgram) -> dict[str, Tensor]:
     leaves = tree_flatten(program.example_inputs)[0] if program.example_inputs else []
     named |= {f"example/{index}": leaf for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
     for name, tensor in named.items():
-        if tensor.is_quantized or tensor.is_sparse:
+        if tensor.is_quantized or tensor.layout is not strided:
             raise TypeError(f"{name.partition('/')[2]} is a quantized or sparse tensor, which cannot be saved")
     return named
 

@@ -1,7 +1,7 @@
 """The trace: a module run once on fake tensors, with every operator recorded before composites are taken apart.
 
 In: a module, its arguments, the open sizes. Out: a graph whose inputs are the parameters, buffers and constants, then the
-user's inputs. The graph may write to its inputs; `decompositions.py` makes outputs of such writes.
+user's inputs. The graph may write to its inputs; `functional.py` makes outputs of such writes.
 """
 
 from __future__ import annotations

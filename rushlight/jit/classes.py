@@ -165,11 +165,11 @@ def _of_dataclass(kind: type, tree: ClassDef) -> list[Def]:
     texts = {"__init__": _initializer(kind, fields)}
     compared = [field for field in fields if field.compare]
     if kind.__dataclass_params__.eq:
-        texts["__eq__"] = _comparison(kind, "__eq__", compared, _DIFFERENT, "return False", True)
+        texts["__eq__"] = _comparison(kind, "__eq__", compared, _different, "return False", True)
     if kind.__dataclass_params__.order:
         for name, operator in (("__lt__", "<"), ("__le__", "<="), ("__gt__", ">"), ("__ge__", ">=")):
             missing = f"raise TypeError('Cannot compare {kind.__name__} with None')"
-            decided = _DECIDED.replace("OPERATOR", operator[0])
+            decided = _decided_by(operator[0])
             texts[name] = _comparison(kind, name, compared, decided, missing, len(operator) == 2)
     return [_parsed(text, name, tree.ident.name) for name, text in texts.items() if name not in written and name in vars(kind)]
 
@@ -189,16 +189,24 @@ def _annotation(declared: object) -> str:
         str(declared).replace("typing.", "")  # fmt: skip
 
 
-_DIFFERENT = "if own != theirs:\n    return False"
-_DECIDED = "if own OPERATOR theirs:\n    return True\nelif own != theirs:\n    return False"
+def _different(own: str, theirs: str) -> list[str]:
+    """Statements that return False where two values differ."""
+    return [f"if {own} != {theirs}:", "    return False"]
 
 
-def _comparison(kind: type, name: str, fields: list, differs: str, missing: str, otherwise: bool) -> str:
+def _decided_by(operator: str) -> Callable[[str, str], list[str]]:
+    """Statements that return what `<` or `>` says of two values, where they differ."""
+    return lambda own, theirs: [f"if {own} {operator} {theirs}:", "    return True", *_different(own, theirs)]
+
+
+def _comparison(
+    kind: type, name: str, fields: list, differs: Callable[[str, str], list[str]], missing: str, otherwise: bool
+) -> str:
     """A comparison, field by field: `differs` may decide it of two values, `missing` where one of them is None."""
     lines: list[str] = []
     for field in fields:
         own, theirs = f"self_{field.name}", f"other_{field.name}"
-        inner = differs.replace("own", own).replace("theirs", theirs).split("\n")
+        inner = differs(own, theirs)
         lines += [f"{own} = self.{field.name}", f"{theirs} = other.{field.name}"]
         if _is_optional(field.type):
             lines += [f"if {own} is not None and {theirs} is not None:", *(f"    {line}" for line in inner)]

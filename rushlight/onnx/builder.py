@@ -57,7 +57,7 @@ class GraphBuilder:
         self.opset = opset
         self.nodes: list[Any] = []
         self.initializers: dict[str, Any] = {}
-        self.output: Value | None = None  # what the operator at hand gives, the first of several
+        self.output: Value | None = None  # the first result of the operator that is being translated
         self.output_op = ""  # the operator's name
         self._constants: dict[tuple, str] = {}
         self._taken: set[str] = set()

@@ -24,6 +24,18 @@ class Selected:
     weight: Optional[Tensor] = None  # noqa: UP045
 
 
+@dataclass(order=True)
+class Tally:
+    own: int
+    theirs: int
+    own_theirs: Optional[int] = None  # noqa: UP045
+
+
+def tallied(a: int, b: int, c: int):
+    one, other = Tally(a, b, c), Tally(1, 2, 3)
+    return one == other, one < other, one >= other
+
+
 def compared(a: int, b: Optional[float], c: int, d: Optional[float]):  # noqa: UP045
     one, other = Point(a, b), Point(c, d)
     return one == other, one < other, one <= other, one > other, one >= other
@@ -37,6 +49,11 @@ def selected(index: Tensor, weight: Optional[Tensor]):  # noqa: UP045
 @pytest.mark.parametrize("given", [(1, 2.0, 1, 2.0), (1, 2.0, 1, 3.0), (2, 1.0, 1, 3.0), (0, 5.0, 1, 1.0)])
 def test_comparisons(given):
     assert torch.jit.script(compared)(*given) == compared(*given)
+
+
+@pytest.mark.parametrize("given", [(1, 2, 3), (1, 3, 0), (1, 2, 2)])
+def test_fields_may_have_any_names(given):
+    assert torch.jit.script(tallied)(*given) == tallied(*given)
 
 
 def test_comparisons_with_none():

@@ -13,6 +13,7 @@ from rushlight.core.algebra import Var
 from rushlight.core.symbolic import ShapeEnv, SymBool, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
+from rushlight.nested.tensor import RaggedLength
 
 __all__ = [
     "ShapeEnv", "free_symbols", "guard_bool", "guard_float", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar",
@@ -88,12 +89,15 @@ def guard_scalar(a: Any) -> Any:
 
 
 def optimization_hint(a: Any, fallback: int | None = None) -> Any:
-    """The example's value of an open integer, without a guard; any other value as it is."""
+    """The example's value of an open integer, without a guard; any other value as it is.
+
+    `fallback` is for integers without an example, of which there are none here.
+    """
     return a.hint if type(a) is SymInt else a
 
 
 def hint_int(a: int, fallback: int | None = None) -> int:
-    """The example's value of an integer, without a guard."""
+    """As `optimization_hint`, of an integer."""
     return optimization_hint(a, fallback)
 
 
@@ -139,7 +143,7 @@ def is_symbolic(val: object) -> bool:
 
 def is_nested_int(s: object) -> bool:
     """Whether a size stands for the lengths of a ragged dimension."""
-    return type(s).__name__ == "NestedSize"
+    return isinstance(s, RaggedLength)
 
 
 def _symbols(value: Any) -> Iterator[Var]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import wraps
 
-from rushlight.fx.passes.infra.pass_manager import this_before_that_pass_constraint
+from rushlight.fx.passes.infra.pass_manager import this_before_that_pass_constraint, violations
 from rushlight.nn.modules.module import Module
 
 __all__ = [
@@ -99,11 +99,8 @@ class PassManager:
 
     def validate(self) -> None:
         """RuntimeError where the order of the passes breaks a constraint."""
-        for constraint in () if self._validated else self.constraints:
-            for position, one in enumerate(self.passes):
-                for other in self.passes[position + 1 :]:
-                    if not constraint(one, other):
-                        raise RuntimeError(f"pass schedule constraint violated. Expected {other} before {one}")
+        for violation in () if self._validated else violations(self.passes, self.constraints):
+            raise RuntimeError(violation)
         self._validated = True
 
     def __call__(self, source: object) -> object:

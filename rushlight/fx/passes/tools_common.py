@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from rushlight.core.tensor import Tensor
-from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.targets import qualified_name
@@ -42,7 +41,13 @@ def is_node_output_tensor(node: Node) -> bool:
 
 def stable_topological_sort(gm: GraphModule) -> GraphModule:
     """Order the nodes of `gm` so that each comes after its inputs, otherwise as they were. RuntimeError where none does."""
-    _reorder(gm.graph, _in_order(gm.graph))
+    nodes = list(gm.graph.nodes)
+    position = {node: index for index, node in enumerate(nodes)}
+    ordered = inputs_first(nodes, position.__getitem__)
+    if len(ordered) < len(nodes):
+        raise RuntimeError(f"Input graph has cycles, unable to add {sorted(set(nodes) - set(ordered), key=position.get)}")
+    for one, other in zip(ordered, ordered[1:], strict=False):
+        one.append(other)
     return gm
 
 
@@ -51,26 +56,23 @@ def legalize_graph(gm: GraphModule) -> GraphModule:
     return stable_topological_sort(gm)
 
 
-def _in_order(graph: Graph) -> list[Node]:
-    """The nodes in the order nearest to the present one in which inputs come first."""
-    nodes = list(graph.nodes)
-    position = {node: index for index, node in enumerate(nodes)}
-    waiting = {node: len(node.all_input_nodes) for node in nodes}
-    ready = [position[node] for node in nodes if not waiting[node]]
+def inputs_first(nodes: Sequence[Node], rank: Callable[[Node], int]) -> list[Node]:
+    """The nodes so that each comes after those of its inputs that are among them; nodes of circles are left out.
+
+    Of several whose inputs are there, the one of lowest `rank` comes first. Ranks are asked for at that moment and differ.
+    """
+    waiting = {node: 0 for node in nodes}
+    for node in nodes:
+        waiting[node] = sum(used in waiting for used in node.all_input_nodes)
+    ready = [(rank(node), node) for node in nodes if not waiting[node]]
     heapq.heapify(ready)
     ordered = []
     while ready:
-        node = nodes[heapq.heappop(ready)]
+        node = heapq.heappop(ready)[-1]
         ordered.append(node)
         for user in node.users:
-            waiting[user] -= 1
-            if not waiting[user]:
-                heapq.heappush(ready, position[user])
-    if len(ordered) < len(nodes):
-        raise RuntimeError(f"Input graph has cycles, unable to add {[node for node in nodes if waiting[node]]}")
+            if user in waiting:
+                waiting[user] -= 1
+                if not waiting[user]:
+                    heapq.heappush(ready, (rank(user), user))
     return ordered
-
-
-def _reorder(graph: Graph, ordered: list[Node]) -> None:
-    for one, other in zip(ordered, ordered[1:], strict=False):
-        one.append(other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -74,8 +74,7 @@ class CapabilityBasedPartitioner:
                  for number, nodes in enumerate(groups.groups())]  # fmt: skip
         for partition in found:
             self._leave_getitems(partition)
-        kept = [each for each in found if each.size() and (self.allows_single_node_partition or self._is_worth_it(each))]
-        return kept
+        return [each for each in found if each.size() and (self.allows_single_node_partition or self._is_worth_it(each))]
 
     def _leave_getitems(self, partition: Partition) -> None:
         """A tuple's element is taken where its tuple is made: a lone `getitem` leaves a partition that only takes it."""
@@ -118,7 +117,7 @@ class CapabilityBasedPartitioner:
 class _Groups:
     """Groups of supported nodes, merged from the last node to the first wherever no path leaves a group and comes back."""
 
-    def __init__(self, nodes: list[Node], is_supported: object, connected_only: bool) -> None:
+    def __init__(self, nodes: list[Node], is_supported: Callable[[Node], bool], connected_only: bool) -> None:
         self.nodes = nodes
         self.position = {node: index for index, node in enumerate(nodes)}
         self.connected_only = connected_only

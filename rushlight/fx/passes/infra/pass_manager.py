@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 
 from rushlight.fx.graph_module import GraphModule
@@ -45,6 +46,14 @@ def this_before_that_pass_constraint(this: Callable, that: Callable) -> Callable
     return holds
 
 
+def violations(passes: Sequence[Callable], constraints: Iterable[Callable]) -> Iterator[str]:
+    """What is wrong with the order of the passes, for each two that break a constraint."""
+    for constraint in constraints:
+        for one, other in itertools.combinations(passes, 2):
+            if not constraint(one, other):
+                yield f"pass schedule constraint violated. Expected {_name(other)} before {_name(one)}"
+
+
 class PassManager:
     """Runs `passes` in turn, `steps` times or until none changes the module.
 
@@ -77,11 +86,8 @@ class PassManager:
         """RuntimeError where the order of the passes breaks a constraint."""
         if self._validated:
             return
-        for constraint in self.constraints:
-            for position, one in enumerate(self.passes):
-                for other in self.passes[position + 1 :]:
-                    if not constraint(one, other):
-                        self._refuse(f"pass schedule constraint violated. Expected {_name(other)} before {_name(one)}")
+        for violation in violations(self.passes, self.constraints):
+            self._refuse(violation)
         self._validated = True
 
     def _refuse(self, message: str) -> None:

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.passes.tools_common import stable_topological_sort
+from rushlight.fx.passes.tools_common import inputs_first, stable_topological_sort
 from rushlight.fx.passes.utils.common import lift_subgraph_as_module
 
 __all__ = ["erase_nodes", "fuse_as_graphmodule", "fuse_by_partitions", "insert_subgm", "topo_sort", "validate_partition"]
 
 
 def topo_sort(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes so that each comes after those of its inputs that are among them; ValueError where none does."""
-    among = set(nodes)
-    waiting = {node: sum(used in among for used in node.all_input_nodes) for node in nodes}
-    ready = [node for node in nodes if not waiting[node]]
-    ordered: list[Node] = []
-    while ready:
-        node = ready.pop(0)
-        ordered.append(node)
-        for user in node.users:
-            if user in among:
-                waiting[user] -= 1
-                if not waiting[user]:
-                    ready.append(user)
-    if len(ordered) != len(among):
+    """The nodes so that each comes after those of its inputs that are among them; AssertionError where none does."""
+    turns = itertools.count()
+    ordered = inputs_first(nodes, lambda node: next(turns))
+    if len(ordered) != len(set(nodes)):
         raise AssertionError("topological sorted nodes doesn't have same length as input nodes")
     return ordered
 
@@ -52,7 +43,10 @@ def fuse_as_graphmodule(
     gm: GraphModule, nodes: Sequence[Node], module_name: str,
     partition_lookup_table: Mapping[Node, int | None] | None = None, *, always_return_tuple: bool = False,
 ) -> tuple[GraphModule, tuple[Node, ...], tuple[Node, ...]]:  # fmt: skip
-    """A GraphModule of these nodes of `gm`, its inputs and its outputs as nodes of `gm`, which is left as it is."""
+    """A GraphModule of these nodes of `gm`, its inputs and its outputs as nodes of `gm`, which is left as it is.
+
+    `partition_lookup_table` would hold the nodes' places in the partition, which are not needed.
+    """
     for node in nodes:
         if node.graph.owning_module is not gm:
             raise AssertionError(f"{node} doesn't belong to passed in graph module {type(gm).__name__}")
