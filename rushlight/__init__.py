@@ -22,6 +22,7 @@ from rushlight.autograd import (
 )
 from rushlight.core import dtype as _dtypes
 from rushlight.core.device import device
+from rushlight.core.dlpack import from_dlpack
 from rushlight.core.dtype import (
     bfloat16,
     can_cast,
@@ -70,7 +71,7 @@ from rushlight.core.parallel import get_num_threads, set_num_threads
 from rushlight.core.providers import set_provider as _set_provider
 from rushlight.core.size import Size
 from rushlight.core.storage import UntypedStorage
-from rushlight.core.tensor import Tensor, from_dlpack, from_numpy
+from rushlight.core.tensor import Tensor, from_numpy
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.bindings import functions as _functions
 from rushlight.ops.bindings import install_methods as _install_methods

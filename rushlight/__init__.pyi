@@ -24,6 +24,7 @@ from rushlight.autograd import is_inference_mode_enabled as is_inference_mode_en
 from rushlight.autograd import no_grad as no_grad
 from rushlight.autograd import set_grad_enabled as set_grad_enabled
 from rushlight.core.device import device as device
+from rushlight.core.dlpack import from_dlpack as from_dlpack
 from rushlight.core.dtype import bfloat16 as bfloat16
 from rushlight.core.dtype import can_cast as can_cast
 from rushlight.core.dtype import complex64 as complex64
@@ -67,7 +68,6 @@ from rushlight.core.parallel import set_num_threads as set_num_threads
 from rushlight.core.size import Size as Size
 from rushlight.core.storage import UntypedStorage as UntypedStorage
 from rushlight.core.tensor import Tensor as Tensor
-from rushlight.core.tensor import from_dlpack as from_dlpack
 from rushlight.core.tensor import from_numpy as from_numpy
 from rushlight.core.typed_storage import TypedStorage as TypedStorage
 from rushlight.ops.construct import as_tensor as as_tensor

@@ -86,9 +86,11 @@ class profile:  # noqa: N801  (torch's name)
             raise RuntimeError("Profiler didn't finish running")
         return self.function_events
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0) -> Any:
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> Any:
         """The events added up by name; RuntimeError before the end."""
-        return self._finished().key_averages(group_by_input_shape, group_by_stack_n)
+        return self._finished().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> Any:
         """All events added up; RuntimeError before the end."""

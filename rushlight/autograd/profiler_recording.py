@@ -20,6 +20,7 @@ from typing import Any
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
+from rushlight.ops.batching.layout import tensors_in
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 
 _PROFILER = 1 << DispatchKey.Profiler
@@ -35,12 +36,13 @@ class Span:
     end: int = 0
     depth: int = 0
     shapes: list = field(default_factory=list)
-    inputs: list = field(default_factory=list)  # numbers among the arguments, in their places
+    inputs: list = field(default_factory=list)  # for each argument its value if it is a number, else ""
     stack: list[str] = field(default_factory=list)
     flops: int = 0
-    memory: int = 0  # bytes of new storages among the results
+    memory: int = 0  # the size of new storages among the results, in bytes
     annotation: bool = False
-    is_call: bool = False  # of an operator
+    is_call: bool = False  # whether it is the call of an operator
+    overload: str = ""  # the name of the operator's overload, "" for the default one
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class Recording:
         if self.paused:
             return function(*args, **kwargs)
         wish, span = self.wish, self.begin(f"{op.namespace}::{op._opname}")
-        span.is_call = True
+        span.is_call, span.overload = True, op._overloadname
         try:
             result = function(*args, **kwargs)
         finally:
@@ -153,19 +155,9 @@ def _numbers_of(args: Iterable[object]) -> list:
     return [value if isinstance(value, bool | int | float) else "" for value in args]
 
 
-def _tensors(value: object) -> Iterator[Tensor]:
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _tensors(each)
-    elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
-
-
 def _new_bytes(args: tuple, kwargs: dict, result: object) -> int:
-    known = {id(tensor._impl.storage) for tensor in _tensors([args, kwargs])}
-    found = {id(tensor._impl.storage): tensor._impl.storage for tensor in _tensors(result)}
+    known = {id(tensor._impl.storage) for tensor in tensors_in((*args, *kwargs.values()))}
+    found = {id(tensor._impl.storage): tensor._impl.storage for tensor in tensors_in([result])}
     return sum(storage.nbytes for key, storage in found.items() if key not in known and storage is not None)
 
 

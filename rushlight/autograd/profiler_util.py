@@ -93,7 +93,7 @@ class FunctionEvent(FormattedTimesMixin):
         self.flops = span.flops
         self.cpu_memory_usage = span.memory
         self.is_user_annotation = span.annotation
-        self._is_call = span.is_call
+        self._is_call, self.overload_name = span.is_call, span.overload
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
 
@@ -133,6 +133,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.count = self.flops = self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
         self.input_shapes: Any = None
+        self.overload_name = ""
         self.stack: list[str] = []
         self.is_user_annotation = False
 
@@ -140,7 +141,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         """Add an event, or other events that were added up."""
         if self.key is None:
             self.key, self.is_user_annotation = other.key, other.is_user_annotation
-            self.input_shapes, self.stack = other.input_shapes, other.stack
+            self.input_shapes, self.stack, self.overload_name = other.input_shapes, other.stack, other.overload_name
         for name in ("count", "flops", "cpu_memory_usage", "self_cpu_memory_usage", "cpu_time_total", "self_cpu_time_total"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         return self
@@ -170,15 +171,18 @@ class EventList(list):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """The events added up by name, and by the shapes of their inputs and the innermost frames if wanted."""
+        """The events added up by name, and by the shapes of their inputs, the innermost frames and the overload if wanted."""
         found: dict[tuple, FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             shapes = str(event.input_shapes) if group_by_input_shapes else ""
-            found[event.key, shapes, tuple(event.stack[:group_by_stack_n])].add(event)
+            overload = event.overload_name if group_by_overload_name else ""
+            found[event.key, shapes, tuple(event.stack[:group_by_stack_n]), overload].add(event)
         for average in found.values():
             average.stack = average.stack[:group_by_stack_n]
             if not group_by_input_shapes:
                 average.input_shapes = ""
+            if not group_by_overload_name:
+                average.overload_name = ""
         return EventList(found.values(), profile_memory=self._profile_memory, with_flops=self._with_flops)
 
     def total_average(self) -> FunctionEventAvg:
@@ -186,7 +190,7 @@ class EventList(list):
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
-        total.key, total.input_shapes, total.stack = "Total", "", []
+        total.key, total.input_shapes, total.stack, total.overload_name = "Total", "", [], ""
         return total
 
     def table(
@@ -293,6 +297,8 @@ def _columns(events: EventList, memory: bool, flops: bool, show: Callable[[float
         columns["CPU Mem"] = lambda event: _format_memory(event.cpu_memory_usage)
         columns["Self CPU Mem"] = lambda event: _format_memory(event.self_cpu_memory_usage)
     columns["# of Calls"] = lambda event: str(event.count)
+    if any(event.overload_name for event in events):
+        columns["Overload Name"] = lambda event: event.overload_name
     if any(event.input_shapes for event in events):
         columns["Input Shapes"] = lambda event: str(event.input_shapes)
     if any(event.stack for event in events):

@@ -442,42 +442,6 @@ def from_numpy(array: np.ndarray) -> Tensor:
     return tensor_from_array(array, element_type)
 
 
-class _Capsule:
-    """What hands out a DLPack capsule that the caller has."""
-
-    def __init__(self, capsule: object):
-        self.capsule = capsule
-
-    def __dlpack__(self, **kwargs: object) -> object:
-        return self.capsule
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-
-class _Writable:
-    """An array's memory, to write to as well."""
-
-    def __init__(self, array: np.ndarray):
-        self.array = array  # keeps the memory
-        self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
-
-
-def _says_what_may_be_written(capsule: object) -> bool:
-    """Whether a capsule is of DLPack 1.0 or later. NumPy takes all memory of earlier ones for constant."""
-    return '"dltensor_versioned"' in repr(capsule)
-
-
-def from_dlpack(source: object) -> Tensor:
-    """A tensor that shares the memory of any object with `__dlpack__`."""
-    if isinstance(source, Tensor):
-        return source.detach()
-    if type(source).__name__ != "PyCapsule":
-        return from_numpy(np.from_dlpack(source))
-    array = np.from_dlpack(_Capsule(source))
-    return from_numpy(array if _says_what_may_be_written(source) else np.asarray(_Writable(array)))
-
-
 def tensor_from_storage(
     storage: UntypedStorage | StorageImpl,
     element_type: dtype,

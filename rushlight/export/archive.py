@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Mapping
 from typing import Any, BinaryIO
@@ -41,8 +42,10 @@ def save(
 ) -> None:  # fmt: skip
     """Write an exported program to a file, with further texts or bytes by name. A file at a path is replaced when complete.
 
-    TypeError: not an exported program, or one with something that a file cannot hold. `opset_version` has no effect.
+    TypeError: not an exported program, or one with something that a file cannot hold. `opset_version` has no effect, of
+    which a warning tells.
     """
+    _warn_of(opset_version=opset_version)
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
     content = _archive(ep, extra_files or {})
@@ -79,6 +82,12 @@ def _without_sharing(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dic
     return written, described
 
 
+def _warn_of(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            warnings.warn(f"{name} has no effect: files of this library have no versions of operators", stacklevel=3)
+
+
 def _plain(tensor: Tensor) -> Tensor:
     """A tensor as safetensors can hold it: memory of its own, and no complex128."""
     own = tensor.detach().clone(memory_format=contiguous_format)
@@ -92,8 +101,10 @@ def load(
     """The exported program of a file that `save` wrote. The values of `extra_files` are filled in by its keys, as text.
 
     RuntimeError, naming the file: it is damaged, of another format, or of a later version. FileNotFoundError: there is none.
-    Classes of `register_dataclass` among the inputs must be registered again before. `expected_opset_version` has no effect.
+    Classes of `register_dataclass` among the inputs must be registered again before. `expected_opset_version` has no effect,
+    of which a warning tells.
     """
+    _warn_of(expected_opset_version=expected_opset_version)
     name = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", "the given stream")
     content = f.read() if not isinstance(f, str | os.PathLike) else _content(f)
     try:

@@ -65,7 +65,7 @@ class ExportedProgram:
     example_inputs: tuple[tuple, dict] | None = None
     dialect: str = "TRAINING"
     _relations: list[Relation] = field(default_factory=list)
-    _size_names: dict[str, str] = field(default_factory=dict)  # what the user calls symbols
+    _size_names: dict[str, str] = field(default_factory=dict)  # each symbol's name, as the user gave it to a Dim
 
     @property
     def graph(self) -> Graph:

@@ -205,7 +205,7 @@ def _both(data: Any, mask: Any) -> Any:
 def _elementwise(function: Callable, args: tuple, kwargs: dict) -> MaskedTensor:
     masks = [value._mask for value in (*args, *kwargs.values()) if isinstance(value, MaskedTensor)]
     if any(other.shape != masks[0].shape or not bool((other == masks[0]).all()) for other in masks[1:]):
-        raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
+        raise ValueError("Input masks must match")
     result = function(*map(_data_of, args), **{key: _data_of(value) for key, value in kwargs.items()})
     return _made(result, masks[0].expand(result.shape))
 

@@ -8,7 +8,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.layout import jagged, layout, strided
 from rushlight.core.tensor import Tensor
 from rushlight.nested.tensor import NestedTensor, nested
-from rushlight.ops.construct import tensor
+from rushlight.ops.construct import NO_PINNED_MEMORY, tensor
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -19,6 +19,8 @@ def nested_tensor(
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> NestedTensor:  # fmt: skip
     """A nested tensor of copies of tensors, or of lists of numbers, all of as many dimensions; it is a leaf of autograd."""
+    if pin_memory:
+        raise RuntimeError(NO_PINNED_MEMORY)
     pieces = _pieces(tensor_list, dtype, device)
     copies = _packed([piece.detach() for piece in pieces])
     return _made(copies, layout).requires_grad_(requires_grad)
@@ -84,7 +86,8 @@ def nested_tensor_from_jagged(
 ) -> NestedTensor:  # fmt: skip
     """A nested tensor whose pieces are parts of `values` from each of the `offsets` on, along `jagged_dim` - 1.
 
-    With `lengths`, each piece is as long, and without `offsets` they follow one another.
+    With `lengths`, each piece is as long, and without `offsets` they follow one another. `min_seqlen` and `max_seqlen`, by
+    which PyTorch need not look for the extremes of the lengths, are not needed.
     """
     if offsets is None and lengths is None:
         raise RuntimeError("nested_tensor_from_jagged(): At least one of offsets or lengths is required.")
@@ -104,7 +107,12 @@ def nested_tensor_from_jagged(
 def to_padded_tensor(
     input: NestedTensor, padding: float, output_size: Sequence[int] | None = None, out: None = None
 ) -> Tensor:
-    """A plain tensor of all pieces, each filled up with `padding` at its ends; as large as the largest unless told."""
+    """A plain tensor of all pieces, each filled up with `padding` at its ends; as large as the largest unless told.
+
+    RuntimeError where `out` is given.
+    """
+    if out is not None:
+        raise RuntimeError("to_padded_tensor() does not support out=...; use its result")
     return input.to_padded_tensor(padding, output_size)
 
 

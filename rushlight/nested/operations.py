@@ -49,7 +49,8 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
     if name in _HANDLERS:
         return _HANDLERS[name](function, args, kwargs)
     if name in _POINTWISE or (name.endswith("_") and name[:-1] in (*_POINTWISE, "zero", "fill", "copy")):
-        return _write(args, pointwise(function, args, kwargs)) if _is_in_place(name) else pointwise(function, args, kwargs)
+        made = pointwise(function, args, kwargs)
+        return args[0] if _is_in_place(name) else made
     if name in _PIECEWISE:
         return piecewise(function, args, kwargs)
     if name in _ALONG:
@@ -61,11 +62,6 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
 
 def _is_in_place(name: str) -> bool:
     return (name.endswith("_") and not name.startswith("__")) or name in ("__iadd__", "__isub__", "__imul__", "__itruediv__")
-
-
-def _write(args: tuple, result: Any) -> Any:
-    """The tensor that was written to."""
-    return args[0]
 
 
 def _first(values: Sequence[Any]) -> Any:

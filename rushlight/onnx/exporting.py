@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
@@ -20,6 +21,12 @@ from rushlight.onnx.packages import need
 from rushlight.onnx.program import ONNXProgram
 
 DEFAULT_OPSET = 18
+_WITHOUT_EFFECT = {
+    "verbose": None, "dynamo": True, "report": False, "optimize": True, "verify": False, "profile": False,
+    "dump_exported_program": False, "artifacts_dir": ".", "operator_export_type": None, "do_constant_folding": True,
+    "custom_opsets": None, "export_modules_as_functions": False, "autograd_inlining": True, "fallback": False,
+}  # fmt: skip
+"""PyTorch's arguments that change nothing here, with their defaults."""
 
 
 def export(
@@ -35,10 +42,11 @@ def export(
     The model is recorded by `torch.export.export` with the example arguments. Sizes are fixed but where `dynamic_shapes` (a
     tree as `torch.export.export` takes, in which a string names a size), or `dynamic_axes` (by the names of inputs:
     `{"x": {0: "batch"}}` or `{"x": [0]}`), opens them. The model is in evaluation mode while it is recorded, unless `training`
-    says otherwise. Further arguments of PyTorch's have no effect.
+    says otherwise. PyTorch's other arguments have no effect, of which a warning tells where one is not at its default.
 
     OnnxExporterError: operators without a translation, all of them named, or a version of the operators that is not there.
     """
+    _warn_of({"verbose": verbose, "dynamo": dynamo, **without_effect})
     onnx = need("onnx")
     opset = DEFAULT_OPSET if opset_version is None else opset_version
     first, last = opset_versions()
@@ -55,6 +63,16 @@ def export(
             external_data=external_data,
         )  # fmt: skip
     return made
+
+
+def _warn_of(given: dict[str, Any]) -> None:
+    """Warn of arguments without effect; TypeError for those that PyTorch does not have either."""
+    for name in given:
+        if name not in _WITHOUT_EFFECT:
+            raise TypeError(f"export() got an unexpected keyword argument {name!r}")
+    ignored = [name for name, value in given.items() if value is not None and value != _WITHOUT_EFFECT[name]]
+    if ignored:
+        warnings.warn(f"torch.onnx.export: these arguments have no effect: {', '.join(ignored)}", stacklevel=3)
 
 
 def _program(

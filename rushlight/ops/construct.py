@@ -10,6 +10,7 @@ import numpy as np
 
 from rushlight.core import function_modes
 from rushlight.core.device import device, present_device
+from rushlight.core.dlpack import from_dlpack
 from rushlight.core.dtype import (
     QUANTIZED,
     bool_,
@@ -24,7 +25,7 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.overrides import ask, asks_modes
 from rushlight.core.storage import UntypedStorage
-from rushlight.core.tensor import Tensor, from_dlpack, from_numpy, tensor_from_array, tensor_from_storage, wrap
+from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import empty_impl
 from rushlight.core.thread_state import state
 from rushlight.core.typed_storage import TypedStorage

@@ -19,7 +19,7 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type as _result_type
 
 aten = namespaces.namespace("aten")
-_LETTERS = ascii_uppercase + ascii_lowercase  # of einsum, by number
+_LETTERS = ascii_uppercase + ascii_lowercase  # the letters of einsum's equations that stand for the numbers 0 to 51
 result_type = overridable(_result_type)
 
 
@@ -43,7 +43,7 @@ def einsum(*args: str | Tensor | Sequence) -> Tensor:
     if isinstance(args[0], Tensor):
         return aten.einsum.default(_equation_of(args), list(args[: len(args) // 2 * 2 : 2]))
     if len(args) == 2 and isinstance(args[1], list | tuple):
-        return einsum(args[0], *args[1])  # which asks the types of the operands
+        return einsum(args[0], *args[1])  # the call in full, which asks the operands' types for an override
     return aten.einsum.default(args[0], list(args[1:]))
 
 

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import os
-import pickle
 import pickletools
-import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from typing import BinaryIO
 
 from rushlight.serialization.allowlist import find_global
-from rushlight.serialization.errors import UnpicklingError
+from rushlight.serialization.errors import CheckpointError, UnpicklingError
+from rushlight.serialization.source import ByteSource
 from rushlight.serialization.trust import trusted_globals
+from rushlight.serialization.unpickler import LARGEST_PICKLE
+from rushlight.serialization.zip_reader import ZipReader
 
 
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike | BinaryIO) -> list[str]:
     """The classes and functions that a checkpoint names and that `load` refuses with `weights_only=True`, sorted.
 
-    Nothing in the file is run. ValueError for files that are no checkpoints in the zip format.
+    Nothing in the file is run. ValueError for files that are no checkpoints in the zip format, or whose names only running
+    them would tell.
     """
     try:
-        with zipfile.ZipFile(f) as archive:
-            (name,) = [each for each in archive.namelist() if each.endswith("/data.pkl")]
-            content = archive.read(name)
-        named = set(_names(content))
-    except (zipfile.BadZipFile, ValueError, pickle.UnpicklingError) as error:
+        with closing(ByteSource(f)) as source:
+            archive = ZipReader(source)
+            (name,) = [each for each in archive.records if each.endswith("/data.pkl")]
+            named = set(_names(archive.read(name, LARGEST_PICKLE)))
+    except (CheckpointError, ValueError) as error:
         raise ValueError(f"Only checkpoints in the zip format can be inspected: {error}") from error
     trusted = trusted_globals()
     return sorted(name for name in named if name not in trusted and not _is_allowed(name))
@@ -39,11 +42,19 @@ def _is_allowed(name: str) -> bool:
 
 
 def _names(content: bytes) -> Iterator[str]:
-    strings: list[str] = []
+    """The dotted names in a pickle. ValueError where one is not written out but made by the pickle's instructions."""
+    pushed: list[str | None] = []  # the texts among the values that instructions push; None for other values
+    memo: dict[int, str | None] = {}
     for opcode, argument, _ in pickletools.genops(content):
-        if opcode.name == "GLOBAL":
+        if opcode.name in ("GLOBAL", "INST"):
             yield str(argument).replace(" ", ".")
-        elif opcode.name == "STACK_GLOBAL" and len(strings) > 1:
-            yield f"{strings[-2]}.{strings[-1]}"
-        elif isinstance(argument, str):
-            strings.append(argument)
+        if opcode.name == "STACK_GLOBAL":
+            if len(pushed) < 2 or None in pushed[-2:]:
+                raise ValueError("the pickle makes the name of a class or function by instructions")
+            yield ".".join(pushed[-2:])
+        if opcode.name in ("GET", "BINGET", "LONG_BINGET"):
+            pushed.append(memo.get(argument))
+        elif opcode.name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
+            memo[len(memo) if argument is None else argument] = pushed[-1] if pushed else None
+        elif opcode.name != "PROTO" and opcode.name != "FRAME":
+            pushed.append(argument if isinstance(argument, str) and opcode.name not in ("GLOBAL", "INST") else None)

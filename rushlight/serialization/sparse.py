@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.layout import layout, sparse_coo, sparse_csc, sparse_csr
+from rushlight.core.layout import layout, sparse_coo, sparse_csc, sparse_csr, strided
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
@@ -36,7 +36,7 @@ def rebuild_sparse(kind: layout, parts: tuple) -> Tensor:
 
 
 def _is_plain(part: Any) -> bool:
-    return isinstance(part, Tensor) and str(part.layout) == "torch.strided" and part.device.type == "cpu"
+    return isinstance(part, Tensor) and part.layout is strided and part.device.type == "cpu"
 
 
 def sparse_arguments(tensor: Tensor) -> tuple:

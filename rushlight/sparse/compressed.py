@@ -13,7 +13,7 @@ from rushlight.core.device import as_device
 from rushlight.core.dtype import dtype, int32, int64
 from rushlight.core.layout import layout, sparse_coo, sparse_csc, sparse_csr, strided
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.ops.construct import tensor
+from rushlight.ops.construct import NO_PINNED_MEMORY, tensor
 from rushlight.ops.packet import namespaces
 from rushlight.sparse.invariants import are_checked
 from rushlight.sparse.layout import CompressedParts, compressed_parts, is_compressed, is_sparse, parts
@@ -38,7 +38,10 @@ def sparse_csr_tensor(
     The least `size` unless it is given. RuntimeError for indices that do not fit; with `check_invariants`, also where the
     columns of a row are not distinct and in order.
     """
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    options = {
+        "dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad,
+        "check_invariants": check_invariants,
+    }  # fmt: skip
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=sparse_csr, **options)
 
 
@@ -48,7 +51,10 @@ def sparse_csc_tensor(
     check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """As `sparse_csr_tensor`, with compressed columns in the place of rows."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "check_invariants": check_invariants}
+    options = {
+        "dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad,
+        "check_invariants": check_invariants,
+    }  # fmt: skip
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=sparse_csc, **options)
 
 
@@ -60,6 +66,8 @@ def sparse_compressed_tensor(
     """A tensor of `layout`, sparse_csr or sparse_csc, of compressed and plain indices and values."""
     kind = sparse_csr if layout is None else layout
     _require_supported(kind)
+    if pin_memory:
+        raise RuntimeError(NO_PINNED_MEMORY)
     if as_device(device).type not in ("cpu", "meta"):
         raise RuntimeError(f"PyTorch is not linked with support for {as_device(device).type} devices")
     compressed, plain = _index(compressed_indices), _index(plain_indices)

@@ -15,10 +15,10 @@ from rushlight.core.device import as_device
 from rushlight.core.dtype import dtype, get_default_dtype, int64
 from rushlight.core.layout import layout, sparse_coo, sparse_csr, strided
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.ops.construct import as_tensor, tensor
+from rushlight.ops.construct import NO_PINNED_MEMORY, as_tensor, tensor
 from rushlight.ops.packet import namespaces
 from rushlight.sparse.compressed import LAYOUT_NAMES, coordinates, to_compressed, to_sparse_coo
-from rushlight.sparse.layout import is_compressed, is_sparse, parts
+from rushlight.sparse.layout import has_indices, is_sparse, parts
 
 aten = namespaces.namespace("aten")
 
@@ -47,6 +47,8 @@ def sparse_coo_tensor(
 
     With a size alone, a tensor of zeros. RuntimeError for parts that do not fit each other or the size.
     """
+    if pin_memory:
+        raise RuntimeError(NO_PINNED_MEMORY)
     if as_device(device).type not in ("cpu", "meta"):
         raise RuntimeError(f"PyTorch is not linked with support for {as_device(device).type} devices")
     if values is None:
@@ -229,11 +231,6 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
     powers = (values - largest[group]).exp()
     total = aten.zeros([count], dtype=values.dtype).index_add(0, group, powers)
     return _made(indices, powers / total[group], source.shape, True)
-
-
-def has_indices(self: Tensor) -> bool:
-    """Whether a tensor is sparse, of any layout."""
-    return is_sparse(self) or is_compressed(self)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:

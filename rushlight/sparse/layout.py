@@ -57,11 +57,11 @@ class SparseStorage(StorageImpl):
 
     def reduced(self, tensor: Tensor) -> tuple:
         """How Python's pickle makes a tensor over this storage again."""
-        return (_unpickled, (self.buffer.arguments(), tuple(tensor.shape), tensor.requires_grad))
+        return (_unpickled, (type(self.buffer), self.buffer.arguments(), tuple(tensor.shape), tensor.requires_grad))
 
 
-def _unpickled(arguments: tuple, size: tuple[int, ...], requires_grad: bool) -> Tensor:
-    held = SparseParts(*arguments) if len(arguments) == 3 else CompressedParts(*arguments)
+def _unpickled(kind: type, arguments: tuple, size: tuple[int, ...], requires_grad: bool) -> Tensor:
+    held = kind(*arguments)
     return _holding(held, size, held.values).requires_grad_(requires_grad)
 
 
@@ -118,6 +118,11 @@ def is_compressed(tensor: Tensor) -> bool:
     """Whether a tensor's layout is sparse_csr or sparse_csc."""
     impl = tensor._impl
     return bool(impl.key_set & SPARSE_BIT) and isinstance(impl.storage.buffer, CompressedParts)
+
+
+def has_indices(tensor: Tensor) -> bool:
+    """Whether a tensor is sparse, of any layout."""
+    return bool(tensor._impl.key_set & SPARSE_BIT)
 
 
 def parts(tensor: Tensor) -> SparseParts:

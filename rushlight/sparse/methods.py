@@ -17,8 +17,8 @@ from rushlight.sparse.compressed import (
     to_sparse_csc,
     to_sparse_csr,
 )
-from rushlight.sparse.functions import coalesce, has_indices, require_sparse, sparse_mask, to_dense, to_sparse
-from rushlight.sparse.layout import compressed_parts, is_compressed, is_sparse, parts
+from rushlight.sparse.functions import coalesce, require_sparse, sparse_mask, to_dense, to_sparse
+from rushlight.sparse.layout import compressed_parts, has_indices, is_compressed, is_sparse, parts
 from rushlight.sparse.products import smm, sspaddmm
 
 aten = namespaces.namespace("aten")

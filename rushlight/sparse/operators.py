@@ -49,17 +49,17 @@ def _values_gradient(grad: Tensor, indices: Tensor) -> Tensor:
 
 
 derivative("_sparse_coo_tensor_unsafe", values=_values_gradient)
-derivative(
-    "values", self=lambda grad, self: _of_values(grad, self)
-)
 
 
-def _of_values(grad: Tensor, like: Tensor) -> Tensor:
-    """A tensor with the indices of `like`."""
-    if is_sparse(like):
-        return aten._sparse_coo_tensor_unsafe(parts(like).indices, grad, like.shape)
-    own = compressed_parts(like)
-    return aten._sparse_compressed_tensor_unsafe(own.compressed, own.plain, grad, like.shape, layout=own.layout)
+def _of_values(grad: Tensor, self: Tensor) -> Tensor:
+    """A tensor of the values `grad` with the indices of `self`."""
+    if is_sparse(self):
+        return aten._sparse_coo_tensor_unsafe(parts(self).indices, grad, self.shape)
+    own = compressed_parts(self)
+    return aten._sparse_compressed_tensor_unsafe(own.compressed, own.plain, grad, self.shape, layout=own.layout)
+
+
+derivative("values", self=_of_values)
 
 
 @sparse("clone")

@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Any
 
 from rushlight.core.device import device as torch_device
+from rushlight.core.dlpack import from_dlpack as _from_dlpack
 from rushlight.core.tensor import Tensor
-from rushlight.core.tensor import from_dlpack as _from_dlpack
 from rushlight.legacy import to_dlpack
 
 __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]

@@ -65,6 +65,16 @@ def test_shapes_group_calls():
     assert [each.count for each in profiled.key_averages() if each.key == "aten::sin"] == [3]
 
 
+def test_overloads_group_calls():
+    with profile() as profiled:
+        for power in (2, 3, torch.ones(2)):
+            torch.ones(2).pow(power)
+    sums = [each for each in profiled.key_averages(group_by_overload_name=True) if each.key == "aten::pow"]
+    assert {each.overload_name: each.count for each in sums} == {"Tensor_Scalar": 2, "Tensor_Tensor": 1}
+    assert "Overload Name" in profiled.key_averages(group_by_overload_name=True).table()
+    assert "Overload Name" not in profiled.key_averages().table()
+
+
 def test_tables():
     run = step()
     with profile(profile_memory=True, with_stack=True) as profiled:

@@ -67,6 +67,11 @@ def test_extra_files():
     assert found == {"note": "text", "absent": "kept"}
 
 
+def test_versions_of_operators_are_not_recorded():
+    with pytest.warns(UserWarning, match="expected_opset_version has no effect"):
+        load(io.BytesIO(_content(_program("mlp"))), expected_opset_version={"aten": 10})
+
+
 @dataclasses.dataclass
 class Pair:
     left: rushlight.Tensor

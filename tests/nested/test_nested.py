@@ -10,6 +10,7 @@ import pytest
 
 import rushlight as rl
 from rushlight import nested
+from rushlight.fx.experimental.symbolic_shapes import is_nested_int
 from rushlight.nn import functional as F
 
 LONG, SHORT = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[6.0, 7.0, 8.0]]
@@ -17,6 +18,14 @@ LONG, SHORT = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [[6.0, 7.0, 8.0]]
 
 def example(library=rl, **options):
     return library.nested.nested_tensor([library.tensor(LONG), library.tensor(SHORT)], **options)
+
+
+def test_arguments_without_a_meaning_here_are_refused():
+    with pytest.raises(RuntimeError, match="pin_memory"):
+        example(pin_memory=True)
+    with pytest.raises(RuntimeError, match="out"):
+        nested.to_padded_tensor(example(), 0.0, out=rl.ones(2))
+    assert is_nested_int(example(layout=rl.jagged).size(1)) and not is_nested_int(-1)
 
 
 @pytest.mark.parametrize("layout", [rl.strided, rl.jagged])

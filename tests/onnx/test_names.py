@@ -6,7 +6,7 @@ import pytest
 
 import rushlight
 from rushlight import onnx
-from rushlight.onnx import operators, symbolic_opset11
+from rushlight.onnx import OnnxExporterError, operators, symbolic_opset11
 from rushlight.onnx.symbolic_helper import parse_args
 
 
@@ -14,6 +14,13 @@ def test_export_says_which_package_it_needs(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ModuleNotFoundError, match="pip install onnx"):
         onnx.export(rushlight.nn.Linear(2, 2), (rushlight.ones(1, 2),), "model.onnx")
+
+
+def test_export_says_which_arguments_have_no_effect():
+    with pytest.raises(TypeError, match="'opset'"):
+        onnx.export(rushlight.nn.Linear(2, 2), (rushlight.ones(1, 2),), opset=18)
+    with pytest.warns(UserWarning, match="no effect: verify, do_constant_folding"), pytest.raises(OnnxExporterError, match="opset"):
+        onnx.export(rushlight.nn.Linear(2, 2), (rushlight.ones(1, 2),), opset_version=1, verify=True, do_constant_folding=False)
 
 
 def test_older_translations_are_not_here():

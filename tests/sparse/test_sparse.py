@@ -158,6 +158,8 @@ def test_printing():
         (lambda: rl.sparse_coo_tensor([[0, 1]], [3.0, 4.0, 5.0]), RuntimeError, "must have same nnz"),
         (lambda: rl.sparse_coo_tensor([[0, 1]], [3.0, 4.0], (2, 3)), RuntimeError, r"sparse_dim \(1\) \+ dense_dim \(0\)"),
         (lambda: rl.sparse_coo_tensor([0, 1], [3.0, 4.0]), RuntimeError, "indices must be sparse_dim x nnz"),
+        (lambda: rl.sparse_coo_tensor([[0, 1]], [3.0, 4.0], pin_memory=True), RuntimeError, "pin_memory"),
+        (lambda: rl.sparse_csc_tensor([0, 1], [0], [3.0], pin_memory=True), RuntimeError, "pin_memory"),
         (lambda: rl.sparse.mm(example(), rl.ones(2, 2)), RuntimeError, "inner sizes"),
     ],
 )  # fmt: skip

@@ -119,6 +119,9 @@ def test_unsafe_globals_of_a_checkpoint(tmp_path):
     assert find(tmp_path / "whole") == ["torch.nn.modules.linear.Linear"] and find(tmp_path / "plain") == []
     with torch.serialization.safe_globals([torch.nn.Linear]):
         assert find(tmp_path / "whole") == []
+    layers = [torch.nn.Linear(1, 1), torch.nn.Bilinear(1, 1, 1), torch.nn.Linear(1, 1)]
+    torch.save(layers, tmp_path / "fourth", pickle_protocol=4)  # which writes a repeated text once
+    assert find(tmp_path / "fourth") == ["torch.nn.modules.linear.Bilinear", "torch.nn.modules.linear.Linear"]
     (tmp_path / "text").write_text("no checkpoint")
     with pytest.raises(ValueError, match="zip format"):
         find(tmp_path / "text")

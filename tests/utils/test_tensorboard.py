@@ -60,6 +60,7 @@ def test_pictures_sounds_and_texts(tmp_path):
         writer.add_hparams({"lr": 0.1}, {"accuracy": 0.5}, run_name="run")
         with pytest.raises(ValueError, match="does not fit"):
             writer.add_image("wrong", picture, dataformats="HW")
+        assert hasattr(writer, "add_mesh") and not hasattr(writer, "add_sound")
         with pytest.raises(NotImplementedError, match="add_graph is not here"):
             writer.add_graph(None)
     events = read(tmp_path)

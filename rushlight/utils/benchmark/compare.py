@@ -68,7 +68,8 @@ class Compare:
         first = max(len(name) for name in names) + 6
         widths = [max(len(column), *(len(texts.get((row, column), "")) for row in rows)) for column in columns]
         total = first + sum(width + 5 for width in widths)
-        lines = [f"[{f' {label or chr(45)} '.center(total - 2, '-')}]"]
+        title = f" {label or '-'} "
+        lines = [f"[{title.center(total - 2, '-')}]"]
         lines.append(" " * first + "".join(f"  |  {column:^{width}}" for column, width in zip(columns, widths, strict=True)))
         for threads, group in itertools.groupby(zip(rows, names, strict=True), key=lambda each: each[0][0]):
             lines.append(f"{threads} threads: ".ljust(total, "-"))

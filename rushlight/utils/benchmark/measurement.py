@@ -14,8 +14,7 @@ from rushlight.core.parallel import get_num_threads, set_num_threads
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
 _NAMES = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
 _FEWEST_FOR_SPREAD = 4
-_CONFIDENT = 20  # measurements without which a spread says little
-_WARN_ABOVE = 0.1  # of the median, as the spread between quartiles
+_WIDEST_SPREAD = 0.1  # a measurement warns where its quartiles differ by this share of the median
 
 
 def trim_sigfig(x: float, n: int) -> float:
@@ -150,7 +149,7 @@ class Measurement:
         """Whether the times are too far apart to trust."""
         return not self.meets_confidence()
 
-    def meets_confidence(self, threshold: float = _WARN_ABOVE) -> bool:
+    def meets_confidence(self, threshold: float = _WIDEST_SPREAD) -> bool:
         """Whether the quartiles are nearer to each other than this share of the median."""
         return self.iqr / self.median < threshold
 

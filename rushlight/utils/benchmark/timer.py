@@ -11,9 +11,9 @@ from typing import Any
 from rushlight.utils.benchmark.measurement import Measurement, TaskSpec, set_torch_threads
 
 timer = timeit.default_timer
-_SHARE = 100  # a block takes so many times what reading the clock takes
-_MOST_CALLS = 10**9  # of a block
-_LONGEST = 10.0  # seconds that `adaptive_autorange` stops at by default
+_READINGS_PER_BLOCK = 100  # a block of calls takes as long as this many readings of the clock
+_LARGEST_BLOCK = 10**9  # the most calls that a block has
+_LONGEST_AUTORANGE = 10.0  # after how many seconds `adaptive_autorange` stops unless told
 
 
 class Language(enum.Enum):
@@ -83,7 +83,7 @@ class Timer:
             return self._measurement(number, times)
 
     def adaptive_autorange(
-        self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = _LONGEST,
+        self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = _LONGEST_AUTORANGE,
         callback: Callable[[int, float], None] | None = None,
     ) -> Measurement:  # fmt: skip
         """Repetitions until the quartiles are nearer than `threshold` of the median, for at most `max_run_time` seconds."""
@@ -102,9 +102,9 @@ class Timer:
     def _block_size(self, min_run_time: float) -> int:
         overhead = min(timeit.Timer("pass", timer=self._clock).timeit(0) for _ in range(5))
         number = 1
-        while number < _MOST_CALLS:
+        while number < _LARGEST_BLOCK:
             taken = self._time(number)
-            if taken >= max(overhead * _SHARE, min_run_time / 1000) or taken >= min_run_time:
+            if taken >= max(overhead * _READINGS_PER_BLOCK, min_run_time / 1000) or taken >= min_run_time:
                 break
             number *= 10
         return number

@@ -9,7 +9,9 @@ import time
 from datetime import datetime
 from typing import Any
 
-from rushlight.core.absent import not_here
+import numpy as np
+
+from rushlight.core.absent import absent_function
 from rushlight.utils.tensorboard import summaries
 
 from tensorboard.compat.proto.event_pb2 import Event  # isort: skip (summaries says how to get it)
@@ -118,7 +120,7 @@ class SummaryWriter:
     ) -> None:  # fmt: skip
         """A histogram that the caller has made. ValueError where limits and counts differ in number."""
         if len(bucket_limits) != len(bucket_counts):
-            raise ValueError("len(bucket_limits) != len(bucket_counts), see the document.")
+            raise ValueError("len(bucket_limits) != len(bucket_counts)")
         made = summaries.raw_histogram(
             tag, min=min, max=max, num=num, sum=sum, sum_squares=sum_squares, bucket_limit=bucket_limits, bucket=bucket_counts
         )
@@ -141,7 +143,6 @@ class SummaryWriter:
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
     ) -> None:
         """A figure of matplotlib, or several, as pictures. They are closed afterwards if `close`."""
-        import numpy as np
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -205,5 +206,5 @@ class SummaryWriter:
 
     def __getattr__(self, name: str) -> Any:
         if name in ("add_graph", "add_embedding", "add_pr_curve", "add_mesh", "add_video", "add_custom_scalars", "add_tensor"):
-            raise not_here(f"torch.utils.tensorboard.SummaryWriter.{name}")
+            return absent_function(f"torch.utils.tensorboard.SummaryWriter.{name}")
         raise AttributeError(f"'SummaryWriter' object has no attribute {name!r}")
