@@ -48,10 +48,10 @@ def _names(content: bytes) -> Iterator[str]:
     for opcode, argument, _ in pickletools.genops(content):
         if opcode.name in ("GLOBAL", "INST"):
             yield str(argument).replace(" ", ".")
-        if opcode.name == "STACK_GLOBAL":
-            if len(pushed) < 2 or None in pushed[-2:]:
-                raise ValueError("the pickle makes the name of a class or function by instructions")
+        if opcode.name == "STACK_GLOBAL" and len(pushed) > 1 and None not in pushed[-2:]:
             yield ".".join(pushed[-2:])
+        elif opcode.name in ("STACK_GLOBAL", "EXT1", "EXT2", "EXT4"):
+            raise ValueError("the pickle makes the name of a class or function by instructions")
         if opcode.name in ("GET", "BINGET", "LONG_BINGET"):
             pushed.append(memo.get(argument))
         elif opcode.name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):

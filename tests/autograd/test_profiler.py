@@ -38,9 +38,8 @@ def test_calls_nest_and_add_up():
     with profile(record_shapes=True, profile_memory=True, with_flops=True) as profiled, record_function("mine"):
         run()
     events = profiled.events()
-    mine, linear, addmm = events[:3]
+    mine, linear, _, addmm = events[:4]
     assert [event.name for event in events[:4]] == ["mine", "aten::linear", "aten::permute", "aten::addmm"]
-    addmm = events[3]
     assert linear.cpu_parent is mine and addmm.cpu_parent is linear and addmm in linear.cpu_children
     assert mine.is_user_annotation and not addmm.is_user_annotation
     assert addmm.input_shapes[:3] == [[3], [4, 8], [8, 3]] and addmm.flops == 2 * 4 * 8 * 3
@@ -96,7 +95,6 @@ def test_nothing_is_recorded_outside():
         torch.ones(2)
     torch.ones(2).exp()
     assert "aten::exp" not in names(profiled)
-    assert torch.ones(2).exp().tolist() == torch.ones(2).exp().tolist()
     with pytest.raises(ZeroDivisionError), profile() as failed:
         torch.ones(2).exp()
         _ = 1 / 0
@@ -138,12 +136,9 @@ def test_steps(tmp_path):
         for number in range(9):
             getattr(torch.ones(1), ("sin", "cos", "exp", "log")[number % 4])()
             profiled.step()
-    expected = [
-        "ProfilerStep#2", "aten::ones", "aten::full", "aten::exp", "ProfilerStep#3", "aten::ones", "aten::full", "aten::log",
-    ]  # fmt: skip
     assert [[name for name in each if name != "aten::full"] for each in ready] == [
-        [name for name in expected if name != "aten::full"],
-        ["ProfilerStep#6", "aten::ones", "aten::exp", "ProfilerStep#7", "aten::ones", "aten::log"],
+        [f"ProfilerStep#{first}", "aten::ones", "aten::exp", f"ProfilerStep#{first + 1}", "aten::ones", "aten::log"]
+        for first in (2, 6)
     ]
     with profile(on_trace_ready=tensorboard_trace_handler(str(tmp_path), "worker", use_gzip=True)):
         torch.ones(1)

@@ -70,7 +70,7 @@ def _table(packages: dict[str, list[dict]]) -> str:
 
 
 def _cell(records: list[dict]) -> str:
-    """ "yes" for all, with their number; else how many of how many."""
+    """How many stages agree: yes and their number where all do, else how many of how many."""
     passed = sum(record["miss"] is None for record in records)
     if not records:
         return ""

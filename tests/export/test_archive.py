@@ -6,18 +6,14 @@ import dataclasses
 import io
 import json
 import random
-import sys
 import zipfile
-from pathlib import Path
 
 import pytest
 
 import rushlight
 from rushlight.export import Dim, export, load, register_dataclass, save
 from rushlight.utils.pytree import tree_flatten
-
-sys.path.insert(0, str(Path(__file__).parent))
-from programs import PROGRAMS  # noqa: E402
+from tests.export.programs import PROGRAMS
 
 
 def _program(name):

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import copy
-import sys
-from pathlib import Path
 
 import pytest
 
 import rushlight
 from rushlight.export import Dim, UserError, export
-
-sys.path.insert(0, str(Path(__file__).parent))
-from programs import PROGRAMS  # noqa: E402
-
-from rushlight.utils.pytree import tree_flatten, tree_map  # noqa: E402
+from rushlight.utils.pytree import tree_flatten, tree_map
+from tests.export.programs import PROGRAMS
 
 
 def _copied(value):

@@ -41,7 +41,7 @@ def test_ranges_are_as_long_as_wished():
     found = Timer("tick()", timer=clock, globals={"tick": clock.tick}).adaptive_autorange(min_run_time=1.0)
     assert found.raw_times == [0.5] * 4
     real = Timer("x + x", globals={"x": torch.ones(4)}).blocked_autorange(min_run_time=0.01)
-    assert sum(real.raw_times) >= 0.01 and 0 < real.median < 0.01
+    assert sum(real.raw_times) >= 0.01 and 0 < real.median <= sum(real.raw_times)
 
 
 def test_statistics():

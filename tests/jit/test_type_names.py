@@ -1,0 +1,18 @@
+"""The types of TorchScript by their names, and the graph of a trace."""
+
+from __future__ import annotations
+
+import rushlight as torch
+
+
+def test_the_graph_of_a_trace():
+    module, x = torch.nn.Linear(2, 3), torch.ones(1, 2)
+    graph, result = torch.jit._get_trace_graph(module, (x,))
+    assert torch.equal(result, module(x)) and "aten::linear" in str(graph)
+
+
+def test_types_by_name():
+    graph = torch.jit.script(torch.nn.ReLU()).graph
+    assert list(graph.inputs())[1].type() == torch.TensorType.get()
+    assert str(torch.IntType.get()) == "int" and isinstance(torch.IntType.get(), torch.IntType)
+    assert not isinstance(torch.IntType.get(), torch.FloatType) and str(torch.ListType(torch.IntType.get())) == "List[int]"
