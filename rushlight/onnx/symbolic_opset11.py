@@ -1,4 +1,4 @@
-"""`torch.onnx.symbolic_opset11`: translations that programs name in their own. No exporter runs yet."""
+"""`torch.onnx.symbolic_opset11`: translations that programs name in their own. `export` does not call them."""
 
 from rushlight.core.absent import absent_function
 

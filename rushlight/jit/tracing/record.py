@@ -131,6 +131,3 @@ def add_result(tracing: TracingState, node: Node, value: object) -> object:
     elif isinstance(value, bool | int | float):
         output.set_type(BOOL if type(value) is bool else INT if isinstance(value, int) else FLOAT)
     return value
-
-
-TracingState.record = record

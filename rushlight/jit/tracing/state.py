@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from rushlight.core.following import answers_when_followed
 from rushlight.core.tensor import Tensor
@@ -52,12 +53,7 @@ def complete_type(tensor: Tensor) -> TensorType:
 
 
 class TracingState:
-    """The graph of a trace, and the values of tensors. `strict`: containers among the outputs are refused or warned of.
-
-    `record` is set by `record.py`, which knows how each call is recorded.
-    """
-
-    record: Callable[..., object]
+    """The graph of a trace, and the values of tensors. `strict`: containers among the outputs are refused or warned of."""
 
     def __init__(self, strict: bool = True):
         self.graph = Graph()
@@ -67,13 +63,16 @@ class TracingState:
         self.module_paths: dict[object, tuple[str, ...]] = {}
 
     @contextmanager
-    def recording(self) -> Iterator[TracingState]:
-        """Calls of this thread are recorded in this context. RuntimeError inside another trace."""
+    def recording(self, record: Callable[..., object]) -> Iterator[TracingState]:
+        """Calls of this thread are recorded in this context, each by `record(self, op, key_set, args, kwargs)`.
+
+        RuntimeError inside another trace.
+        """
         if _current.tracing is not None:
             raise RuntimeError("Tracing can't be nested: a trace is going on in this thread already")
         _current.tracing = self
         try:
-            with recording(self.record):
+            with recording(partial(record, self)):
                 yield self
         finally:
             _current.tracing = None

@@ -19,11 +19,11 @@ from rushlight.jit.passes.inline import inline
 from rushlight.jit.passes.normalize_ops import normalize_ops
 from rushlight.jit.script_function import ScriptFunction
 from rushlight.jit.settings import is_enabled
-from rushlight.jit.tracing import record  # noqa: F401 (registers the kernel of the Tracer key)
 from rushlight.jit.tracing.check import cloned, compare_graphs, compare_results
 from rushlight.jit.tracing.containers import add_input, check_inputs, output_value
 from rushlight.jit.tracing.hooks import tracing_hooks
 from rushlight.jit.tracing.modules import make_methods, register_modules, traced_module
+from rushlight.jit.tracing.record import record
 from rushlight.jit.tracing.state import TracingState
 from rushlight.nn import Module
 from rushlight.ops.recording import suspended
@@ -124,7 +124,7 @@ def _record(
     ]
     if module is not None:
         register_modules(tracing, *module, root)
-    with tracing_hooks(), tracing.recording():
+    with tracing_hooks(), tracing.recording(record):
         result = function(**dict(zip(names, taken, strict=True))) if by_name else function(*taken)
         if result is None:
             raise RuntimeError(

@@ -1,1 +1,0 @@
-"""Passes for graphs of particular operators."""

@@ -1,1 +1,0 @@
-"""Passes for any graph."""
