@@ -32,7 +32,7 @@ help:
 	@echo "stubs         write the type stubs anew, after a change to operators or public signatures"
 	@echo "compatibility write docs/compatibility.md anew, after a change to public names"
 	@echo "wheel         build wheels that need no compiler, into dist/, for the Pythons 3.11 to 3.13 that are here"
-	@echo "oracle        install PyTorch $(TORCH_VERSION) and transformers, for tests only"
+	@echo "oracle        install PyTorch $(TORCH_VERSION), transformers and ONNX Runtime, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
 	@echo "fuzz          random programs compiled, chains of views against PyTorch, random arguments, hostile archives"
 	@echo "clients       install packages that require PyTorch without it, run them; writes docs/clients.md"
@@ -56,7 +56,7 @@ $(VENV)/.weights: | $(BIN)/python
 
 # One command for all, so that none can bring another version of PyTorch.
 $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
-	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard
+	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime
 	@touch $@
 
 # An environment without PyTorch. The editable install in $(VENV) is a line in a .pth file: copied, nothing is built again.

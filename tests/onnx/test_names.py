@@ -19,6 +19,7 @@ def test_export_says_which_package_it_needs(monkeypatch):
 def test_export_says_which_arguments_have_no_effect():
     with pytest.raises(TypeError, match="'opset'"):
         onnx.export(rushlight.nn.Linear(2, 2), (rushlight.ones(1, 2),), opset=18)
+    pytest.importorskip("onnx")
     with pytest.warns(UserWarning, match="no effect: verify, do_constant_folding"), pytest.raises(OnnxExporterError, match="opset"):
         onnx.export(rushlight.nn.Linear(2, 2), (rushlight.ones(1, 2),), opset_version=1, verify=True, do_constant_folding=False)
 

@@ -307,6 +307,9 @@ class ConstantValue(SugaredValue):
     def kind(self) -> str:
         return f"python value of type '{type(self.value).__name__}'"
 
+    def has_value(self) -> bool:
+        return True
+
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.constant(self.value, where)
 

@@ -190,13 +190,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     def _assign_variable(self, target: Var, right: SugaredValue, where: SourceRange, declared: Type | None) -> None:
         if declared is not None:
             right = SimpleValue(self._as_declared(right.as_value(where, self), declared, where))
-        elif (
-            right.simple_value() is None
-            and hasattr(right, "items")
-            and all(item.simple_value() is not None for item in right.items)
-        ):
-            right = SimpleValue(right.as_value(where, self))
-        elif right.simple_value() is None and type(right).__name__ == "ConstantValue":
+        elif right.has_value():
             right = SimpleValue(right.as_value(where, self))
         outer = self.environment.outer_type(target.name)
         if outer is not None and right.simple_value() is not None:

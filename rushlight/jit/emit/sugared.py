@@ -40,6 +40,10 @@ class SugaredValue:
         """The graph value, if it is one already."""
         return None
 
+    def has_value(self) -> bool:
+        """Whether `as_value` gives one: the graph's values, constants, and tuples of these, nested ones too."""
+        return False
+
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
         """The graph value; things that exist only at compile time have none."""
         raise ErrorReport(where, f"{self.kind()} cannot be used as a value")
@@ -107,6 +111,9 @@ class SimpleValue(SugaredValue):
     def simple_value(self) -> Value:
         return self.value
 
+    def has_value(self) -> bool:
+        return True
+
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
         return self.value
 
@@ -148,6 +155,9 @@ class TupleOfSugared(SugaredValue):
 
     def kind(self) -> str:
         return "Tuple"
+
+    def has_value(self) -> bool:
+        return all(item.has_value() for item in self.items)
 
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.make_tuple([item.as_value(where, emitter) for item in self.items], where)

@@ -303,6 +303,33 @@ def tuple_of_tensors(x: torch.Tensor):
 #: (torch.arange(6).reshape(2, 3).float(),)
 
 
+def nested_tuple_in_branch(x: torch.Tensor, k: bool):
+    if k:
+        y = (x, (x, x))
+    else:
+        y = (x + 1, (x, x * 2))
+    return y
+#: (torch.ones(2), True)
+#: (torch.ones(2), False)
+
+
+def nested_tuple_in_loop(n: int):
+    y = (0, (1, (2.0, 'a')))
+    for i in range(n):
+        y = (i, (y[0], (3.0, 'b')))
+    return y
+#: (0,)
+#: (3,)
+
+
+def nested_tuple_of_lists(a: List[int]):
+    y = (a, ([1], a))
+    y[1][0].append(2)
+    (first, (second, third)) = y
+    return y, len(y), len(first), second, third
+#: ([1, 2, 3],)
+
+
 def tuple_of_list(a: List[int]):
     x = (a[0], a)
     return x
