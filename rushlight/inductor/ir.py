@@ -292,7 +292,8 @@ class Operand:
 class TemplateBuffer(Buffer):
     """The result of a hand-written kernel: `kind` names it, `operands` are its inputs, `parameters` its constants.
 
-    Its results form a matrix of `rows` x `columns` (row-major over the layout), to which epilogues apply.
+    Its results form a matrix of `rows` x `columns` (row-major over the layout), to which epilogues apply. `score` is what
+    attention makes of each of its scores, which it loads from the buffer `parameters["scores"]`.
     """
 
     kind: str = ""
@@ -301,9 +302,14 @@ class TemplateBuffer(Buffer):
     rows: Size = 0
     columns: Size = 0
     origin: str = ""
+    score: Pointwise | None = None
 
     def reads(self) -> set[str]:
-        return {operand.buffer for operand in self.operands.values()}
+        found = {operand.buffer for operand in self.operands.values()}
+        if self.score is not None:
+            loads = (node.buffer for node in walk(self.score.body) if isinstance(node, Load))
+            found.update(name for name in loads if name != self.parameters["scores"])
+        return found
 
 
 # Printing
@@ -371,7 +377,8 @@ def buffer_text(buffer: Buffer) -> str:
             f"  {name}={operand.buffer} (offset {operand.offset}, strides {list(operand.strides)}),\n"
             for name, operand in buffer.operands.items()
         )
-        return f"{comments}{head}, template='{buffer.kind}', parameters={buffer.parameters},\n{operands})"
+        score = "" if buffer.score is None else f"{_indent(f'score={loop_text(buffer.score)}', 1)},\n"
+        return f"{comments}{head}, template='{buffer.kind}', parameters={buffer.parameters},\n{operands}{score})"
     if isinstance(buffer, ConstantBuffer):
         return f"{head}, target='{buffer.target}')"
     return f"{head})"

@@ -26,6 +26,7 @@ from rushlight.inductor.open_launch import OpenSizes
 from rushlight.inductor.plan import plan_of
 from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.size_symbols import SizeSymbols
+from rushlight.inductor.spelled_attention import fuse_attention
 from rushlight.inductor.support import is_supported
 from rushlight.inductor.symbolic_graph import SymbolicGraph
 from rushlight.inductor.write_backs import is_write_back
@@ -74,7 +75,7 @@ def _make_constant(part: GraphModule, placeholder: Node, tensor: Tensor, name: s
 
 def lower(module: GraphModule, options: Options, observe: Observer) -> tuple[LoweredGraph, Program]:
     """A graph in the loops IR, and its program."""
-    lowered = GraphLowering(module).run()
+    lowered = fuse_attention(GraphLowering(module).run())
     if options.autotune:
         tune(lowered, options.threads, observe)
     return lowered, ProgramWriter(lowered, options.threads).write()

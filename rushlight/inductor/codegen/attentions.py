@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+from rushlight.core.dtype import bool_
+from rushlight.inductor.codegen.expressions import StatementWriter
 from rushlight.inductor.codegen.packing import texts
 from rushlight.inductor.codegen.types import c_type, size_text
-from rushlight.inductor.ir import TemplateBuffer
+from rushlight.inductor.ir import Call, Constant, Load, Pointwise, TemplateBuffer, Value, walk
 from rushlight.inductor.sizes import Size, as_size
 
 
@@ -66,11 +70,45 @@ class AttentionWriter:
         self.kernel.work = work
 
     def _mask(self) -> str:
+        if self.template.score is not None:
+            return self._score_function(self.template.score)
         operand = self.template.operands.get("mask")
         if operand is None:
             return ""
         kind = c_type(self.element_type(operand.buffer))
         return f", rl::attention_mask<{kind}>{{{self.pointer_to(operand)}, {texts(*operand.strides)}}}"
+
+
+    def _score_function(self, score: Pointwise) -> str:
+        """The function of a score, and what tells whether it is not -inf before it is known."""
+        self.note_status(score.body)
+        place = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
+        seen = _seen(score.body, self.template.parameters["scores"])
+        functions = [self._function(f"{place}, auto value", score, score.body)]
+        functions.append("0" if seen is None else self._function(place, score, seen))
+        flags = ["false" if seen is None else "true", "true" if self.template.parameters["empty_is_nan"] else "false"]
+        return f",\n    rl::scored<{', '.join(flags)}>({', '.join(functions)})"
+
+    def _function(self, parameters: str, score: Pointwise, body: Value) -> str:
+        writer = StatementWriter(score.variables[1], self.pointer, self.element_type, self.stream)
+        writer.local[self.template.parameters["scores"]] = "value"
+        writer.places = True
+        result = writer.write(body)
+        lines = "".join(f"      {line}\n" for line in writer.lines)
+        return f"[=]({parameters}) {{\n{lines}      return {result};\n    }}"
+
+
+def _seen(body: Value, scores: str) -> Value | None:
+    """When a function of scores is not -inf for a reason other than the score; None where it does not say so."""
+    if not isinstance(body, Call) or body.name != "where":
+        return None
+    condition, chosen, other = body.arguments
+    if any(isinstance(node, Load) and node.buffer == scores for node in walk(condition)):
+        return None
+    if isinstance(other, Constant) and other.number == -math.inf:
+        return condition
+    hidden = isinstance(chosen, Constant) and chosen.number == -math.inf
+    return Call(bool_, "logical_not", (condition,)) if hidden else None
 
 
 def _row_strides(rows: Size, heads: Size, depth: int) -> str:

@@ -31,9 +31,53 @@ template <class T> struct heads_of {
 template <class T> struct attention_mask {
   const T* data;
   long batch, head, row, column;
+  static constexpr bool skips = false, empty_is_nan = false;
+
+  RL_INLINE const T* at(long b, long h, long query, long key) const {
+    return data + b * batch + h * head + query * row + key * column;
+  }
+  RL_INLINE void apply(long b, long h, long query, long queries, long key, long keys, float* scores) const;
+  RL_INLINE void apply_to_one(long b, long h, long query, long key, long keys, float* scores) const {
+    const T* from = at(b, h, query, key);
+    for (long s = 0; s < keys; ++s) {
+      if constexpr (!same<T, bool>) scores[s] += cast<float, T>(scalar_lane{}.load(from + s * column));
+      else if (!from[s * column]) scores[s] = -infinity;
+    }
+  }
 };
 using no_mask = attention_mask<void>;
-template <> struct attention_mask<void> {};
+template <> struct attention_mask<void> {
+  static constexpr bool skips = false, empty_is_nan = false;
+  RL_INLINE void apply(long, long, long, long, long, long, float*) const {}
+  RL_INLINE void apply_to_one(long, long, long, long, long, float*) const {}
+};
+
+// Any function of scores: score(lane, batch, query, key, value) takes their place, the lanes being queries one behind the
+// other. seen(lane, batch, query, key) says which are not -inf, before they are calculated: blocks of -inf are left out.
+// Queries that meet no key give 0, or with Empty_is_nan NaN. There is one head.
+template <bool Skips, bool Empty_is_nan, class Score, class Seen> struct score_function {
+  Score score;
+  Seen is_seen;
+  static constexpr bool skips = Skips, empty_is_nan = Empty_is_nan;
+
+  RL_INLINE bool seen(long b, long query, long queries, long key, long keys) const {
+    for (long s = 0; s < keys; ++s) {
+      bool found = false;
+      for_each(queries, [&](auto lane, long j) { found = found || any_bit(is_seen(lane, b, query + j, key + s)); });
+      if (found) return true;
+    }
+    return false;
+  }
+  RL_INLINE void apply(long b, long, long query, long queries, long key, long keys, float* scores) const;
+  RL_INLINE void apply_to_one(long b, long, long query, long key, long keys, float* scores) const {
+    const scalar_lane lane;
+    for (long s = 0; s < keys; ++s) scores[s] = score(lane, b, query, key + s, scores[s]);
+  }
+};
+template <bool Skips, bool Empty_is_nan, class Score, class Seen>
+RL_INLINE score_function<Skips, Empty_is_nan, Score, Seen> scored(const Score& score, const Seen& seen) {
+  return {score, seen};
+}
 
 constexpr long key_block = 128;
 constexpr long tasks_of_thread = 4;  // of which each thread should have at least as many
@@ -76,22 +120,35 @@ RL_INLINE void attention_values(const row_cut<float>& cut, const float* packed, 
             result + cut.at(i).first * tile_columns, accumulate);
 }
 
-// Applies the mask's part for `keys` keys and `queries` queries, `data` being its first element.
+// Applies a mask to scores[s][0..NR) of `keys` keys and `queries` queries from the given ones on.
 template <class T>
-RL_INLINE void apply_mask(const T* data, long row, long column, long keys, long queries, float* scores) {
+RL_INLINE void attention_mask<T>::apply(long b, long h, long query, long queries, long key, long keys, float* scores) const {
   const vector_lane lane;
   [[maybe_unused]] const vec<float> lowest = splat<vec<float>>(-infinity);
   alignas(64) float block[key_block * tile_columns];
-  if (row != 0) pack_panel(data, column, row, keys, queries, block);
+  const T* from = at(b, h, query, key);
+  if (row != 0) pack_panel(from, column, row, keys, queries, block);
   for (long s = 0; s < keys; ++s) {
     for (long j = 0; j < tile_columns; j += lanes) {
-      float* at = scores + s * tile_columns + j;
+      float* place = scores + s * tile_columns + j;
       const vec<float> value = row != 0 ? lane.load(block + s * tile_columns + j)
-                                        : splat<vec<float>>(cast<float, T>(scalar_lane{}.load(data + s * column)));
-      const vec<float> score = lane.load(at);
-      if constexpr (same<T, bool>) lane.store(at, where(ne(value, vec<float>{}), score, lowest));
-      else lane.store(at, score + value);
+                                        : splat<vec<float>>(cast<float, T>(scalar_lane{}.load(from + s * column)));
+      const vec<float> score = lane.load(place);
+      if constexpr (same<T, bool>) lane.store(place, where(ne(value, vec<float>{}), score, lowest));
+      else lane.store(place, score + value);
     }
+  }
+}
+
+// What lies beyond the queries stays as it is.
+template <bool Skips, bool Empty_is_nan, class Score, class Seen>
+RL_INLINE void score_function<Skips, Empty_is_nan, Score, Seen>::apply(long b, long, long query, long queries, long key,
+                                                                       long keys, float* scores) const {
+  for (long s = 0; s < keys; ++s) {
+    float* row = scores + s * tile_columns;
+    for_each(queries, [&](auto lane, long j) {
+      lane.store(row + j, score(lane, b, query + j, key + s, lane.load(row + j)));
+    });
   }
 }
 
@@ -142,13 +199,15 @@ RL_INLINE void fold_softmax(softmax_state& state, float* scores, long keys, floa
   }
 }
 
-// Divides by the sums and stores the result transposed back; the log-sum-exp too where one is wanted.
-template <int D>
+// Divides by the sums and stores the result transposed back; the log-sum-exp too where one is wanted. Rows without a key
+// are 0, or NaN.
+template <int D, bool Empty_is_nan>
 RL_INLINE void finish_attention(const softmax_state& state, float* result, long queries, float* out,
                                 const head_strides& at, float* lse) {
   const vector_lane lane;
   for (int j = 0; j < 2; ++j) {
-    const vec<float> scale = where(eq(state.sum[j], vec<float>{}), vec<float>{}, 1.0f / state.sum[j]);
+    const vec<float> part = 1.0f / state.sum[j];
+    const vec<float> scale = Empty_is_nan ? part : where(eq(state.sum[j], vec<float>{}), vec<float>{}, part);
     for (long d = 0; d < D; ++d) {
       float* value = result + d * tile_columns + j * lanes;
       lane.store(value, lane.load(value) * scale);
@@ -195,33 +254,39 @@ RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float
   const auto width = [&](long panel) { return smallest(queries - panel * tile_columns, (long)tile_columns); };
   for (long p = 0; p < panels; ++p) at.start(q(batch, head, query), q.at, p, width(p), scale);
 
+  bool started[attending<D>::panels] = {}, seen[attending<D>::panels];
   const long end = causal && query + queries < keys ? query + queries : keys;
   for (long first = 0; first < end; first += key_block) {
     const long block = smallest(end - first, key_block);
     const float *block_k = k(batch, head, first), *block_v = v(batch, head, first);
+    if constexpr (Mask::skips) {
+      bool any = false;
+      for (long p = 0; p < panels; ++p)
+        any |= seen[p] = mask.seen(batch, query + p * tile_columns, width(p), first, block);
+      if (!any) continue;
+    }
     if (packs) {
       pack_head<D>(block_k, k.at, block, at.keys);
       pack_row_blocks(cut, 0, cut.count, block_v, v.at.row, block, at.values, key_block);
     }
     for (long p = 0; p < panels; ++p) {
       const long row = query + p * tile_columns, count = causal ? smallest(block, row + width(p) - first) : block;
-      if (count <= 0) continue;
+      if (count <= 0 || (Mask::skips && !seen[p])) continue;
       if (packs) attention_scores(at.keys, {0, 0, D, 1}, count, at.queries[p], D, at.scores);
       else attention_scores(block_k, k.at, count, at.queries[p], D, at.scores);
-      if constexpr (!same<Mask, no_mask>) {
-        const long offset = batch * mask.batch + head * mask.head + row * mask.row + first * mask.column;
-        apply_mask(mask.data + offset, mask.row, mask.column, count, width(p), at.scores);
-      }
+      mask.apply(batch, head, row, width(p), first, count, at.scores);
       if (causal && first + count > row) apply_causal(first, count, row, at.scores);
-      fold_softmax<D>(at.states[p], at.scores, count, at.results[p], first == 0);
-      if (packs) attention_values(cut, at.values, count, at.scores, at.results[p], first > 0);
-      else attention_values(cut, block_v, v.at, count, at.scores, at.results[p], first > 0);
+      fold_softmax<D>(at.states[p], at.scores, count, at.results[p], !started[p]);
+      if (packs) attention_values(cut, at.values, count, at.scores, at.results[p], started[p]);
+      else attention_values(cut, block_v, v.at, count, at.scores, at.results[p], started[p]);
+      started[p] = true;
     }
   }
   for (long p = 0; p < panels; ++p) {
     const long row = p * tile_columns;
-    if (end == 0) __builtin_memset(at.results[p], 0, sizeof at.results[p]);
-    finish_attention<D>(at.states[p], at.results[p], width(p), out(batch, head, query + row), out.at, lse ? lse + row : lse);
+    if (!started[p]) __builtin_memset(at.results[p], 0, sizeof at.results[p]);
+    finish_attention<D, Mask::empty_is_nan>(at.states[p], at.results[p], width(p), out(batch, head, query + row), out.at,
+                                            lse ? lse + row : lse);
   }
 }
 
@@ -270,17 +335,10 @@ RL_INLINE void add_values_of_one(const float* weights, const float* v, long row,
     add_vectors_of_one<rest>(weights, v + whole * lanes, row, keys, shrink, result + whole * lanes);
 }
 
-template <class T> RL_INLINE void apply_mask_to_one(const T* data, long column, long keys, float* scores) {
-  for (long s = 0; s < keys; ++s) {
-    if constexpr (!same<T, bool>) scores[s] += cast<float, T>(scalar_lane{}.load(data + s * column));
-    else if (!data[s * column]) scores[s] = -infinity;
-  }
-}
-
 // One query against the first `keys` keys of its head, all with unit strides along D; `lse` as in attend.
 template <int D, class Mask>
 RL_INLINE void attend_one(const float* q, const float* k, long k_row, const float* v, long v_row, float* out, float* lse,
-                          long keys, float scale, const Mask& mask, long mask_offset) {
+                          long keys, float scale, const Mask& mask, long batch, long head, long place) {
   const vector_lane lane;
   alignas(64) float query[D], result[D] = {}, scores[key_block];
   for (int d = 0; d < D; d += lanes) lane.store(query + d, lane.load(q + d) * scale);
@@ -288,8 +346,7 @@ RL_INLINE void attend_one(const float* q, const float* k, long k_row, const floa
   for (long first = 0; first < keys; first += key_block) {
     const long count = smallest(keys - first, key_block);
     scores_of_one<D>(query, k + first * k_row, k_row, count, scores);
-    if constexpr (!same<Mask, no_mask>)
-      apply_mask_to_one(mask.data + mask_offset + first * mask.column, mask.column, count, scores);
+    mask.apply_to_one(batch, head, place, first, count, scores);
     float highest = top;
     for (long s = 0; s < count; ++s) highest = larger(scores[s], highest);
     const float base = highest == -infinity ? 0.0f : highest, shrink = exp_nonpositive(top - base);
@@ -300,7 +357,7 @@ RL_INLINE void attend_one(const float* q, const float* k, long k_row, const floa
     top = highest;
     add_values_of_one<D>(scores, v + first * v_row, v_row, count, shrink, result);
   }
-  const float part = sum == 0.0f ? 0.0f : 1.0f / sum;
+  const float part = sum == 0.0f && !Mask::empty_is_nan ? 0.0f : 1.0f / sum;
   for (int d = 0; d < D; d += lanes) lane.store(out + d, lane.load(result + d) * part);
   if (lse) *lse = sum == 0.0f ? 0.0f : top + __builtin_logf(sum);
 }
@@ -317,11 +374,9 @@ void attention(const float* q, head_strides q_at, const float* k, head_strides k
     if (rows <= few_queries && q_at.column == 1 && k_at.column == 1 && v_at.column == 1 && out_at.column == 1) {
       for (const long task : shared(batches * heads * rows)) {
         const long b = task / rows / heads, h = task / rows % heads, row = task % rows;
-        long mask_offset = 0;
-        if constexpr (!same<Mask, no_mask>) mask_offset = b * mask.batch + h * mask.head + row * mask.row;
         attend_one<D>(queries(b, h, row), all_keys(b, h, 0), k_at.row, values(b, h, 0), v_at.row,
                       heads_of<float>{out, out_at}(b, h, row), lse ? lse + task : nullptr,
-                      causal ? smallest(keys, row + 1) : keys, scale, mask, mask_offset);
+                      causal ? smallest(keys, row + 1) : keys, scale, mask, b, h, row);
       }
       return;
     }

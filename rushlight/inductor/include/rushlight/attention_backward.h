@@ -88,10 +88,7 @@ RL_INLINE void attend_backward(const head_gradients& at, long batch, long head, 
   for (long first = 0; first < end; first += key_block) {
     const long count = end - first < key_block ? end - first : key_block;
     attention_scores(at.k(batch, head, first), at.k.at, count, q, D, weights);
-    if constexpr (!same<Mask, no_mask>) {
-      const long offset = batch * mask.batch + head * mask.head + query * mask.row + first * mask.column;
-      apply_mask(mask.data + offset, mask.row, mask.column, count, queries, weights);
-    }
+    mask.apply(batch, head, query, queries, first, count, weights);
     if (causal && first + count > query) apply_causal(first, count, query, weights);
     attention_scores(at.v(batch, head, first), at.v.at, count, grad, D, change);
     for (long s = 0; s < count; ++s)

@@ -1,0 +1,240 @@
+"""Attention that a graph spells out, as one kernel: batched products of queries and keys, a function of the scores, a softmax
+over the keys, batched products with values.
+
+In: a lowered graph. Out: its buffers, in which an "attention" template stands in place of the second product. It holds the
+function of the scores, which are never written to memory, and leaves out blocks of keys that the function masks with -inf. What
+the template replaces the scheduler drops, as nothing reads it any more. Nothing happens where something else needs the scores
+or the weights, as a backward does, and where they are so few that they stay in the caches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from rushlight.core.algebra import Expr, Var, unflatten_index
+from rushlight.core.dtype import float32
+from rushlight.inductor.codegen.expressions import needs_branches
+from rushlight.inductor.graph import LoweredGraph
+from rushlight.inductor.ir import (
+    Buffer,
+    Call,
+    ComputedBuffer,
+    Constant,
+    Load,
+    Pointwise,
+    RandomWord,
+    Reduction,
+    Search,
+    TemplateBuffer,
+    Value,
+    substitute,
+    walk,
+)
+from rushlight.inductor.scheduler import body_in_domain, element_index, row_variables
+from rushlight.inductor.sizes import Size, as_size, evaluate, row_major
+
+DEEPEST = 256  # columns of the queries for which the kernel is made
+FEWEST_SCORES = 1 << 16
+SMALL_BODY = 8  # steps that are sooner done again than read
+
+
+@dataclass(slots=True)
+class Spelled:
+    """The buffers of spelled-out attention. `inner` are those that nothing else may read, `empty_is_nan` says what queries
+    without keys give."""
+
+    scores: TemplateBuffer
+    modified: Buffer
+    inner: set[str]
+    empty_is_nan: bool
+
+
+def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
+    """The graph with templates for spelled-out attention."""
+    named = {buffer.name: buffer for buffer in lowered.buffers}
+    wanted = {view.buffer for view in lowered.outputs} | {write.buffer for write in lowered.writes}
+    readers: dict[str, set[str]] = {}
+    for buffer in lowered.buffers:
+        for name in buffer.reads():
+            readers.setdefault(name, set()).add(buffer.name)
+    buffers = []
+    for buffer in lowered.buffers:
+        found = _spelled(buffer, named) if isinstance(buffer, TemplateBuffer) and buffer.kind == "bgemm" else None
+        if found is not None and not wanted & found.inner and _is_worth_it(found, lowered.symbols.hints):
+            others = set().union(*(readers[name] for name in found.inner)) - found.inner
+            if others == {buffer.name}:
+                buffer = _template(found, buffer, named) or buffer
+        buffers.append(buffer)
+    return replace(lowered, buffers=buffers)
+
+
+def _is_worth_it(found: Spelled, hints: dict[Var, int]) -> bool:
+    return evaluate(found.scores.layout.numel, hints) >= FEWEST_SCORES
+
+
+class _Rows:
+    """Bodies of buffers by the row x and the column r of the matrix of scores, and what they must be."""
+
+    def __init__(self, named: dict[str, Buffer], domain: tuple[Size, Size]):
+        self.named = named
+        self.domain = domain
+        self.row, self.element = row_variables(domain)[0], element_index(domain)
+
+    def body(self, name: str, kind: type, reduction: str = "") -> Value | None:
+        """The body of a loop of that kind over all scores."""
+        member = self.named[name]
+        loop = member.data if isinstance(member, ComputedBuffer) else None
+        if type(loop) is not kind or kind is Reduction and loop.reduction_type != reduction:
+            return None
+        extent = (loop.numel, loop.reduction_numel) if kind is Reduction else loop.numel
+        fits = extent == (self.domain if kind is Reduction else as_size(self.domain[0] * self.domain[1]))
+        return body_in_domain(member, self.domain) if fits else None
+
+    def loaded(self, value: Value | None, index: Expr) -> str | None:
+        """The buffer that a value loads at that index."""
+        return value.buffer if isinstance(value, Load) and value.index == index else None
+
+    def exponentials(self, name: str) -> str | None:
+        """What `name` = exp(x - max over a row of x) is made of."""
+        body = self.body(name, Pointwise)
+        difference = body.arguments[0] if _is_call(body, "exp_nonpositive") else None
+        if not _is_call(difference, "sub"):
+            return None
+        values, highest = difference.arguments
+        source, top = self.loaded(values, self.element), self.loaded(highest, self.row)
+        if source is None or top is None or self.loaded(self.body(top, Reduction, "max"), self.element) != source:
+            return None
+        return source
+
+
+def _is_call(value: Value | None, name: str) -> bool:
+    return isinstance(value, Call) and value.name == name
+
+
+def _is_number(value: Value, number: float) -> bool:
+    return isinstance(value, Constant) and value.number == number
+
+
+def _spelled(product: TemplateBuffer, named: dict[str, Buffer]) -> Spelled | None:
+    """What a product of weights and values is made of, if that is attention."""
+    weights, rows, keys = product.operands["a"], product.parameters["rows_each"], product.parameters["depth"]
+    whole = weights.offset == 0 and weights.strides == row_major((product.parameters["batch"], rows, keys))
+    if not whole or not isinstance(product.columns, int):
+        return None
+    at = _Rows(named, (product.rows, keys))
+    inner = {weights.buffer}
+    body = at.body(weights.buffer, Pointwise)
+    empty = None
+    if _is_call(body, "where") and _is_number(body.arguments[1], 0.0):
+        empty, body = at.loaded(body.arguments[0], at.row), body.arguments[2]
+        if empty is None:
+            return None
+    if not _is_call(body, "div"):
+        return None
+    grown, total = at.loaded(body.arguments[0], at.element), at.loaded(body.arguments[1], at.row)
+    if grown is None or total is None or at.loaded(at.body(total, Reduction, "sum"), at.element) != grown:
+        return None
+    modified = at.exponentials(grown)
+    if modified is None:
+        return None
+    inner |= {grown, total, modified, at.loaded(at.body(grown, Pointwise).arguments[0].arguments[1], at.row)}
+    if empty is not None:
+        modified = _source_of_filled(at, modified, empty)
+        if modified is None:
+            return None
+        inner |= {empty, modified}
+    scores = _scores_of(at, modified)
+    if scores is None or not _fits(scores, product):
+        return None
+    return Spelled(scores, named[modified], inner | {scores.name}, empty is None)
+
+
+def _source_of_filled(at: _Rows, filled: str, empty: str) -> str | None:
+    """The scores from which rows that hold -inf alone were filled with 0. `empty` says which these are."""
+    body = at.body(filled, Pointwise)
+    if not _is_call(body, "where") or at.loaded(body.arguments[0], at.row) != empty or not _is_number(body.arguments[1], 0.0):
+        return None
+    source, test = at.loaded(body.arguments[2], at.element), at.body(empty, Reduction, "all")
+    if source is None or not _is_call(test, "eq") or not _is_number(test.arguments[1], -math.inf):
+        return None
+    return source if at.loaded(test.arguments[0], at.element) == source else None
+
+
+def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
+    """The batched product of which scores are made, each in its own place; the first one, if there are several."""
+    buffer = at.named[modified]
+    if isinstance(buffer, TemplateBuffer):
+        return buffer if buffer.kind == "bgemm" else None
+    body = at.body(modified, Pointwise)
+    if body is None or body.dtype is not float32:
+        return None
+    places: dict[str, list[bool]] = {}
+    for node in walk(body):
+        if isinstance(node, Load):
+            places.setdefault(node.buffer, []).append(node.index == at.element)
+    for name, in_place in places.items():
+        source = at.named[name]
+        if isinstance(source, TemplateBuffer) and source.kind == "bgemm" and all(in_place):
+            return source
+    return None
+
+
+def _fits(scores: TemplateBuffer, product: TemplateBuffer) -> bool:
+    """Whether the kernel is made for products of these sizes."""
+    given, wanted = scores.parameters, product.parameters
+    same = all(given[name] == wanted[name] for name in ("batch", "rows_each")) and scores.columns == wanted["depth"]
+    return same and given["depth"] == product.columns <= DEEPEST and product.layout.dtype is scores.layout.dtype is float32
+
+
+def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
+    """The template that does it all; None where vectors of queries would not do alike."""
+    batch, rows, keys = product.parameters["batch"], product.parameters["rows_each"], product.parameters["depth"]
+    variables = (Var("b", batch), Var("q", rows), Var("k", keys))
+    score = _score(found, variables, named)
+    if needs_branches(score, variables[1]) or any(isinstance(node, Search | RandomWord) for node in walk(score)):
+        return None
+    left, right, values = found.scores.operands["a"], found.scores.operands["b"], product.operands["b"]
+    operands = {
+        "q": replace(left, strides=(left.strides[0], 0, *left.strides[1:])),
+        "k": replace(right, strides=(right.strides[0], 0, *right.strides[:0:-1])),
+        "v": replace(values, strides=(values.strides[0], 0, *values.strides[1:])),
+    }
+    loop = Pointwise(float32, (batch, rows, keys), variables, score, found.scores.origin)
+    return replace(
+        product, kind="attention", operands=operands, score=loop, parameters={
+            "batch": batch, "heads": 1, "rows_each": rows, "keys": keys, "depth": product.columns, "causal": False,
+            "scale": 1.0, "scores": found.scores.name, "empty_is_nan": found.empty_is_nan,
+        },
+    )  # fmt: skip
+
+
+def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer]) -> Value:
+    """The function of a score in terms of its batch, query and key; the score itself is loaded from the first product."""
+    batch, query, key = variables
+    element = (batch * query.extent + query) * key.extent + key
+    if found.modified is found.scores:
+        return Load(float32, found.scores.name, element)
+    loop = found.modified.data
+    body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(element, loop.ranges), strict=True)))
+    return _with_small_bodies(body, named)
+
+
+def _with_small_bodies(value: Value, named: dict[str, Buffer]) -> Value:
+    """A value in which reads of what is quickly made of nothing but positions are replaced by that."""
+    if isinstance(value, Load):
+        return _small_body(value, named) or value
+    if isinstance(value, Call):
+        return replace(value, arguments=tuple(_with_small_bodies(part, named) for part in value.arguments))
+    return value
+
+
+def _small_body(load: Load, named: dict[str, Buffer]) -> Value | None:
+    buffer = named[load.buffer]
+    loop = buffer.data if isinstance(buffer, ComputedBuffer) else None
+    if type(loop) is not Pointwise or buffer.reads():
+        return None
+    nodes = list(walk(loop.body))
+    if len(nodes) > SMALL_BODY:
+        return None
+    return substitute(loop.body, dict(zip(loop.variables, unflatten_index(load.index, loop.ranges), strict=True)))
